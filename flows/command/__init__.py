@@ -9,7 +9,7 @@
 - `completing` (`quietly`): What a shell completes.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
-- `documents` (`format_of`, `schemas`): What `--json` prints, declared once.
+- `documents` (`format_of`): What `--json` prints, declared once.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
 - `fitting` (`fitted`): How a table fits a width.
@@ -28,6 +28,7 @@
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.
 - `run`: `iosig run`.
+- `schemas` (`schemas`): The JSON Schema of what `--json` prints.
 - `serve`: `iosig serve`.
 - `settings`: `iosig settings`.
 - `status`: `iosig status`.

@@ -52,7 +52,7 @@ def backfill_command(
     One that was stopped goes on where it was, if it is asked for again in the same words. `iosig diff` says what
     changed.
     """
-    from flows.command.printing import progress, show_json
+    from flows.command.printing import show_json, steps_told
     from flows.night.backfill import backfill, chunks
     from flows.settings import load
     from flows.watch.notices import telling
@@ -63,8 +63,8 @@ def backfill_command(
     day_count = (last - first).days + 1 if is_one else day_count
     count = len(chunks(first, last, max(1, day_count)))
     ended: list[Chunk] = []
-    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)):
-        for chunk in backfill(store, settings, first, last, day_count, progress, wait_s):
+    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
+        for chunk in backfill(store, settings, first, last, day_count, steps.done, wait_s, steps.begin):
             ended.append(chunk)
             click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]

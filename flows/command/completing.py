@@ -23,7 +23,7 @@ def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Return the published tables that begin so."""
     from warehouse.contracts import TABLES
 
-    return _beginning((table.name for table in TABLES if table.is_published), begun)
+    return _beginning(sorted(table.name for table in TABLES if table.is_published), begun)
 
 
 def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str]:

@@ -45,7 +45,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     the real Darshan logs that ship inside the `darshan` wheel.
     """
     from flows.command.demo_story import tell
-    from flows.command.printing import one_line, progress, show_json
+    from flows.command.printing import show_json, steps_told
     from flows.command.summary import show_summary
     from flows.demo import (
         EXACT_FILESYSTEM,
@@ -73,10 +73,10 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     write_statistics(statistics, folder / "site" / exact.params.cluster)
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
-    with with_child() as executor, one_line(progress) as tell_step:
+    with with_child() as executor, steps_told(is_brief=True) as steps:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
-        release = run_inline(store, settings, tell_step, executor=executor)
+        release = run_inline(store, settings, steps.done, executor=executor, begin=steps.begin)
     compared = compare_classes(store, release, classes_truth(site))
     signatures = compare_signatures(store, release, signatures_truth(site))
     volumes = compare_volumes(store, release, statistics)

@@ -14,6 +14,10 @@ GAP = 2
 #: a text breaks after these within a word, as paths and ids do, and anywhere in a word that is longer than so many
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
 _MOST_UNBROKEN = 24
+#: digits of a number that is not whole
+_NUMBER_DIGITS = 4
+#: an amount of few digits in a unit of which there are larger and smaller ones
+_AMOUNT = re.compile(r"^([0-9]{1,3})(\.[0-9]+)?( (?:[kMGTPE]B(?:/s)?|[µm]s|s))$")
 #: a text without spaces is wrapped into so many lines at most before a column is left out; prose into more
 _NAME_LINES, _PROSE_LINES = 2, 5
 _LEAST_PROSE = 24
@@ -149,7 +153,8 @@ def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
     digits = max((len(text.partition(".")[2]) for text in known), default=0)
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
     is_alike = bool(sizes) and max(sizes) < 1000 * min(sizes) and not any("e" in text for text in known)
-    if not digits or not is_alike or all(isinstance(value, int | None) for value in values):
+    digits = min(digits, _NUMBER_DIGITS - 1 - math.floor(math.log10(max(sizes)))) if is_alike else 0
+    if digits <= 0 or not is_alike or all(isinstance(value, int | None) for value in values):
         return texts
     return [
         text if text is None or value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
@@ -157,8 +162,19 @@ def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
     ]
 
 
+def amount_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return a column's amounts with three digits each, where some have a point: 5.00 MB beside 65.1 MB."""
+    return [_AMOUNT.sub(_with_three_digits, text) for text in texts] if any("." in text for text in texts) else texts
+
+
+def _with_three_digits(found: re.Match[str]) -> str:
+    whole, rest = found[1], found[2] or ""
+    lacking = 3 - len((whole + rest).replace(".", "").lstrip("0"))
+    return f"{whole}{rest or '.' * (lacking > 0)}{'0' * lacking}{found[3]}"
+
+
 def number_text(value: float | int) -> str:
     """Return a number as people write it: whole ones whole, others with four digits."""
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{_NUMBER_DIGITS}g}"

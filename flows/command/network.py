@@ -27,6 +27,8 @@ _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
 _NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
 #: nodes are called alike where the slowest one takes less than so many times as long as the median one
 _ALIKE = 1.25
+#: and slow from so many times on
+_SLOW = 2.0
 
 
 @click.command("network")
@@ -158,21 +160,53 @@ def _draw(
 
 
 def _show(found: NetworkInput) -> None:
-    from flows.command.printing import show
+    from flows.command.printing import say, show
 
     network = found.network
     click.echo(_plain(found.name, _SENTENCE_CHARACTERS))
     for note in found.made.notes:
-        click.echo(_plain(note, _SENTENCE_CHARACTERS))
+        say(_plain(note, _SENTENCE_CHARACTERS))
     if found.windows is not None:
         began_s, ceased_s = found.span_s
         click.echo(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
+    say(_lead(found))
     click.echo()
-    show("Layers, outermost first", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
     for layer in network.layers:
         _show_nodes(found, layer)
     _show_patterns(found)
     _show_bottlenecks(found)
+    show("Layers, outermost first", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
+
+
+def _lead(found: NetworkInput) -> str:
+    """Return in a sentence who is slow, the innermost layer first: that is where one would look."""
+    slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
+    if slow:
+        return f"Slow, beside the median of their layer: {'; '.join(slow)}."
+    is_compared = any(found.nodes(layer.name)["median_ratio"].count() > 1 for layer in found.network.layers)
+    return "Nobody is slow: no node takes twice as long as the median of its layer." if is_compared else ""
+
+
+def _slowest_of(found: NetworkInput, layer: Layer) -> str:
+    """Return the slowest node of a layer and how many more are slow; nothing where none is."""
+    slow = _slow(found, layer.name)
+    if slow.is_empty():
+        return ""
+    first = slow.row(0, named=True)
+    more = f" ({slow.height - 1:,} more)" if slow.height > 1 else ""
+    return f"{_node_name(layer, first['node'])}, x {_ratio(first['median_ratio'])}{more}"
+
+
+def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
+    """Return the nodes of a layer that take twice as long as the median one, or longer."""
+    nodes = found.nodes(layer_name)
+    return nodes.filter(nodes["median_ratio"] >= _SLOW)
+
+
+def _node_name(layer: Layer, node: str) -> str:
+    """Return a node's name; a bare number would say too little."""
+    name = _plain(node)
+    return f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
 
 
 def _layers(network: Network) -> list[tuple[Any, ...]]:
@@ -186,12 +220,12 @@ def _layers(network: Network) -> list[tuple[Any, ...]]:
 
 def _show_nodes(found: NetworkInput, layer: Layer) -> None:
     """Show the slowest nodes of a layer, and say whether one of them is slow, or all are alike."""
-    from flows.command.printing import bytes_text, show
+    from flows.command.printing import bytes_text, say, show
 
     nodes = found.nodes(layer.name)
     if nodes.is_empty():
         return
-    click.echo(_slowest(nodes, layer))
+    say(_slowest(nodes, layer))
     if nodes.height == 1:
         click.echo()
         return
@@ -211,6 +245,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
             )
             for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
         ],
+        last=("of all time", "rate", "moved"),
     )
 
 
@@ -221,9 +256,7 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
     told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
-    name = _plain(first["node"])
-    # a bare number would say too little
-    name = f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
+    name = _node_name(layer, first["node"])
     if timed.is_empty():
         return f"{told}; no time is known."
     if nodes.height == 1:
@@ -238,7 +271,7 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
         return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
     if _are_alike(nodes):
         return f"{told}, all alike: {beside}, slowest x {_ratio(first['median_ratio'])}."
-    slow_count = int((timed >= 2 * median_s).sum())
+    slow_count = int((timed >= _SLOW * median_s).sum())
     many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
     return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
 
@@ -251,14 +284,16 @@ def _are_alike(nodes: pl.DataFrame) -> bool:
 def _show_patterns(found: NetworkInput) -> None:
     from flows.command.printing import show
 
+    slow = {layer.name: _slow(found, layer.name).height for layer in found.network.layers}
+    of = "the whole run" if found.windows is None else "this time"
     show(
-        "Patterns of the whole run" if found.windows is None else "Patterns of this time",
+        f"Patterns of {of}, of most nodes; but: so many are slow",
         ("from, to", "metric", "pattern", "nodes differ", "in a node", "because of"),
         [
             (
                 f"{_plain(row['source_layer'], 12)}, {_plain(row['target_layer'], 12)}",
                 row["metric"],
-                row["pattern"] or row["outcome"].replace("_", " "),
+                _pattern_text(row, slow),
                 _factor(row["node_spread"]),
                 _factor(row["edge_spread"]),
                 _few(row["cause_nodes"]),
@@ -266,6 +301,15 @@ def _show_patterns(found: NetworkInput) -> None:
             for row in _told_patterns(found.whole_patterns().to_dicts())
         ],
     )
+
+
+def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
+    """Return a pattern, or why there is none; of times, how many nodes of the two layers are not like most."""
+    if not row["pattern"]:
+        return str(row["outcome"]).replace("_", " ")
+    count = slow[row["source_layer"]] + slow[row["target_layer"]] if row["metric"] == "time" else 0
+    name = str(row["pattern"])
+    return f"{name} but {count:,}" if count and name == "circular" else name
 
 
 def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,8 @@ _PICTURES = (".png", ".svg")
 _MOST_NOTED = 10
 #: columns that a narrow terminal lacks first
 _LAST = ("range_s", "window from", "moves")
+#: an end of a range that is missed by so little is hit
+_CLOSE_S = 1e-6
 #: seconds that are told without fractions
 _MANY_S = 1e5
 
@@ -305,9 +308,14 @@ class _Session:
         self.follower.finish()
         if not self.options["as_json"]:
             with _printing():
-                _show(self.rows)
+                _show(self.rows, self._onsets)
         if not self.told_count and not self.refused_count and not self._noted:
             raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
+
+    def _onsets(self, followed_id: str, direction: str) -> Sequence[float]:
+        """Return when the bursts of an input began, as far as they were detected."""
+        onset_s: Sequence[float] = self.all[followed_id].predictors[direction].tracker.onset_s.tolist()
+        return onset_s
 
     def _tell(self, rows: list[dict[str, Any]]) -> None:
         from warehouse.sources.predictions.lines import line_of
@@ -415,9 +423,9 @@ def _params(options: dict[str, Any]) -> OnlineParams:
     )
 
 
-def _show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print a table for each input and direction."""
-    from flows.command.printing import show
+def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[float]]) -> None:
+    """Print a table for each input and direction, and how often the next burst came when it was to."""
+    from flows.command.printing import say, show
 
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -426,6 +434,27 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         cells = [_cells(row) for row in found]
         title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
         show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
+        held = held_text(found, onsets(followed_id, direction))
+        if held:
+            say(f"{held}\n")
+
+
+def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
+    """Return how many predictions of the next burst held the one that came, of those after which one was detected.
+
+    rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.
+    """
+    told = [row for row in rows if row["next_burst_earliest_s"] is not None]
+    places = [bisect_right(onset_s, row["window_end_s"]) for row in told]
+    came = [(row, onset_s[place]) for row, place in zip(told, places, strict=True) if place < len(onset_s)]
+    if not came:
+        return ""
+    held = sum(
+        row["next_burst_earliest_s"] - _CLOSE_S <= at_s <= row["next_burst_latest_s"] + _CLOSE_S for row, at_s in came
+    )
+    left = len(told) - len(came)
+    more = f" {left:,} more {'is' if left == 1 else 'are'} not counted: no burst was detected after." if left else ""
+    return f"The next burst that was detected came when it was to in {held:,} of {len(came):,} cases.{more}"
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:

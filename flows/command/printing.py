@@ -9,13 +9,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, BinaryIO
 
 import click
 
 from flows.command.documents import format_of
-from flows.command.fitting import GAP, Fit, fitted, number_texts, width_of, wrapped
+from flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
 from flows.command.options import WIDE
 from warehouse.errors import UsageError
 
@@ -112,8 +113,9 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[
         is_number = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
         numbers = number_texts([value if is_it else None for value, is_it in zip(values, is_number, strict=True)])
         texts = [number or _cell(value) for number, value in zip(numbers, values, strict=True)]
-        by_column.append(texts)
-        are_numbers.append(any(is_number) or _are_amounts(texts))
+        is_amount = _are_amounts(texts)
+        by_column.append([*amount_texts(texts)] if is_amount else texts)
+        are_numbers.append(any(is_number) or is_amount)
     return [list(row) for row in zip(*by_column, strict=True)] if rows else [], are_numbers
 
 
@@ -181,18 +183,42 @@ def progress(name: str, count: int, seconds: float) -> None:
     click.echo(f"{name:<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Where one tells of steps: which one begins and about how long is left, and what was done."""
+
+    begin: Callable[[str, float | None], None]
+    done: Callable[[str, int, float], None]
+
+
 @contextmanager
-def one_line(lines: Callable[[str, int, float], None]) -> Iterator[Callable[[str, int, float], None]]:
-    """Show on stderr, on one line of a terminal, what was done last; where there is none, it is told line by line."""
+def steps_told(*, is_brief: bool = False) -> Iterator[Steps]:
+    """Tell of steps on stderr: on a terminal in one line that changes, elsewhere in a line each.
+
+    is_brief: on a terminal what was done is not kept.
+    """
     from rich.console import Console
     from rich.text import Text
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lines
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield Steps(lambda name, left_s: click.echo(_beginning(name, left_s), err=True), progress)
         return
     with console.status("") as status:
-        yield lambda name, count, _: status.update(Text(f"{name}: {count:,} rows"))
+        done = (lambda *_: None) if is_brief else progress
+        yield Steps(lambda name, left_s: status.update(Text(_beginning(name, left_s))), done)
+
+
+def _beginning(name: str, left_s: float | None) -> str:
+    left = "" if left_s is None or left_s < 1.5 else f", about {_about(left_s)} left"
+    return f"{name} ...{left}"
+
+
+def _about(seconds: float) -> str:
+    """Return a time of which only the size is known."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

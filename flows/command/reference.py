@@ -17,8 +17,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from expectations import suites
-from flows.command.documents import DOCUMENTS, Document, Field, schemas
+from flows.command.documents import DOCUMENTS, Document, Field
 from flows.command.main import iosig
+from flows.command.schemas import schemas
 from flows.settings import FILE_NAME, Settings
 from warehouse.contracts import TABLES, Column, Dtype, Table
 from warehouse.sources.extrapolations import compressed_traces as compressed_files
@@ -139,8 +140,18 @@ def command_line() -> str:
     commands = contexts(click.Context(iosig, info_name="iosig"))
     return _page(
         "# The command",
-        "Results go to stdout, progress to stderr. Every subcommand answers to `--help`.",
+        "Results go to stdout, progress to stderr. Every subcommand answers to `--help`, and what prints data to "
+        "[`--json`](json.md).",
         str(iosig.epilog),
+        "Tables fit the terminal: texts are wrapped, and columns without room are named below (`--wide` prints them). "
+        "`COLUMNS` says another width. In a pipe or a file a row is a line, and nothing is left out. `NO_COLOR` and "
+        "`TERM=dumb` are heeded. Whoever closes the pipe early (`| head`) is no fault: the exit code is 0.",
+        "The shell completes commands, options, tables, releases, applications and file systems, these three from the "
+        "warehouse as it lies on the disk. Once for each shell, with `iosig` on the path:",
+        "```sh\n"
+        "_IOSIG_COMPLETE=bash_source iosig > ~/.iosig-complete.bash  # then in ~/.bashrc: . ~/.iosig-complete.bash\n"
+        "_IOSIG_COMPLETE=zsh_source iosig > ~/.iosig-complete.zsh    # then in ~/.zshrc: . ~/.iosig-complete.zsh\n"
+        "_IOSIG_COMPLETE=fish_source iosig > ~/.config/fish/completions/iosig.fish\n```",
         *(block for context in commands for block in _describe_command(context)),
     )
 

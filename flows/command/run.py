@@ -56,13 +56,16 @@ def run_command(
         inline = not os.environ.get("PREFECT_API_URL")
     settings = load(settings_path, store.root)
     if inline:
-        from flows.command.printing import progress
+        from flows.command.printing import steps_told
         from flows.night.executors import opened
         from flows.night.order import run_inline
         from flows.watch.notices import telling
 
-        with telling(store, settings, _warn), opened(settings, store.root) as executor:
-            release = run_inline(store, settings, progress, since=first, until=last, executor=executor, wait_s=wait_s)
+        days = {"since": first, "until": last}
+        with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
+            release = run_inline(
+                store, settings, steps.done, **days, executor=executor, wait_s=wait_s, begin=steps.begin
+            )
     else:
         from flows.night.deployment import nightly
 

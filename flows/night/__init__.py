@@ -6,5 +6,6 @@
 - `forgetting` (`find`, `forget`): A landing, or all that is a user's, goes out of every release that is kept.
 - `order` (`run_inline`, `STEPS`, `Night`): The night's order: which step follows which.
 - `own_data` (`OwnData`, `find`): What is a user's, and what names the user elsewhere.
+- `pace` (`Pace`): How long a night has to go.
 - `workers` (`connected`, `Workers`): Workers of Dask: pieces done by processes of other machines.
 """

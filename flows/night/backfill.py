@@ -9,6 +9,7 @@ from datetime import date, timedelta
 
 from flows.night import executors
 from flows.night.order import Report, run_inline
+from flows.night.pace import Begin
 from flows.settings import Settings
 from flows.steps.plan import require_order
 from warehouse.errors import NothingToDo
@@ -43,6 +44,7 @@ def backfill(
     day_count: int,
     report: Report,
     wait_s: float = 0.0,
+    begin: Begin = lambda *_: None,
 ) -> Iterator[Chunk]:
     """Make days anew, a chunk at a time, and yield each with its release.
 
@@ -59,7 +61,7 @@ def backfill(
         try:
             with executors.opened(settings, store.root) as executor:
                 days = {"since": chunk.since, "until": chunk.until}
-                release = run_inline(store, settings, report, **days, executor=executor, wait_s=wait_s)
+                release = run_inline(store, settings, report, **days, executor=executor, wait_s=wait_s, begin=begin)
         except NothingToDo:
             pass
         done.append(chunk.since.isoformat())

@@ -15,6 +15,7 @@ from flows.landing import Arrival, Told, land_paths
 from flows.live.prometheus import land_prometheus
 from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
+from flows.night.pace import Begin, Pace
 from flows.settings import Settings
 from flows.steps import (
     attribution,
@@ -81,16 +82,22 @@ class Night:
     executor: Executor = field(default_factory=Inline)
     begun: list[Future[Done]] = field(default_factory=list)
 
-    def do(self, step: Step) -> Iterator[Done]:
-        """Do what is to be done of a step, and yield each piece as it ends.
+    def do(self, step: Step, begin: Callable[[str], None] = lambda _: None) -> Iterator[Done]:
+        """Do what is to be done of a step, and yield each piece as it ends; `begin` is told if there is anything.
 
         Tables that are complete begin to be held to their suites meanwhile.
         """
-        root = self.run.store.root
+        root, is_begun = self.run.store.root, False
         for work in step.works:
+            if work.is_last and not is_begun:
+                begin(step.name)
+                is_begun = True
             if work.is_last:
                 self._end_checks()
             left = [piece for piece in work.pieces(self.run) if not piece.is_done(root)]
+            if left and not is_begun:
+                begin(step.name)
+                is_begun = True
             yield from self.executor.each(root, left)
             self.begun.extend(self.executor.begin(root, piece) for piece in checks.check_pieces(self.run, work))
 
@@ -152,13 +159,16 @@ def run_inline(
     until: date | None = None,
     executor: Executor | None = None,
     wait_s: float = 0.0,
+    begin: Begin = lambda *_: None,
 ) -> Release:
     """Land the inbox and the predictions, do all steps of the plan without Prefect, and publish the release.
 
+    report is told what was done, begin what is done next and how long is left.
     Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
     nothing is released.
     """
     clock = _Clock(report)
+    begin("land", None)
     for arrival in land_new(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
     with locked(store, wait_s):
@@ -167,14 +177,18 @@ def run_inline(
         night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
         for day in night.run.plan.late_days:
             report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
+        names = [*(step.name for step in STEPS), "release"]
+        pace = Pace(store, names, len(night.run.plan.days), begin)
         for step in STEPS:
-            for piece in night.do(step):
+            for piece in night.do(step, pace.begin):
                 report(piece.name, piece.row_count, piece.duration_s)
+        pace.begin("release")
         clock.restart()
         published = night.release()
         clock.tell("release", len(published.snapshots))
         for name, count in night.maintain().lines():
             clock.tell(name, count)
+        pace.keep()
         return published
 
 
