@@ -195,12 +195,12 @@ def _draw(advised: Advised, target: Path, style: Style) -> None:
 
 
 def _show(advised: Advised) -> None:
-    from flows.command.printing import bytes_text, printable, show
+    from flows.command.printing import bytes_text, printable, say, show
 
     signature = advised.signature
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
     trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
-    click.echo(
+    say(
         printable(
             f"{advised.application_id} for {_time_text(advised.state.at)}: {bytes_text(signature.rates.volume_bytes)} "
             f"in {signature.rates.duration_s:,.0f} s, up to {bytes_text(signature.rates.peak_bytes_per_s)}/s; "
@@ -210,7 +210,7 @@ def _show(advised: Advised) -> None:
     rows = [_cells(advised, number) for number in range(len(advised.choices))]
     show("", _COLUMNS, rows, last=_LAST)
     for line in _remarks(advised):
-        click.echo(printable(line))
+        say(printable(line))
 
 
 _COLUMNS = (

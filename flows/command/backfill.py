@@ -52,7 +52,7 @@ def backfill_command(
     One that was stopped goes on where it was, if it is asked for again in the same words. `iosig diff` says what
     changed.
     """
-    from flows.command.printing import show_json, steps_told
+    from flows.command.printing import say, show_json, steps_told
     from flows.night.backfill import backfill, chunks
     from flows.settings import load
     from flows.watch.notices import telling
@@ -71,7 +71,7 @@ def backfill_command(
     if as_json:
         show_json("backfill", {"chunks": [asdict(one) for one in ended]})
     else:
-        click.echo(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
+        say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
     if not made:
         raise NothingToDo(f"Nothing is landed of {first} to {last}.")
     return 0

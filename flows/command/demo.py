@@ -319,7 +319,7 @@ def _show_comparison(compared: pl.DataFrame) -> None:
 
 def _show_signatures(compared: pl.DataFrame) -> None:
     """Print the signatures beside the truth; where nothing is moved and nothing was found, a sentence will do."""
-    from flows.command.printing import bytes_text, show
+    from flows.command.printing import bytes_text, say, show
 
     columns = (
         "application", "direction", "method", "trust", "cross-corr.", "correlation", "volume found", "true",
@@ -348,7 +348,7 @@ def _show_signatures(compared: pl.DataFrame) -> None:
         )
     show("Signatures beside the truth: what each application moves when it is alone", columns, rows)
     if silent:
-        click.echo(f"{silent} more move nothing alone, and no signature was found of them.")
+        say(f"{silent} more move nothing alone, and no signature was found of them.")
 
 
 def _show_volumes(volumes: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import click
 
 from flows.command.completing import quietly, tables
 from flows.command.options import chosen_release, raw_csv_option, release_option
-from flows.command.printing import binary_stdout
+from flows.command.printing import binary_stdout, say
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -103,7 +103,7 @@ def _export_table(store: Store, table_name: str, target: Path, release_id: str |
     from warehouse.releases.export import export_table
 
     count = export_table(store, chosen_release(store, release_id), table_name, target, is_raw=is_raw)
-    click.echo(f"{target}: {count:,} rows of {table_name}")
+    say(f"{target}: {count:,} rows of {table_name}")
     return 0
 
 
@@ -128,7 +128,7 @@ def _export_all(store: Store, target: Path | None, folder: Path | None, release_
         counts = export_database(store, release, target, is_copied=is_copied)
     filled = sum(count > 0 for count in counts.values())
     rows = f"{sum(counts.values()):,} rows in {filled} of {len(counts)} tables"
-    click.echo(f"{folder or target}: release {release.release_id}, {rows}")
+    say(f"{folder or target}: release {release.release_id}, {rows}")
     return 0
 
 
@@ -138,7 +138,7 @@ def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, 
 
     days = VALID_DAYS if valid_days is None else valid_days
     header = export_feed(store, chosen_release(store, release_id), kind, target, days).header
-    click.echo(f"{target}: {header['entry_count']:,} applications' {kind}")
+    say(f"{target}: {header['entry_count']:,} applications' {kind}")
     reasons = {
         "expired": f"without a run in the {days:g} days before the release",
         "undated": "whose last run has no time",

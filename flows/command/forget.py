@@ -67,11 +67,13 @@ def forget_command(
 
 def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
     """Say what is concerned, and what is not."""
+    from flows.command.printing import say
+
     verb = "were" if is_done else "would be"
-    click.echo(
+    say(
         f"{len(found.landings):,} landings {verb} landed anew without it, and {len(found.releases):,} releases "
         f"{verb} made anew; the old ones {'are gone' if is_done else 'would go'}."
     )
     for release_id in found.releases:
         click.echo(f"  {release_id}")
-    click.echo(f"Out of reach: {'; '.join(out_of_reach)}.")
+    say(f"Out of reach: {'; '.join(out_of_reach)}.")

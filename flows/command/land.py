@@ -223,7 +223,7 @@ def _list_formats(as_json: bool) -> None:
 
 
 def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
-    from flows.command.printing import show_json
+    from flows.command.printing import say, show_json
     from reports.texts import counted
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
@@ -237,13 +237,13 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
     if as_json:
         show_json("landing", summary | {"files": [_document(arrival) for arrival in arrivals]})
         return
-    click.echo(
+    say(
         f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
         f"{summary['landed_before']:,} landed before; refused: {counted(summary['refused_rows'], 'row')} and "
         f"{counted(summary['refused_files'], 'whole file')}"
     )
     if any(arrival.has_refusals for arrival in arrivals):
-        click.echo('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')
+        say('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')
 
 
 def _document(arrival: Arrival) -> dict[str, object]:

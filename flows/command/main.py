@@ -207,7 +207,9 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except IosigError as error:
-        click.echo(f"iosig: {error}", err=True)
+        from flows.command.printing import say
+
+        say(f"iosig: {error}", err=True)
         code = error.exit_code
     except BrokenPipeError:
         # Whoever read our output has seen enough.

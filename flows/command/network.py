@@ -168,7 +168,7 @@ def _show(found: NetworkInput) -> None:
         say(_plain(note, _SENTENCE_CHARACTERS))
     if found.windows is not None:
         began_s, ceased_s = found.span_s
-        click.echo(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
+        say(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
     say(_lead(found))
     click.echo()
     for layer in network.layers:

@@ -56,7 +56,7 @@ def signature_command(
     APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
     that means no other.
     """
-    from flows.command.printing import printable
+    from flows.command.printing import printable, say
     from flows.signatures.view import Asked, view_of
     from reports.signatures import draw
     from warehouse.releases.releases import find
@@ -65,6 +65,6 @@ def signature_command(
     view = view_of(obj[0], find(obj[0], release_id), asked)
     draw(view, target, target.suffix[1:].lower(), style)
     of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
-    click.echo(f"{target}: {printable(of)}")
-    click.echo(printable(view.verdict))
+    say(f"{target}: {printable(of)}")
+    say(printable(view.verdict))
     return 0

@@ -80,11 +80,11 @@ def _draw(told: Population, title: str, target: Path, style: Style) -> None:
 
 
 def _show(told: Population, most_count: int) -> None:
-    from flows.command.printing import show
+    from flows.command.printing import say, show
     from flows.population.saying import LABELS, agreement, label_rows, share_rows
     from reports.texts import counted
 
-    click.echo(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
+    say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
     names = [_SHORT.get(name, name) for name in LABELS]
     show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), label_rows(told))
     columns = ("% runs", *names, "periodic")
@@ -94,7 +94,7 @@ def _show(told: Population, most_count: int) -> None:
     _show_witnesses(told)
     both = agreement(told)
     if both is not None:
-        click.echo(f"Classes cut from shared traffic agree with exact ones in {both[1]:.0%} of {both[0]:,} cases.")
+        say(f"Classes cut from shared traffic agree with exact ones in {both[1]:.0%} of {both[0]:,} cases.")
 
 
 def _show_groups(told: Population, most_count: int) -> None:

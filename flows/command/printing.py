@@ -80,23 +80,23 @@ def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
             click.echo(f"{name.ljust(indent)}  {cell}")
 
 
-def say(text: str) -> None:
-    """Print sentences on stdout, wrapped at words where a terminal is narrower."""
-    plain, width = click.unstyle(text), terminal_width()
-    if width is None or len(plain) <= width:
-        click.echo(text)
+def say(text: str, *, err: bool = False) -> None:
+    """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower."""
+    plain, width = click.unstyle(text), terminal_width(err=err)
+    if width is None or max(map(len, plain.split("\n"))) <= width:
+        click.echo(text, err=err)
         return
     before, _, after = text.partition(plain)
     for line in wrapped(plain, width):
-        click.echo(f"{before}{line}{after}")
+        click.echo(f"{before}{line}{after}", err=err)
 
 
-def terminal_width() -> int | None:
+def terminal_width(*, err: bool = False) -> int | None:
     """Return how wide what is printed may be: as COLUMNS says, else as the terminal is; None in a file or a pipe."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
         return int(told)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
 def _is_wide() -> bool:

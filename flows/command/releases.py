@@ -111,13 +111,14 @@ def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Make an earlier release the current one again; nothing is deleted."""
     from expectations import docs
+    from flows.command.printing import say
     from warehouse.releases.publishing import rollback
     from warehouse.store.store import locked
 
     with locked(obj[0]):
         release = rollback(obj[0], release_id)
         docs.of_release(obj[0], release)
-    click.echo(f"{release.release_id} is now the current release, with the tables of {release.parent_release_id}.")
+    say(f"{release.release_id} is now the current release, with the tables of {release.parent_release_id}.")
     return 0
 
 

@@ -81,10 +81,10 @@ def replay_command(
 
 
 def _show(report: Report) -> None:
-    from flows.command.printing import bytes_text, show
+    from flows.command.printing import bytes_text, say, show
 
     of = f"{report.rank_count:,} ranks by {report.process_count:,} processes, under {report.folder}"
-    click.echo(f"{'Would replay' if report.is_dry_run else 'Replayed'} {of}\n")
+    say(f"{'Would replay' if report.is_dry_run else 'Replayed'} {of}\n")
     show("Calls", ("function", "trace", "replayed", "failed"), _call_rows(report))
     show("Sums", ("what", "trace", "replayed"), _sum_rows(report))
     files = [(file.path, file.traced_bytes, file.replayed_bytes, file.prepared_bytes) for file in report.files]
@@ -94,16 +94,16 @@ def _show(report: Report) -> None:
     left_out = [(function, reason, count) for (function, reason), count in sorted(report.not_replayed.items())]
     if left_out:
         show("Not replayed", ("function", "why", "calls"), left_out)
-    click.echo(f"Room needed on disk: up to {bytes_text(report.needed_bytes)}")
+    say(f"Room needed on disk: up to {bytes_text(report.needed_bytes)}")
     for name, reason in sorted(report.ignored.items()):
-        click.echo(f"Ranks do not wait for one another on {name}: {reason}.")
+        say(f"Ranks do not wait for one another on {name}: {reason}.")
     for note, count in sorted(report.notes.items()):
-        click.echo(f"{count:,} times: {note}.")
+        say(f"{count:,} times: {note}.")
     if not report.is_dry_run:
         differences = report.differences()
-        click.echo("Differs from the trace:" if differences else "Bytes, calls and file sizes are the trace's.")
+        say("Differs from the trace:" if differences else "Bytes, calls and file sizes are the trace's.")
         for line in differences:
-            click.echo(f"  {line}")
+            say(f"  {line}")
 
 
 def _call_rows(report: Report) -> list[tuple[object, ...]]:

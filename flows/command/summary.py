@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.printing import bytes_text, show
+from flows.command.printing import bytes_text, say, show
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import DEFAULT_ROOT, Store
@@ -29,11 +29,11 @@ def show_summary(store: Store, release: Release) -> None:
         _show_checks(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
     for note in notes:
-        click.echo(f"- {note}")
-    click.echo(f"Release {release.release_id} ({release.verdict}) in {store.name}")
+        say(f"- {note}")
+    say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
     elsewhere = "" if store.root == DEFAULT_ROOT else f" --warehouse {shlex.quote(str(store.root))}"
-    click.echo(f'Query it: iosig{elsewhere} sql "select * from job_io limit 5"')
+    say(f'Query it: iosig{elsewhere} sql "select * from job_io limit 5"')
 
 
 def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:

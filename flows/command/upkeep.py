@@ -105,7 +105,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     landed longer ago and are in every release that is kept: their days are not computed anew then. The night does the
     same.
     """
-    from flows.command.printing import bytes_text, show_json
+    from flows.command.printing import bytes_text, say, show_json
     from flows.settings import load
     from flows.steps.release import maintain
     from warehouse.releases.expiring import GRACE_S
@@ -127,12 +127,12 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
         kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
         raise NothingToDo(f"{store.name}: {kept}.")
     else:
-        click.echo(
+        say(
             f"{len(released.release_ids):,} releases expired; {released.file_count:,} files were removed"
             f" ({bytes_text(released.byte_count)})."
         )
         if landed.landing_count:
-            click.echo(
+            say(
                 f"{landed.landing_count:,} landings of polls were removed ({bytes_text(landed.byte_count)});"
                 f" {len(landed.days):,} more days are not computed anew."
             )
@@ -175,7 +175,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
 
     Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
     """
-    from flows.command.printing import bytes_text, progress_bar
+    from flows.command.printing import bytes_text, progress_bar, say
     from warehouse.releases.upgrading import needs, upgrade
     from warehouse.store.form import FORM
     from warehouse.store.store import locked
@@ -184,7 +184,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     found = needs(store)
     if found is None:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
-    click.echo(
+    say(
         f"Form {found.form} to {FORM}: {found.written_file_count:,} small files ({bytes_text(found.written_bytes)}) are"
         f" written anew, {found.read_file_count:,} ({bytes_text(found.read_bytes)}) read; about"
         f" {found.duration_s:.0f} s, and {bytes_text(found.written_bytes)} of space."

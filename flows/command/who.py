@@ -92,13 +92,13 @@ def _draw(told: Answer, target: Path, style: Style) -> None:
 
 
 def _show(told: Answer, most_count: int) -> None:
-    from flows.command.printing import bytes_text, printable, show
+    from flows.command.printing import bytes_text, printable, say, show
 
     asked = told.asked
     moved = "moved" if len(asked.directions) > 1 else {"read": "read", "write": "written"}[asked.directions[0]]
     when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
     landed = ", as far as it has landed" if told.is_landed else ""
-    click.echo(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}{landed}"))
+    say(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}{landed}"))
     for name, frame in (("job", told.jobs), ("user", told.users), ("application", told.applications)):
         names = ("job_id", "application_id") if name == "job" else (name, "job_count")
         rows = [_cells(row, names, told.measured_bytes) for row in frame.head(most_count).to_dicts()]
@@ -106,7 +106,7 @@ def _show(told: Answer, most_count: int) -> None:
         if rows:
             show(_rest(frame, most_count, name), (name, second, *_COLUMNS), rows)
     share = told.unexplained_bytes / told.measured_bytes if told.measured_bytes else 0.0
-    click.echo(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}")
+    say(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}")
 
 
 _COLUMNS = ("bytes", "share", "range", "sure", "fit")
@@ -145,7 +145,7 @@ def _others(told: Answer) -> str:
     first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application").rows()
     names = [f"{job_id} ({user}, {application})" for job_id, user, application in first]
     said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
-    more = ", ..." if count > len(names) else ""
+    more = f" and {count - len(names):,} more" if count > len(names) else ""
     return printable(f"{said}{': ' if names else ''}{', '.join(names)}{more}.")
 
 
