@@ -22,6 +22,7 @@
 - `signatures/`: Signatures, as the night extracts them and as releases have them.
 - `single/`: One input, no warehouse: read and judged as the night would.
 - `steps/`: The night's steps: plain functions, each of which leaves its results as files and can be run again.
+- `wall/`: What the figures for the wall show of a release.
 - `watch/`: How a warehouse fares: what is landed and released, what is wrong, and who is told of it.
 """
 

@@ -11,4 +11,5 @@
 - `networks/`: Networks as a picture and as a page that one can ask.
 - `periods/`: One signal's search for a period, as a picture.
 - `predictions/`: One run's predictions and its automaton, as pictures.
+- `wall/`: The figures for the wall: what a storage lead sees from the door.
 """

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
+from reports.inline_svg import svg_of
 from reports.style import GREY, HUES, INK, LIGHT, PALE, Style
 from reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
 from transforms.arrays import Reals
@@ -72,9 +73,17 @@ class AttributionView:
 
 def draw(view: AttributionView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
     """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: AttributionView, name: str) -> str:
+    """Return the picture as an element of a page."""
+    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
+
+
+def _size(view: AttributionView) -> tuple[float, float]:
     count = len(view.traffic)
-    height = _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path, kind, style)
+    return _WIDTH_IN, _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
 
 
 def _compose(figure: Figure, view: AttributionView) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
-from reports.style import BLUE, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, VERMILION, Style
+from reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK, LIGHT, Style
 from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 _SIZE_IN = (12.0, 9.2)
 _ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75), 1.75
 _LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
-#: colours of directions, and of classes
-_DIRECTIONS = {"write": BLUE, "read": ORANGE}
-_CLASSES = {
-    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": VERMILION,
-    "NO_USAGE": PALE,
-}  # fmt: skip
 #: the paper's figures end here
 _LONGEST_PERIOD_MIN = 90
 _NAME_CHARACTERS = 20
@@ -57,7 +51,7 @@ class PopulationView:
     def verdict(self) -> str:
         """How many runs, what they moved, and how many are periodic, in one line."""
         moved = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
-        periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in _DIRECTIONS)
+        periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in DIRECTION_HUES)
         return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
 
 
@@ -73,7 +67,7 @@ def _compose(figure: Figure, view: PopulationView) -> None:
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _RIGHT), view, is_hours=True)
     _draw_groups(panels.inch_axes(figure, second, _HEIGHT_IN, _LEFT), view)
     _draw_periods(panels.inch_axes(figure, second, _HEIGHT_IN, _RIGHT), view)
-    for name, sides in zip(_DIRECTIONS, (_LEFT, _RIGHT), strict=True):
+    for name, sides in zip(DIRECTION_HUES, (_LEFT, _RIGHT), strict=True):
         _draw_days(panels.inch_axes(figure, third, _HEIGHT_IN, sides), view, name)
     _legend(figure)
 
@@ -82,8 +76,8 @@ def _legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
     height = figure.get_figheight()
-    directions = [Patch(facecolor=colour, label=name) for name, colour in _DIRECTIONS.items()]
-    classes = [Patch(facecolor=colour, label=name) for name, colour in _CLASSES.items()]
+    directions = [Patch(facecolor=colour, label=name) for name, colour in DIRECTION_HUES.items()]
+    classes = [Patch(facecolor=colour, label=name) for name, colour in CLASS_HUES.items()]
     for handles, top_in in ((directions, _ROWS_IN[0] - 0.45), (classes, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
         figure.legend(
             handles=handles, loc="upper left", bbox_to_anchor=(0.06, 1 - top_in / height), ncols=len(handles),
@@ -97,7 +91,7 @@ def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
     powers = np.log2(np.concatenate([*known, np.ones(1)]))
     low = int(np.floor(powers[powers > 0].min(initial=powers.max())))
     edges = np.arange(low, max(int(np.floor(powers.max())) + 2, low + 2))
-    for place, (name, colour) in enumerate(_DIRECTIONS.items()):
+    for place, (name, colour) in enumerate(DIRECTION_HUES.items()):
         volumes = view.volumes_bytes[name]
         is_known = volumes >= 1.0
         weights = view.node_hours[name][is_known] if is_hours else None
@@ -132,7 +126,7 @@ def _draw_periods(axes: Axes, view: PopulationView) -> None:
     end = min(max(longest * 1.05, 1.0), _LONGEST_PERIOD_MIN)
     edges = np.linspace(0.0, end, 46)
     late = 0
-    for name, colour in _DIRECTIONS.items():
+    for name, colour in DIRECTION_HUES.items():
         minutes = view.periods_s[name] / 60
         late += int((minutes > end).sum())
         axes.hist(minutes, edges.tolist(), histtype="stepfilled", color=colour, alpha=0.55, edgecolor=colour)
@@ -149,7 +143,7 @@ def _draw_days(axes: Axes, view: PopulationView, direction: str) -> None:
     counts = view.day_counts[direction]
     places = np.arange(len(view.days))
     below: Reals = np.zeros(len(places))
-    for name, colour in _CLASSES.items():
+    for name, colour in CLASS_HUES.items():
         heights = counts.get(name, np.zeros(len(places)))
         axes.bar(places, heights, 0.85, bottom=below, color=colour)
         below = below + heights

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
+from reports.inline_svg import svg_of
 from reports.panels import Columns
 from reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
 from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
@@ -165,6 +166,11 @@ class SignatureView:
 def draw(view: SignatureView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
     """Write the picture, as a PNG or an SVG: all of it, or nothing."""
     panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: SignatureView, name: str) -> str:
+    """Return the picture as an element of a page."""
+    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
 
 
 # ---- layout

@@ -9,11 +9,14 @@ trichromats, and protanopes, deuteranopes and tritanopes as Machado et al. simul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transforms.arrays import Reals
 
 # ---- colours, by their roles
 
@@ -27,6 +30,12 @@ GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
 #: colours of things that have no order, in the order in which they are given away
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+#: of directions, and of classes
+DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
+CLASS_HUES = {
+    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": VERMILION,
+    "NO_USAGE": PALE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ def _settings() -> dict[Any, Any]:
     from matplotlib.rcsetup import cycler
 
     of_ground = ("figure.facecolor", "figure.edgecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
-    of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "hatch.color", "patch.edgecolor")
+    of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "patch.edgecolor")
     return {
         **dict.fromkeys(of_ground, GROUND),
         **dict.fromkeys(of_ink, INK),
@@ -179,15 +188,14 @@ def _linear(part: float) -> float:
 # ---- what is few and what is many
 
 
-def shades(few_to_many: Sequence[float]) -> list[tuple[float, float, float]]:
-    """Return a colour for each share from 0 (few) to 1 (many): the further from the ground the more."""
+def shades(shares: Reals) -> Reals:
+    """Return a colour (n, 3), parts from 0 to 1, for shares (n) from 0 to 1: the more the further from the ground."""
     import numpy as np
 
     stops = _SHADES[in_force().is_dark]
     parts = np.array([[int(stop[place : place + 2], 16) / 255 for place in (1, 3, 5)] for stop in stops])
     places = np.linspace(0.0, 1.0, len(stops))
-    mixed = np.stack([np.interp(few_to_many, places, parts[:, part]) for part in range(3)], axis=-1)
-    return [(float(red), float(green), float(blue)) for red, green, blue in mixed]
+    return np.stack([np.interp(shares, places, parts[:, part]) for part in range(3)], axis=-1)
 
 
 #: from few to many: on a light ground ever darker, on a dark one ever lighter, through hues that no eye confuses

@@ -114,6 +114,17 @@ def is_released(store: Store, release: Release, asked: Asked) -> bool:
     return last is not None and asked.since < last
 
 
+def last_day(store: Store, release: Release, filesystem: str, until: datetime | None = None) -> datetime:
+    """Return when the last day of a file system's polls began, or that before an instant, in whole minutes.
+
+    Raises UsageError if the file system was not polled.
+    """
+    with opened(store, release, "ticks") as connection:
+        first, last = _polled(connection, filesystem)
+    end = until or _minute(last - timedelta(microseconds=1)) + _MINUTE
+    return max(end - timedelta(days=1), _minute(first - timedelta(microseconds=1)))
+
+
 def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
     """Return who moved what, of tables `attributed_io`, `jobs` and `ticks`."""
     first, last = _polled(connection, asked.filesystem)

@@ -1,0 +1,103 @@
+"""How often applications write how much, and which of them were there together.
+
+Of two applications whose phases do not depend on each other, bursts of lengths w and v that come every p and q seconds
+meet (w + v) / (p q) times a second: each burst of the one meets those of the other that begin up to v before or w after
+its own begin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: the tables that are asked
+TABLES = "jobs signatures periods"
+#: the time before the last end of a run in which runs may have met
+_LAST_S = 86_400
+_RHYTHM = ("application_id", "filesystem")
+
+
+def view_of(connection: duckdb.DuckDBPyConnection, title: str, direction: str = "write") -> ClockView:
+    """Return what there is to see of a release's applications in one direction; title: of the release."""
+    asked = {"direction": direction}
+    rhythms = connection.sql(_RHYTHMS, params=asked).pl().with_row_index("place")
+    (signed_count,) = connection.sql(_SIGNED, params=asked).fetchall()[0]
+    together = connection.sql(_TOGETHER, params=asked | {"last_s": _LAST_S}).pl()
+    drawn = [
+        DrawnRhythm(row["application_id"], row["filesystem"], row["period_s"], row["bytes_per_period"])
+        for row in rhythms.iter_rows(named=True)
+    ]
+    return ClockView(title, "in the last day", drawn, _meetings(rhythms, together), signed_count - len(drawn))
+
+
+def _meetings(rhythms: pl.DataFrame, together: pl.DataFrame) -> list[Meeting]:
+    """Return the pairs that were there together, with how many of their bursts are expected to have met."""
+    one = rhythms.select("filesystem", first_id="application_id", first="place", p="period_s", w="burst_width_s")
+    other = rhythms.select("filesystem", second_id="application_id", second="place", q="period_s", v="burst_width_s")
+    met = (
+        together.join(one, on=["filesystem", "first_id"])
+        .join(other, on=["filesystem", "second_id"])
+        .with_columns(expected_count=pl.col("overlap_s") * (pl.col("w") + pl.col("v")) / (pl.col("p") * pl.col("q")))
+        .filter(pl.col("expected_count") > 0)
+        .sort("expected_count", "first", "second", descending=[True, False, False])
+    )
+    return [Meeting(*row) for row in met.select("first", "second", "expected_count").iter_rows()]
+
+
+#: applications whose signature has a period
+_RHYTHMS = """
+    select subject_id as application_id, filesystem, period_s, bytes_per_period::double as bytes_per_period,
+        coalesce(burst_width_s, 0) as burst_width_s
+    from periods
+    where subject_kind = 'application' and is_default and outcome = 'periodic' and direction = $direction
+        and filesystem is not null and period_s > 0 and bytes_per_period > 0
+    order by application_id, filesystem
+"""
+
+_SIGNED = """
+    select count(*)
+    from signatures
+    where is_default and outcome = 'extracted' and direction = $direction and volume_bytes > 0
+"""
+
+#: for how long runs of two such applications were on one file system together, before the last end of a run
+_TOGETHER = """
+    with ends as (
+        select max(ended_at) as last_at, max(ended_at) - to_seconds($last_s) as first_at
+        from jobs
+        where is_application_run
+    ),
+
+    rhythms as (
+        select distinct subject_id as application_id, filesystem
+        from periods
+        where subject_kind = 'application' and is_default and outcome = 'periodic' and direction = $direction
+    ),
+
+    runs as (
+        select rhythms.application_id, rhythms.filesystem, jobs.cluster, jobs.job_id,
+            greatest(jobs.started_at, ends.first_at) as began_at, least(jobs.ended_at, ends.last_at) as ceased_at
+        from jobs
+        cross join ends
+        inner join rhythms
+            on replace(jobs.user, '/', '%2F') || '/' || jobs.application || '/' || jobs.node_count
+            = rhythms.application_id
+            and (jobs.filesystem is null or jobs.filesystem = rhythms.filesystem)
+        where jobs.is_application_run and jobs.ended_at > ends.first_at and jobs.started_at < ends.last_at
+    )
+
+    select one.filesystem, one.application_id as first_id, other.application_id as second_id,
+        sum(epoch(least(one.ceased_at, other.ceased_at) - greatest(one.began_at, other.began_at))) as overlap_s
+    from runs as one
+    inner join runs as other
+        on one.filesystem = other.filesystem and one.application_id < other.application_id
+        and one.began_at < other.ceased_at and other.began_at < one.ceased_at
+    group by all
+    order by all
+"""

@@ -1,0 +1,211 @@
+"""The checkpoint clock: how often applications write how much, and which of them meet.
+
+Both axes are logarithmic, so that a mean rate is a line that rises: what lies on one line asks as much of the file
+system in the long run, further to the right in rarer and larger bursts. A curve between two applications says that
+their runs were there together, the thicker the more of their bursts are expected to meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.inline_svg import svg_of
+from reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from reports.texts import VOLUMES, counted, duration_text, plain, rate_text, unit_for
+from reports.wall.names import name_points
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 6.8), 1.35, 4.75
+_SIDES = (0.08, 0.975)
+#: red is for those that meet
+_HUES = tuple(hue for hue in HUES if hue != VERMILION)
+_NAMED, _NAME_CHARACTERS = 14, 30
+#: pairs that are drawn, and told in the panel's corner
+_MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
+_PERIODS_S = (
+    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800,
+)  # fmt: skip
+_MARK_POINTS = 9.0
+#: powers of ten of rates that can be told
+_POWERS = (-30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRhythm:
+    """An application's bursts on a file system: one every period_s, of bytes_per_period."""
+
+    name: str
+    filesystem: str
+    period_s: float
+    bytes_per_period: float
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Two rhythms, by their places, whose runs were there together: how many bursts are expected to meet."""
+
+    first: int
+    second: int
+    expected_count: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockView:
+    """What there is to see; when: the time in which runs were there together, in words."""
+
+    title: str
+    when: str
+    rhythms: Sequence[DrawnRhythm]
+    meetings: Sequence[Meeting]
+    silent_count: int = 0
+
+    @property
+    def finding(self) -> str:
+        """Which two meet most, or that none do."""
+        if not self.rhythms:
+            return "No application has a period"
+        beat = counted(len(self.rhythms), "application")
+        if not self.meetings:
+            return f"{beat} with a period; none of their bursts met {self.when}"
+        most = max(self.meetings, key=lambda one: one.expected_count)
+        names = " and ".join(plain(self.rhythms[place].name, _NAME_CHARACTERS) for place in (most.first, most.second))
+        return f"{names} meet most: {_times(most.expected_count)} {self.when}"
+
+
+def _times(count: float) -> str:
+    return f"about {counted(round(count), 'time')}" if count >= 1 else "less than once"
+
+
+def draw(view: ClockView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: ClockView, name: str) -> str:
+    """Return the picture as an element of a page."""
+    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
+
+
+def _compose(figure: Figure, view: ClockView) -> None:
+    silent = f"{counted(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
+    about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
+    panels.headings(figure, view.finding, about, INK)
+    axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
+    if not view.rhythms:
+        panels.say(axes, "no period was found")
+        return
+    x, y = (np.array([getattr(one, name) for one in view.rhythms]) for name in ("period_s", "bytes_per_period"))
+    _label_axes(axes, x, y)
+    _draw_rates(axes)
+    meetings = sorted(view.meetings, key=lambda one: -one.expected_count)[:_MOST_MEETINGS]
+    _draw_meetings(axes, x, y, meetings)
+    _draw_marks(axes, view, x, y)
+    dots = figure.dpi / 72
+    meet = {place for one in meetings for place in (one.first, one.second)}
+    order = sorted(range(len(x)), key=lambda place: (place not in meet, -y[place] / x[place], view.rhythms[place].name))
+    names = [plain(view.rhythms[place].name, _NAME_CHARACTERS) for place in order[:_NAMED]]
+    name_points(axes, x[order], y[order], np.full(len(x), _MARK_POINTS * dots / 2), names)
+    _tell_meetings(axes, view, meetings)
+
+
+def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
+    axes.set_ylim(float(y.min()) / 4, float(y.max()) * 4)
+    low, high = axes.get_xlim()
+    ticks = [each for each in _PERIODS_S if low <= each <= high]
+    ticks = ticks[:: max(1, -(-len(ticks) // 10))]
+    if len(ticks) > 1:
+        axes.set_xticks(ticks, [_period(each) for each in ticks])
+        axes.set_xticks([], minor=True)
+    else:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration_text(value)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(numticks=8))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("period: from one burst to the next")
+    axes.set_ylabel("bytes a burst")
+
+
+def _period(seconds: float) -> str:
+    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:g} {name}"
+    return f"{seconds:g} s"
+
+
+def _volume(value: float) -> str:
+    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
+    return f"{value / unit.size:.3g} {unit.name}"
+
+
+def _draw_rates(axes: Axes) -> None:
+    """Draw lines of one mean rate each, a decade apart, with their rates at the panel's edge."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    first, last = (int(np.floor(np.log10(up) - np.log10(across))) for up, across in ((low, right), (high, left)))
+    for power in range(max(first, _POWERS[0]), min(last + 2, _POWERS[1]), max(1, (last - first) // 12)):
+        rate = 10.0**power
+        axes.plot([left, right], [rate * left, rate * right], color=FAINT, lw=1.0, zorder=0.5)
+        place = (right, rate * right) if rate * right < high else (high / rate, high)
+        if left * 1.3 < place[0] and low * 1.3 < place[1]:
+            inward = (-4, -3) if place[1] < high else (-6, -11)
+            axes.annotate(
+                rate_text(rate * (1 + 1e-9)), place, inward, textcoords="offset points", ha="right", va="top",
+                fontsize=NOTE_POINTS - 0.5, color=SOFT, annotation_clip=True, zorder=0.6,
+            )  # fmt: skip
+
+
+def _draw_meetings(axes: Axes, x: Reals, y: Reals, meetings: Sequence[Meeting]) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    most = max((one.expected_count for one in meetings), default=1.0)
+    for one in meetings:
+        ends = [(x[place], y[place]) for place in (one.first, one.second)]
+        width = 0.8 + 3.2 * np.sqrt(one.expected_count / most)
+        axes.add_patch(
+            FancyArrowPatch(
+                *ends, arrowstyle="-", connectionstyle="arc3,rad=0.18", color=VERMILION, lw=width, alpha=0.55, zorder=2
+            )
+        )
+
+
+def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
+    """Draw a mark for each rhythm, in its file system's colour."""
+    names = sorted({one.filesystem for one in view.rhythms})
+    hues = {name: _HUES[place % len(_HUES)] for place, name in enumerate(names)}
+    for name in names:
+        chosen = np.array([one.filesystem == name for one in view.rhythms])
+        axes.plot(
+            x[chosen], y[chosen], "o", ms=_MARK_POINTS, color=hues[name], mec=GROUND, mew=0.8, zorder=3,
+            label=plain(name, 24),
+        )  # fmt: skip
+    panels.legend_above(axes)
+
+
+def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> None:
+    """Write the pairs that meet most into the corner where rates are least."""
+    lines = []
+    for one in meetings[:_TOLD_MEETINGS]:
+        names = " and ".join(plain(view.rhythms[place].name, 24) for place in (one.first, one.second))
+        lines.append(f"{names}: {_times(one.expected_count)}")
+    if lines:
+        more = len(view.meetings) - len(lines)
+        lines += [f"and {counted(more, 'other pair')}"] * (more > 0)
+        axes.text(
+            0.985, 0.03, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=NOTE_POINTS,
+            color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.8, "pad": 3},
+        )  # fmt: skip

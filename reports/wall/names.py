@@ -1,0 +1,53 @@
+"""Names beside points of a panel: as many as there is room for, none over another or over a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports.style import INK, NOTE_POINTS
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: pixels between a point's rim and its name, and around a name
+_AWAY, _AROUND = 4.0, 2.0
+#: where a name stands beside its point: the direction, and the name's own side that is there
+_SIDES = (
+    (1, 0, "left", "center"), (-1, 0, "right", "center"), (0, 1, "center", "bottom"), (0, -1, "center", "top"),
+    (1, 1, "left", "bottom"), (-1, 1, "right", "bottom"), (1, -1, "left", "top"), (-1, -1, "right", "top"),
+)  # fmt: skip
+
+
+def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[str]) -> list[str]:
+    """Write the names of the first points (k of n), the most important first, where there is room; return these.
+
+    x, y (n): in the panel's own units. radii (n): of the points [pixels], which no name covers.
+    """
+    written: list[str] = []
+    places = axes.transData.transform(np.column_stack([x, y]))
+    taken = np.column_stack([places - radii[:, None], places + radii[:, None]])
+    room = axes.get_window_extent()
+    for (across, up), radius, name in zip(places[: len(names)], radii, names, strict=False):
+        for right, above, side, line in _SIDES:
+            reach = (radius + _AWAY) * (0.75 if right and above else 1.0)
+            text = axes.annotate(
+                name, (across + right * reach, up + above * reach), xycoords="figure pixels", ha=side, va=line,
+                fontsize=NOTE_POINTS, color=INK, zorder=6,
+            )  # fmt: skip
+            box = text.get_window_extent().padded(_AROUND)
+            is_inside = room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1
+            if is_inside and not _overlap(taken, box.x0, box.y0, box.x1, box.y1):
+                taken = np.vstack([taken, [box.x0, box.y0, box.x1, box.y1]])
+                written.append(name)
+                break
+            text.remove()
+    return written
+
+
+def _overlap(taken: Reals, left: float, bottom: float, right: float, top: float) -> bool:
+    apart = (taken[:, 0] >= right) | (taken[:, 2] <= left) | (taken[:, 1] >= top) | (taken[:, 3] <= bottom)
+    return not bool(apart.all())

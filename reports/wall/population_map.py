@@ -1,0 +1,165 @@
+"""The population map: how much applications move, and in how short bursts; the size tells runs, the colour the class.
+
+To the right is who fills the disks, above is who blocks the way: bytes a month against the peak of a signature over
+its mean (the peak-to-average ratio: 1 where bytes flow evenly).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.inline_svg import svg_of
+from reports.style import CLASS_HUES, GREY, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style
+from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from reports.wall.names import name_points
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 7.0), 1.35, 4.95
+_SIDES = (0.08, 0.975)
+#: points of the smallest and the largest mark (diameters), and runs from which on a mark is the largest
+_SMALLEST, _LARGEST, _MANY_RUNS = 5.0, 24.0, 1000.0
+#: applications with names, and characters of a name
+_NAMED, _NAME_CHARACTERS = 10, 30
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnApplication:
+    """One application by its signatures: bytes a month of all directions, peak over mean of that with most bytes."""
+
+    name: str
+    month_bytes: float
+    burstiness: float
+    run_count: int
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MapView:
+    """What there is to see: applications, of how many, in a release, and the days that a month was reckoned from."""
+
+    title: str
+    applications: Sequence[DrawnApplication]
+    unknown_count: int
+    day_count: float
+
+    @property
+    def finding(self) -> str:
+        """How few move half of all bytes, and who most."""
+        found = self._drawn
+        if not found:
+            return "No application has a signature that moves anything"
+        moved = np.array([one.month_bytes for one in found])
+        shares = np.cumsum(moved) / moved.sum()
+        few = int(np.searchsorted(shares, 0.5)) + 1
+        most = f"{plain(found[0].name, _NAME_CHARACTERS)} most, {volume_text(found[0].month_bytes)} a month"
+        if len(found) == 1:
+            return f"One application moves anything: {most}"
+        do = "moves" if few == 1 else "move"
+        return f"{few} of {counted(len(found), 'application')} {do} half of all bytes; {most}"
+
+    @property
+    def _drawn(self) -> list[DrawnApplication]:
+        """The applications that have a place, those that move most first."""
+        known = [one for one in self.applications if one.month_bytes > 0 and np.isfinite(one.burstiness)]
+        return sorted(known, key=lambda one: (-one.month_bytes, one.name))
+
+
+def draw(view: MapView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: MapView, name: str) -> str:
+    """Return the picture as an element of a page."""
+    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
+
+
+def _compose(figure: Figure, view: MapView) -> None:
+    without = f"{counted(view.unknown_count, 'application')} without a signature not shown" * (view.unknown_count > 0)
+    since = f"a month as in the {view.day_count:.3g} days of runs"
+    panels.headings(figure, view.finding, ("Population map", plain(view.title, 60), since, without), INK)
+    axes = panels.inch_axes(figure, _TOP_IN, _PANEL_IN, _SIDES)
+    found = view._drawn
+    if not found:
+        panels.say(axes, "there is nothing to place")
+        return
+    _draw_points(axes, found)
+    _legend(figure, axes, found)
+
+
+def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
+    x, y = (np.array([getattr(one, name) for one in found]) for name in ("month_bytes", "burstiness"))
+    diameters = _diameters(np.array([one.run_count for one in found], dtype=np.float64))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(float(x.min()) / 2.5, float(x.max()) * 4)
+    axes.set_ylim(max(float(y.min()) / 1.5, 0.8), float(y.max()) * 1.8)
+    _label_axes(axes)
+    # the large ones below, so that none hides another
+    order = np.argsort(-diameters, kind="stable")
+    colours = [CLASS_HUES.get(found[place].label or "", GREY) for place in order]
+    axes.scatter(
+        x[order], y[order], s=np.square(diameters[order]), c=colours, alpha=0.75, edgecolors=GROUND, linewidths=0.8,
+        zorder=3,
+    )  # fmt: skip
+    dots = axes.get_figure().dpi / 72  # type: ignore[union-attr]
+    names = [plain(one.name, _NAME_CHARACTERS) for one in found[:_NAMED]]
+    name_points(axes, x, y, diameters * dots / 2, names)
+
+
+def _diameters(run_counts: Reals) -> Reals:
+    """Return diameters [points] whose areas go with the root of the runs: they span thousands."""
+    share = np.clip(np.maximum(run_counts, 1.0) / _MANY_RUNS, 0.0, 1.0) ** 0.25
+    return np.maximum(_SMALLEST, _LARGEST * share)
+
+
+def _label_axes(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.xaxis.set_major_locator(LogLocator(numticks=12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("bytes a month")
+    axes.set_ylabel("burstiness: peak rate over mean rate of a run")
+
+
+def _volume(value: float) -> str:
+    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
+    return f"{value / unit.size:.3g} {unit.name}"
+
+
+def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
+    """Tell the classes that there are, and what sizes mean."""
+    from matplotlib.lines import Line2D
+
+    there = {one.label for one in found}
+    marks = [
+        Line2D([], [], ls="", marker="o", ms=8, mfc=colour, mec=GROUND, label=name)
+        for name, colour in CLASS_HUES.items()
+        if name in there
+    ]
+    if there - set(CLASS_HUES):
+        marks.append(Line2D([], [], ls="", marker="o", ms=8, mfc=GREY, mec=GROUND, label="no class"))
+    for count in (1, 30, int(_MANY_RUNS)):
+        size = float(_diameters(np.array([float(count)]))[0])
+        label = f"{counted(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
+        marks.append(Line2D([], [], ls="", marker="o", ms=size, mfc="none", mec=SOFT, label=label))
+    figure.legend(
+        handles=marks, loc="center left", bbox_to_anchor=(_SIDES[0] - 0.012, 1 - 1.08 / _SIZE_IN[1]), ncols=len(marks),
+        fontsize=NOTE_POINTS, borderaxespad=0.0, handletextpad=0.4, columnspacing=1.3, handlelength=2.2,
+    )  # fmt: skip

@@ -1,0 +1,231 @@
+"""What changed between two releases: volume, bursts and period of each signature, before and after.
+
+A row is an application in a direction; a ring is what it was, a disk what it is, the line between them the change. The
+largest changes come first; what is new or gone has one end only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.inline_svg import svg_of
+from reports.style import BLUE, FAINT, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from reports.texts import VOLUMES, counted, duration_text, plain, unit_for
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TOP_IN, _ROW_IN, _LEAST_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
+_PANELS = ((0.24, 0.475), (0.5, 0.715), (0.74, 0.975))
+#: rows that are drawn, and characters of a name
+MOST_ROWS, _NAME_CHARACTERS = 30, 34
+#: a value has changed that is so much larger or smaller, as a share
+LEAST_CHANGE_RATIO = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A quantity before and after; NaN where there was none."""
+
+    before: float
+    after: float
+
+    @property
+    def factor(self) -> float:
+        """The larger over the smaller: 1 for no change, infinity where only one is there."""
+        known = [value for value in (self.before, self.after) if not math.isnan(value)]
+        if len(known) < 2:
+            return math.inf if known else 1.0
+        low, high = sorted(known)
+        return 1.0 if low == high else high / low if low > 0 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnChange:
+    """One signature in two releases: its bytes, bursts and period [s]."""
+
+    name: str
+    volume_bytes: Pair
+    burst_count: Pair
+    period_s: Pair
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether any of the three differs by more than is nothing."""
+        return max(one.factor for one in self.quantities) > 1 + LEAST_CHANGE_RATIO
+
+    @property
+    def quantities(self) -> tuple[Pair, Pair, Pair]:
+        """Volume, bursts and period."""
+        return self.volume_bytes, self.burst_count, self.period_s
+
+    @property
+    def is_new(self) -> bool:
+        """Whether only the later release has it."""
+        return math.isnan(self.volume_bytes.before)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether only the earlier release has it."""
+        return math.isnan(self.volume_bytes.after)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesView:
+    """What there is to see: two releases by their names, all signatures that differ, and how many there are in all."""
+
+    before: str
+    after: str
+    changes: Sequence[DrawnChange]
+    signature_count: int
+
+    @property
+    def finding(self) -> str:
+        """How many changed, and which one most."""
+        changed = self.shown
+        if not changed:
+            return f"Nothing changed in {counted(self.signature_count, 'signature')}"
+        told = f"{len(changed)} of {counted(self.signature_count, 'signature')} changed"
+        first = changed[0]
+        name = plain(first.name, _NAME_CHARACTERS)
+        if first.is_new or first.is_gone:
+            return f"{told}: {name} is {'new' if first.is_new else 'gone'}"
+        return f"{told}: {name} most, {_most_of(first)}"
+
+    @property
+    def shown(self) -> list[DrawnChange]:
+        """What changed, the largest change first; what is new or gone comes last."""
+        changed = [one for one in self.changes if one.is_changed]
+        return sorted(changed, key=lambda one: (one.is_new or one.is_gone, -_size(one), one.name))
+
+
+def _size(change: DrawnChange) -> float:
+    """Return how large a change is: the logarithms of its factors, one that is without end for a hundred."""
+    return sum(math.log(min(one.factor, 100.0)) for one in change.quantities)
+
+
+def _most_of(change: DrawnChange) -> str:
+    """Return in words what changed most."""
+    names = ("bytes", "bursts", "period")
+    place = max(range(3), key=lambda number: min(change.quantities[number].factor, 1e9))
+    one, name = change.quantities[place], names[place]
+    if math.isnan(one.before) or one.before == 0:
+        return f"now with a {name}" if name == "period" else f"{name} where there were none"
+    if math.isnan(one.after) or one.after == 0:
+        return f"without {'a period' if name == 'period' else name} now"
+    ratio = one.after / one.before
+    return f"{name} \u00d7 {ratio:.3g}"
+
+
+def draw(view: ChangesView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size_in(view), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: ChangesView, name: str) -> str:
+    """Return the picture as an element of a page."""
+    return svg_of(_size_in(view), lambda figure: _compose(figure, view), name, view.finding)
+
+
+# ---- layout
+
+
+def _rows(view: ChangesView) -> list[DrawnChange]:
+    return view.shown[:MOST_ROWS]
+
+
+def _rows_in(view: ChangesView) -> float:
+    return _ROW_IN * max(len(_rows(view)), _LEAST_ROWS)
+
+
+def _size_in(view: ChangesView) -> tuple[float, float]:
+    return WIDTH_IN, _TOP_IN + _rows_in(view) + _FOOT_IN
+
+
+def _compose(figure: Figure, view: ChangesView) -> None:
+    rows = _rows(view)
+    more = f"the {len(rows)} largest of {len(view.shown)}" * (len(view.shown) > len(rows))
+    between = f"{plain(view.before, 40)} (rings) to {plain(view.after, 40)} (disks)"
+    panels.headings(figure, view.finding, ("What changed", between, more), INK)
+    if not rows:
+        panels.say(panels.inch_axes(figure, _TOP_IN, _rows_in(view), (0.08, 0.975)), "all signatures are as they were")
+        return
+    for number, (title, label, text) in enumerate(_QUANTITIES):
+        axes = panels.inch_axes(figure, _TOP_IN, _rows_in(view), _PANELS[number])
+        axes.set_title(title)
+        _draw_pairs(axes, [one.quantities[number] for one in rows], text)
+        axes.set_xlabel(label)
+        if not number:
+            axes.set_yticks(range(len(rows)), [_row_text(one) for one in rows])
+        axes.tick_params(axis="y", length=0, labelleft=not number)
+
+
+def _row_text(one: DrawnChange) -> str:
+    told = " (new)" if one.is_new else " (gone)" if one.is_gone else ""
+    return plain(one.name, _NAME_CHARACTERS) + told
+
+
+def _volume(value: float) -> str:
+    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
+    return f"{value / unit.size:.3g} {unit.name}"
+
+
+#: of each panel its title, its axis, and how a tick is written
+_QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("Volume", "bytes a run", _volume),
+    ("Bursts", "bursts a run", lambda value: f"{value:g}"),
+    ("Period", "from one burst to the next", duration_text),
+)
+
+
+def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str]) -> None:
+    """Draw a row for each pair: more in red, less in blue, what is as it was in grey."""
+    before, after = (np.array([getattr(one, name) for one in pairs]) for name in ("before", "after"))
+    rows = np.arange(len(pairs))
+    known = np.concatenate([before, after])
+    known = known[np.isfinite(known) & (known > 0)]
+    axes.set_ylim(len(pairs) - 0.4, -0.6)
+    axes.set_yticks(rows, [""] * len(rows))
+    axes.grid(axis="y", color=FAINT)
+    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    if not len(known):
+        axes.set_xticks([])
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color=SOFT)
+        return
+    _scale(axes, float(known.min()), float(known.max()), text)
+    is_changed = np.array([one.factor > 1 + LEAST_CHANGE_RATIO for one in pairs])
+    is_more = np.nan_to_num(after) > np.nan_to_num(before)
+    for chosen, colour in ((~is_changed, SOFT), (is_changed & is_more, VERMILION), (is_changed & ~is_more, BLUE)):
+        _draw_rows(axes, rows[chosen], before[chosen], after[chosen], colour)
+
+
+def _draw_rows(axes: Axes, rows: Reals, before: Reals, after: Reals, colour: str) -> None:
+    axes.hlines(rows, before, after, color=colour, lw=2.4, alpha=0.6, zorder=2)
+    axes.plot(before, rows, "o", ms=6.5, mfc=GROUND, mec=colour, mew=1.5, ls="", zorder=3)
+    axes.plot(after, rows, "o", ms=6.5, mfc=colour, mec=colour, mew=1.5, ls="", zorder=4)
+
+
+def _scale(axes: Axes, low: float, high: float, text: Callable[[float], str]) -> None:
+    """Set a logarithmic axis where values are far apart, and label it in plain words."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    if high > 20 * low:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.6, high * 1.6)
+        axes.xaxis.set_major_locator(LogLocator(numticks=4))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(0, high * 1.12)
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=high <= 10 and float(high).is_integer()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value) if value else "0"))
+    axes.tick_params(axis="x", labelsize=NOTE_POINTS)

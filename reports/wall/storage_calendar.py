@@ -1,0 +1,210 @@
+"""The storage calendar: what a file system moved, a row a day and a column a minute, on a logarithmic scale.
+
+What comes every day at an hour is a column, a day of maintenance a row, and what was not polled is hatched. Beside it
+the bytes of each day, below it the mean of each hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.inline_svg import svg_of
+from reports.style import BLUE, FAINT, GREY, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style, shades
+from reports.texts import RATES, VOLUMES, counted, plain, rate_text, unit_for, volume_text
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+MINUTES = 1440
+_TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
+#: a day's row is so high, all rows together at least and at most so much
+_ROW_IN, _LEAST_IN, _MOST_IN = 0.22, 1.1, 4.6
+_SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
+_DID = {"write": "written", "read": "read"}
+#: decades that are told apart: what is less is drawn as the least
+_DECADES = 4.0
+_NAME_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class DayRates:
+    """One direction: mean rates of minutes (days, 1440) [B/s], NaN where nothing was polled."""
+
+    direction: str
+    bytes_per_s: Reals
+
+    @property
+    def day_bytes(self) -> Reals:
+        """The bytes of each day (n), as far as it was polled."""
+        found: Reals = 60.0 * np.nansum(self.bytes_per_s, axis=1)
+        return found
+
+    @property
+    def hour_bytes_per_s(self) -> Reals:
+        """The mean rate of each hour of the day (24); NaN where it was never polled."""
+        hours = self.bytes_per_s.reshape(-1, 24, 60).transpose(1, 0, 2).reshape(24, -1)
+        known = np.isfinite(hours)
+        counts = known.sum(axis=1)
+        total = np.where(known, hours, 0.0).sum(axis=1)
+        found: Reals = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarView:
+    """What there is to see of a file system: its days, without a gap between them, and a direction or more."""
+
+    filesystem: str
+    days: Sequence[date]
+    rates: Sequence[DayRates]
+
+    @property
+    def moved_bytes(self) -> float:
+        """The bytes of all directions."""
+        return float(sum(one.day_bytes.sum() for one in self.rates))
+
+    @property
+    def missing_ratio(self) -> float:
+        """The share of all minutes that was not polled."""
+        missing = [np.isnan(one.bytes_per_s).mean() for one in self.rates]
+        return float(np.mean(missing)) if missing else 1.0
+
+    @property
+    def finding(self) -> str:
+        """How much is moved, and at which hour most."""
+        name = plain(self.filesystem, _NAME_CHARACTERS)
+        if not self.moved_bytes > 0:
+            return f"{name}: nothing was moved in {counted(len(self.days), 'day')}"
+        hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
+        hour = int(np.argmax(hours))
+        known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
+        beside = f", {hours[hour] / np.mean(known):.2g} times the mean" if len(known) > 1 else ""
+        told = f"{name} moved {volume_text(self.moved_bytes)} in {counted(len(self.days), 'day')}"
+        return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC{beside}"
+
+
+def draw(view: CalendarView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def svg(view: CalendarView, name: str) -> str:
+    """Return the picture as an element of a page; its heat map is of the light ground."""
+    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
+
+
+# ---- layout
+
+
+def _rows_in(view: CalendarView) -> float:
+    return float(np.clip(_ROW_IN * len(view.days), _LEAST_IN, _MOST_IN))
+
+
+def _panel_in(view: CalendarView) -> float:
+    return _rows_in(view) + 0.08 + _HOURS_IN
+
+
+def _size(view: CalendarView) -> tuple[float, float]:
+    count = max(len(view.rates), 1)
+    return WIDTH_IN, _TOP_IN + count * _panel_in(view) + (count - 1) * _BETWEEN_IN + _FOOT_IN
+
+
+def _compose(figure: Figure, view: CalendarView) -> None:
+    span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
+    about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
+    panels.headings(figure, view.finding, about, INK)
+    high = max((float(np.nanmax(one.bytes_per_s, initial=0.0)) for one in view.rates), default=0.0)
+    low = high / 10**_DECADES
+    for number, one in enumerate(view.rates):
+        top = _TOP_IN + number * (_panel_in(view) + _BETWEEN_IN)
+        axes = panels.inch_axes(figure, top, _rows_in(view), _SIDES)
+        _draw_days(axes, view.days, one, (low, high))
+        _draw_day_sums(panels.inch_axes(figure, top, _rows_in(view), _DAY_SIDES), one)
+        hours = panels.inch_axes(figure, top + _rows_in(view) + 0.08, _HOURS_IN, _SIDES)
+        _draw_hours(hours, one, is_last=number == len(view.rates) - 1)
+    if high > 0:
+        _draw_scale(panels.inch_axes(figure, _TOP_IN - 0.24, 0.09, _SCALE_SIDES), low, high)
+
+
+def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float]) -> None:
+    """Draw a row for each day: the darker the more, on a log scale; what was not polled shows the hatched ground."""
+    did = _DID.get(one.direction, "moved")
+    axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")
+    axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GREY, linewidth=0)
+    axes.imshow(
+        _image(one.bytes_per_s, *ends), aspect="auto", extent=(0, 24, len(days), 0), interpolation="nearest", zorder=1
+    )
+    step = max(1, -(-len(days) // max(int(axes.get_window_extent().height / 22), 1)))
+    shown = range(0, len(days), step)
+    axes.set_yticks([place + 0.5 for place in shown], [f"{days[place]:%a %m-%d}" for place in shown])
+    axes.set_xlim(0, 24)
+    axes.set_xticks(range(0, 25, 3))
+    axes.tick_params(labelbottom=False, length=2)
+    axes.tick_params(axis="y", length=0)
+
+
+def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
+    """Return colours (days, minutes, 4); clear where nothing is known."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.log(bytes_per_s / low) / np.log(high / low) if high > 0 else np.zeros_like(bytes_per_s)
+    known = np.isfinite(bytes_per_s)
+    levels = np.where(known, np.clip(np.nan_to_num(share, neginf=0.0), 0.0, 1.0), 0.0)
+    table = shades(np.linspace(0.0, 1.0, 256))
+    image = np.ones((*bytes_per_s.shape, 4))
+    image[..., :3] = table[np.rint(255 * levels).astype(np.int64)]
+    image[..., 3] = known
+    return image
+
+
+def _draw_day_sums(axes: Axes, one: DayRates) -> None:
+    """Draw the bytes of each day as bars beside its row."""
+    sums = one.day_bytes
+    unit = unit_for(float(sums.max(initial=0.0)), VOLUMES, "B")
+    axes.barh(np.arange(len(sums)) + 0.5, sums / unit.size, 0.8, color=BLUE)
+    axes.set_ylim(len(sums), 0)
+    axes.set_yticks([])
+    axes.set_xlim(0, None if sums.any() else 1)
+    axes.xaxis.set_major_locator(_few_ticks())
+    axes.tick_params(labelsize=NOTE_POINTS, length=2)
+    axes.set_xlabel(f"a day [{unit.name}]", fontsize=NOTE_POINTS)
+
+
+def _draw_hours(axes: Axes, one: DayRates, *, is_last: bool) -> None:
+    """Draw the mean rate of each hour of the day below its column."""
+    means = one.hour_bytes_per_s
+    unit = unit_for(float(np.nanmax(means, initial=0.0)), RATES, "B/s")
+    axes.stairs(np.nan_to_num(means) / unit.size, np.arange(25), fill=True, color=BLUE, alpha=0.3)
+    axes.stairs(means / unit.size, np.arange(25), baseline=None, color=BLUE, lw=1.2)
+    axes.set_xlim(0, 24)
+    axes.set_ylim(0, None if np.nan_to_num(means).any() else 1)
+    axes.set_xticks(range(0, 25, 3), [f"{hour:02d}" for hour in range(0, 25, 3)])
+    axes.yaxis.set_major_locator(_few_ticks())
+    axes.tick_params(labelsize=NOTE_POINTS, length=2)
+    axes.set_ylabel(f"mean\n[{unit.name}]", fontsize=NOTE_POINTS)
+    if is_last:
+        axes.set_xlabel("hour of the day [UTC]")
+
+
+def _few_ticks() -> Locator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(2)
+
+
+def _draw_scale(axes: Axes, low: float, high: float) -> None:
+    """Draw what the colours mean."""
+    axes.imshow(shades(np.linspace(0.0, 1.0, 256))[None], aspect="auto", extent=(0, 1, 0, 1))
+    axes.set(yticks=[], xticks=[])
+    axes.spines[:].set_visible(False)
+    for place, text, side in ((0.0, f"{rate_text(low)} or less ", "right"), (1.0, f" {rate_text(high)}", "left")):
+        axes.text(place, 0.5, text, ha=side, va="center", fontsize=NOTE_POINTS, color=SOFT)
