@@ -51,7 +51,7 @@ SUBCOMMANDS = {
     "period": ("flows.command.period", "Find the period of one trace, series or polls, without a warehouse."),
     "plot": (
         "flows.command.plot",
-        "Draw what a release holds: an application's signature, with its samples and bursts.",
+        "Draw what a release holds: an application's signature, or a figure for the wall.",
     ),
     "population": (
         "flows.command.population",

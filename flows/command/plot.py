@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import filesystems, quietly
+from flows.command.completing import filesystems, quietly, releases
 from flows.command.options import (
     DAY,
     application_argument,
@@ -50,9 +50,9 @@ _direction_option = click.option("--direction", type=click.Choice(["write", "rea
 
 def _tell(target: Path, finding: str) -> int:
     """Print where the picture is, and what it says."""
-    from flows.command.printing import printable
+    from flows.command.printing import printable, say
 
-    click.echo(f"{target}: {printable(finding)}")
+    say(f"{target}: {printable(finding)}")
     return 0
 
 
@@ -101,7 +101,7 @@ def signature_command(
 
 
 @plot_command.command("who")
-@click.argument("filesystem")
+@click.argument("filesystem", shell_complete=quietly(filesystems))
 @click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day.")
 @click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
 @_direction_option
@@ -131,7 +131,7 @@ def who_command(
 
 
 @plot_command.command("calendar")
-@click.argument("filesystem", required=False)
+@click.argument("filesystem", required=False, shell_complete=quietly(filesystems))
 @click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls.")
 @click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given.")
 @_direction_option
@@ -201,7 +201,7 @@ def clock_command(
 
 
 @plot_command.command("changes")
-@click.option("--since", "before_id", metavar="RELEASE", help="The earlier release; else the one before.")
+@click.option("--since", "before_id", metavar="RELEASE", shell_complete=quietly(releases), help="The earlier release; else the one before.")
 @release_option
 @_to("changes.png")
 @click.pass_obj

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: days up to the last poll, where nobody says since when
 USUAL_DAYS = 31
+#: a day of which fewer minutes were polled is not begun or ended with: a poll at midnight is of the day before
+_ODD_MINUTES = 60
 #: the tables that are asked
 TABLES = "ticks"
 _EPOCH = date(1970, 1, 1)
@@ -44,9 +46,9 @@ def view_of(
     rows = connection.sql(_MINUTES, params={"filesystem": name, "since": first, "until": final}).pl()
     if rows.is_empty():
         raise NothingToDo(f"No polls of {name} from {first} to {final}; its last day of polls is {last}.")
-    # where nobody said since when, days before the first poll are no gaps
-    begun = since or _day(int(rows["minute"].min() // MINUTES))
-    days = [begun + timedelta(days=number) for number in range((final - begun).days + 1)]
+    begun, ended = _told_days(rows["minute"])
+    begun, ended = since or begun, until or ended
+    days = [begun + timedelta(days=number) for number in range((ended - begun).days + 1)]
     return CalendarView(name, days, [DayRates(each, _rates(rows, _BYTES[each], days)) for each in directions])
 
 
@@ -62,8 +64,12 @@ def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str | None) -> tu
     return filesystem, known[filesystem]
 
 
-def _day(number: int) -> date:
-    return _EPOCH + timedelta(days=number)
+def _told_days(minutes: pl.Series) -> tuple[date, date]:
+    """Return the first and the last day of which more than odd minutes were polled: nobody asked for those without."""
+    counts = (minutes // MINUTES).value_counts()
+    days = counts.filter(pl.col("count") >= min(_ODD_MINUTES, int(counts["count"].max())))["minute"]  # type: ignore[arg-type]
+    first, last = (_EPOCH + timedelta(days=int(number)) for number in (days.min(), days.max()))  # type: ignore[arg-type]
+    return first, last
 
 
 def _rates(rows: pl.DataFrame, column: str, days: Sequence[date]) -> Reals:

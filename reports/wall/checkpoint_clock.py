@@ -134,7 +134,8 @@ def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
     else:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration_text(value)))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_locator(LogLocator(numticks=8))
+    is_narrow = axes.get_ylim()[1] < 300 * axes.get_ylim()[0]
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=8))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("period: from one burst to the next")
@@ -207,5 +208,5 @@ def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> 
         lines += [f"and {counted(more, 'other pair')}"] * (more > 0)
         axes.text(
             0.985, 0.03, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=NOTE_POINTS,
-            color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.8, "pad": 3},
+            color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.95, "pad": 3},
         )  # fmt: skip

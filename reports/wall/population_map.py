@@ -102,7 +102,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     diameters = _diameters(np.array([one.run_count for one in found], dtype=np.float64))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(float(x.min()) / 2.5, float(x.max()) * 4)
+    axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
     axes.set_ylim(max(float(y.min()) / 1.5, 0.8), float(y.max()) * 1.8)
     _label_axes(axes)
     # the large ones below, so that none hides another
@@ -126,7 +126,8 @@ def _diameters(run_counts: Reals) -> Reals:
 def _label_axes(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axes.xaxis.set_major_locator(LogLocator(numticks=12))
+    is_narrow = axes.get_xlim()[1] < 300 * axes.get_xlim()[0]
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=12))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -161,5 +162,5 @@ def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> No
         marks.append(Line2D([], [], ls="", marker="o", ms=size, mfc="none", mec=SOFT, label=label))
     figure.legend(
         handles=marks, loc="center left", bbox_to_anchor=(_SIDES[0] - 0.012, 1 - 1.08 / _SIZE_IN[1]), ncols=len(marks),
-        fontsize=NOTE_POINTS, borderaxespad=0.0, handletextpad=0.4, columnspacing=1.3, handlelength=2.2,
+        fontsize=NOTE_POINTS, borderaxespad=0.0, handletextpad=0.4, columnspacing=1.3, handlelength=2.8,
     )  # fmt: skip

@@ -34,6 +34,8 @@ _DID = {"write": "written", "read": "read"}
 #: decades that are told apart: what is less is drawn as the least
 _DECADES = 4.0
 _NAME_CHARACTERS = 40
+#: an hour stands out that has so many times the mean
+_LEAST_RATIO = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,11 @@ class CalendarView:
         hours = np.nansum([one.hour_bytes_per_s for one in self.rates], axis=0)
         hour = int(np.argmax(hours))
         known = hours[np.isfinite(np.mean([one.hour_bytes_per_s for one in self.rates], axis=0))]
-        beside = f", {hours[hour] / np.mean(known):.2g} times the mean" if len(known) > 1 else ""
         told = f"{name} moved {volume_text(self.moved_bytes)} in {counted(len(self.days), 'day')}"
-        return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC{beside}"
+        ratio = hours[hour] / np.mean(known) if len(known) > 1 else 1.0
+        if ratio < _LEAST_RATIO:
+            return f"{told}, at every hour about as much"
+        return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
 
 
 def draw(view: CalendarView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:

@@ -19,6 +19,8 @@ _TICKS: dict[str, Content] = {
             lake       10:00:30  30         60         300
             lake       10:01:00  30         .          900
             lake       10:04:00  120        240        0
+            lake       10T00:00:00 60       1          1
+            lake       11T00:00:00 60       1          1
             pond       10:01:00  60         7          8
             """
     }
@@ -33,14 +35,14 @@ def test_a_minutes_rate_is_that_of_the_time_that_was_polled() -> None:
     # 300 and 900 B in 30 s each; a poll of two minutes is in both
     assert write[600:604].tolist() == pytest.approx([20.0, math.nan, 0.0, 0.0], nan_ok=True)
     assert read[600:604].tolist() == pytest.approx([2.0, math.nan, 2.0, 2.0], nan_ok=True)
-    assert np.isfinite(write).sum() == 3
-    assert view.moved_bytes == pytest.approx(60 * (20 + 2 + 2 + 2))
+    assert np.isfinite(write).sum() == 4
+    assert view.moved_bytes == pytest.approx(60 * (20 + 2 + 2 + 2) + 2)
 
 
 def test_days_without_polls_are_gaps_where_one_asks_for_them() -> None:
     with opened_tables(_TICKS) as connection:
-        view = storage_calendar.view_of(connection, "lake", date(2018, 2, 8), directions=["write"])
-        assert [int(np.isfinite(day).sum()) for day in view.rates[0].bytes_per_s] == [0, 3]
+        view = storage_calendar.view_of(connection, "lake", date(2018, 2, 8), date(2018, 2, 9), ["write"])
+        assert [int(np.isfinite(day).sum()) for day in view.rates[0].bytes_per_s] == [0, 4]
         assert storage_calendar.view_of(connection).filesystem == "lake", "it moved most"
         with pytest.raises(UsageError, match="'sea' was polled; the release has polls of: lake, pond"):
             storage_calendar.view_of(connection, "sea")
