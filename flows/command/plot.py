@@ -201,7 +201,13 @@ def clock_command(
 
 
 @plot_command.command("changes")
-@click.option("--since", "before_id", metavar="RELEASE", shell_complete=quietly(releases), help="The earlier release; else the one before.")
+@click.option(
+    "--since",
+    "before_id",
+    metavar="RELEASE",
+    shell_complete=quietly(releases),
+    help="The earlier release; else the one before.",
+)
 @release_option
 @_to("changes.png")
 @click.pass_obj
