@@ -18,6 +18,7 @@
 - `live/`: What is asked for by itself, again and again.
 - `networks/`: Networks of traced runs, out of landed requests.
 - `night/`: The night: its order, inline and under Prefect.
+- `report/`: The report of a release: what is read of it, and how its pages are written.
 - `replay/`: Replay of traced calls by real processes on real files (ScalaIOReplay).
 - `signatures/`: Signatures, as the night extracts them and as releases have them.
 - `single/`: One input, no warehouse: read and judged as the night would.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -113,3 +114,9 @@ def label_matchers(text: str) -> str:
     if text and not re.fullmatch(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*", text):
         raise ValueError('must be matchers of labels, as job="lustre",fs=~"scratch.*"')
     return text
+
+
+def names_of(model: Any) -> dict[str, Any]:
+    """Return what can be set in a section, by name; nothing of what is no section."""
+    fields = getattr(model, "model_fields", {})
+    return {name: field.annotation for name, field in fields.items()}

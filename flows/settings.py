@@ -19,6 +19,7 @@ from flows.setting_values import (
     http_url,
     job_key,
     label_matchers,
+    names_of,
     positive,
     time_zone,
     with_group,
@@ -49,8 +50,6 @@ class _Section(BaseModel):
 
 
 Pattern = Annotated[str, AfterValidator(with_group)]
-
-
 Zone = Annotated[str, AfterValidator(time_zone)]
 
 
@@ -347,6 +346,13 @@ class StorageSettings(_Section):
     )
 
 
+class ReportSettings(_Section):
+    """Whether pages of each release are written, and where."""
+
+    into: Path | None = Field(None, description="folder of the pages of each night's release; none are if not given")
+    hide_users: bool = Field(False, description="users and accounts are shown as pseudonyms")
+
+
 class PrivacySettings(_Section):
     """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
 
@@ -509,8 +515,8 @@ class Settings(_Section):
     prometheus: PrometheusSettings = Field(default_factory=PrometheusSettings.model_construct)
     watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
+    report: ReportSettings = Field(default_factory=ReportSettings.model_construct)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
-
     catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings.model_construct)
     limits: LimitSettings = Field(default_factory=LimitSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
@@ -592,9 +598,3 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
     near = get_close_matches(place[-1], known, n=1)
     meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; there are {', '.join(known)}"
     return f"{'.'.join(place)}: there is no such setting{meant}"
-
-
-def names_of(model: Any) -> dict[str, Any]:
-    """Return what can be set in a section, by name; nothing of what is no section."""
-    fields = getattr(model, "model_fields", {})
-    return {name: field.annotation for name, field in fields.items()}

@@ -9,6 +9,7 @@
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.
 - `networks/`: Networks as a picture and as a page that one can ask.
+- `site/`: The report site: static pages of a release.
 - `periods/`: One signal's search for a period, as a picture.
 - `predictions/`: One run's predictions and its automaton, as pictures.
 - `wall/`: The figures for the wall: what a storage lead sees from the door.

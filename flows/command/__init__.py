@@ -27,6 +27,7 @@
 - `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.
+- `report`: `iosig report`.
 - `run`: `iosig run`.
 - `schemas` (`schemas`): The JSON Schema of what `--json` prints.
 - `serve`: `iosig serve`.

@@ -273,6 +273,17 @@ def _damages() -> tuple[Field, ...]:
     return (_list("damages", "files that are not what was written", *own),)
 
 
+def _report() -> tuple[Field, ...]:
+    return (
+        _text("release_id", "the release that the pages tell of"),
+        _text("page", "the first page"),
+        _count("file_count", "files of the release's folder", "files"),
+        _count("byte_count", "what they hold", "B"),
+        _count("new_count", "files that were not there as they are", "files"),
+        _list("removed_release_ids", "releases whose pages are gone, since they expired or gave way", of="text"),
+    )
+
+
 def _repairs() -> tuple[Field, ...]:
     own = (_text("path", "below the warehouse"), _text("outcome", "what became of it"), _text("remedy", "what to do"))
     return (_list("repairs", "files that were damaged", *own),)
@@ -545,6 +556,7 @@ DOCUMENTS: dict[str, Document] = {
         Document("prediction", "iosig predict", "A line for each evaluation.", _prediction),
         Document("releases", "iosig releases", "The history.", _releases),
         Document("repairs", "iosig repair", "What became of damaged files.", _repairs),
+        Document("report", "iosig report", "Where the pages of a release are.", _report),
         Document("replay", "iosig replay", "What was replayed, beside the trace.", _replay),
         Document("run", "iosig run", "The release that a night made.", _run),
         Document("settings", "iosig settings", "What holds, and where it was said.", _settings),

@@ -62,6 +62,7 @@ SUBCOMMANDS = {
     "releases": ("flows.command.releases", "List the releases."),
     "repair": ("flows.command.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
     "replay": ("flows.command.replay", "Replay a trace with real processes and files."),
+    "report": ("flows.command.report", "Write a release as pages to look at in a browser."),
     "rollback": ("flows.command.releases", "Make an earlier release the current one again."),
     "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
     "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),

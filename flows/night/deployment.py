@@ -27,6 +27,7 @@ from prefect.states import Completed, Failed
 from flows.faults import machine_fault
 from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
+from flows.report.making import after_release
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order
@@ -161,7 +162,10 @@ def _night(
                 outcome = timed_step(night, step, return_state=True).result(raise_on_failure=False)
                 if isinstance(outcome, Exception):
                     raise outcome
-            return publish.with_options(**retries)(night)
+            release: Release = publish.with_options(**retries)(night)
+    if told := after_release(store, settings, release):
+        get_run_logger().info("%s: %s", *told)
+    return release
 
 
 def _warehouse(folder: str | None) -> Store:

@@ -16,6 +16,7 @@ from flows.live.prometheus import land_prometheus
 from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
 from flows.night.pace import Begin, Pace
+from flows.report.making import after_release
 from flows.settings import Settings
 from flows.steps import (
     attribution,
@@ -189,7 +190,9 @@ def run_inline(
         for name, count in night.maintain().lines():
             clock.tell(name, count)
         pace.keep()
-        return published
+    if told := after_release(store, settings, published):
+        clock.tell(*told)
+    return published
 
 
 class _Clock:

@@ -1,0 +1,234 @@
+"""What a release has of its applications for the report: a row each signature, its curve, its bursts and its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from reports.site.applications import ApplicationFrames
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: what is read of a release
+TABLES = (
+    "applications signatures signature_points signature_bursts signature_checks sample_sets samples exact_samples jobs "
+    "classes periods"
+)
+#: releases whose signatures are told beside each other, the newest ones
+_MOST_RELEASES = 12
+
+
+def read(connection: duckdb.DuckDBPyConnection, history: pl.DataFrame) -> ApplicationFrames:
+    """Return the frames; history: as `history_of` has it."""
+    return ApplicationFrames(
+        signatures=connection.sql(_SIGNATURES).pl(),
+        curves=connection.sql(_CURVES).pl(),
+        bursts=connection.sql(_BURSTS).pl(),
+        runs=connection.sql(_RUNS).pl(),
+        checks=connection.sql(_CHECKS).pl(),
+        history=history,
+    )
+
+
+def history_of(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
+    """Return what each of the newest releases says of each default signature, the oldest release first.
+
+    A release whose signatures are those of another one is read once.
+    """
+    parts: list[pl.DataFrame] = []
+    known: dict[int | None, pl.DataFrame] = {}
+    for release in kept[-_MOST_RELEASES:]:
+        snapshot = release.snapshots.get("signatures")
+        if snapshot not in known:
+            with opened(store, release, "signatures") as connection:
+                known[snapshot] = connection.sql(_HISTORY).pl()
+        parts.append(known[snapshot].with_columns(release_id=pl.lit(release.release_id)))
+    return pl.concat(parts)
+
+
+_SIGNATURES = """
+    with month as (
+        select user, application, node_count, count(*) as month_run_count
+        from jobs
+        where is_application_run and ended_on > (select max(ended_on) from jobs) - 30
+        group by all
+    ),
+
+    named as (
+        select application_id, user, application, node_count, month_run_count
+        from applications
+        left join month using (user, application, node_count)
+    ),
+
+    labels as (
+        select subject_id as application_id, filesystem, direction, label
+        from classes
+        where subject_kind = 'application'
+    ),
+
+    periodic as (
+        select subject_id as application_id, filesystem, direction, period_s, false_alarm_probability,
+            burst_width_s, bytes_per_period
+        from periods
+        where subject_kind = 'application' and is_default and outcome = 'periodic'
+    )
+
+    select
+        signatures.*,
+        named.user,
+        named.application,
+        named.node_count,
+        named.month_run_count,
+        labels.label,
+        periodic.period_s,
+        periodic.false_alarm_probability,
+        periodic.burst_width_s,
+        periodic.bytes_per_period
+    from signatures
+    left join named using (application_id)
+    left join labels using (application_id, filesystem, direction)
+    left join periodic using (application_id, filesystem, direction)
+    where signatures.is_default
+    order by signatures.volume_bytes desc nulls last, application_id, filesystem, direction
+"""
+
+#: the curve in 600 steps at most, as whole numbers of `scale_bytes_per_s`; and in 40, as digits to the base of 36
+_CURVES = """
+    with chosen as (
+        select application_id, filesystem, direction, method,
+            greatest(ceil(duration_s / 600), 1) as step_s,
+            if(peak_bytes_per_s > 0, peak_bytes_per_s / 9999, 1) as scale_bytes_per_s
+        from signatures
+        where is_default and outcome = 'extracted'
+    ),
+
+    binned as (
+        select application_id, filesystem, direction, step_s, scale_bytes_per_s,
+            floor(offset_s / step_s) as bin,
+            avg(bytes_per_s) as rate,
+            avg(low_bytes_per_s) as low,
+            avg(high_bytes_per_s) as high
+        from signature_points
+        inner join chosen using (application_id, filesystem, direction, method)
+        group by all
+    ),
+
+    curves as (
+        select application_id, filesystem, direction, step_s, scale_bytes_per_s,
+            list(round(rate / scale_bytes_per_s)::int order by bin) as rates,
+            list(round(low / scale_bytes_per_s)::int order by bin) as lows,
+            list(round(high / scale_bytes_per_s)::int order by bin) as highs
+        from binned
+        group by all
+    ),
+
+    sparks as (
+        select application_id, filesystem, direction, least(len(rates), 40) as spark_count,
+            greatest(list_max(rates), 1) as most
+        from curves
+    )
+
+    select curves.*,
+        array_to_string(
+            list_transform(
+                range(spark_count),
+                lambda bin: substr(
+                    '0123456789abcdefghijklmnopqrstuvwxyz',
+                    1 + round(
+                        35 * list_max(
+                            rates[1 + bin * len(rates) // spark_count:(bin + 1) * len(rates) // spark_count]
+                        ) / most
+                    )::int,
+                    1
+                )
+            ),
+            ''
+        ) as spark
+    from curves
+    inner join sparks using (application_id, filesystem, direction)
+    order by application_id, filesystem, direction
+"""
+
+_BURSTS = """
+    select application_id, filesystem, direction, burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes,
+        support_ratio
+    from signature_bursts
+    inner join signatures using (application_id, filesystem, direction, method)
+    where signatures.is_default
+    order by application_id, filesystem, direction, burst
+"""
+
+#: the latest runs of each set, each sample in 240 steps at most, as whole numbers of `scale_bytes_per_s`
+_RUNS = """
+    with latest as (
+        select *
+        from sample_sets
+        qualify row_number() over (
+            partition by application_id, filesystem, direction order by started_at desc, job_id, cluster
+        ) <= 12
+    ),
+
+    cut as (
+        select
+            latest.application_id, latest.filesystem, latest.direction, latest.cluster, latest.job_id,
+            latest.started_at, latest.duration_s, latest.volume_bytes, latest.missing_ratio, latest.source,
+            coalesce(exact.interval_s, shared.interval_s) as interval_s,
+            epoch(coalesce(exact.grid_started_at, shared.grid_started_at)) - epoch(latest.started_at) as began_s,
+            coalesce(exact.sample_bytes_per_s, shared.sample_bytes_per_s) as rates
+        from latest
+        left join samples as shared
+            on latest.cluster = shared.cluster and latest.job_id = shared.job_id
+            and latest.started_at = shared.started_at and latest.filesystem = shared.filesystem
+            and latest.direction = shared.direction and latest.ended_on = shared.ended_on
+        left join exact_samples as exact
+            on latest.source = 'jobstats' and latest.cluster = exact.cluster and latest.job_id = exact.job_id
+            and latest.started_at = exact.started_at and latest.filesystem = exact.filesystem
+            and latest.direction = exact.direction and latest.ended_on = exact.ended_on
+    ),
+
+    binned as (
+        select * exclude (rates),
+            interval_s * greatest(ceil(len(rates) / 240), 1) as step_s,
+            list_transform(
+                range(ceil(len(rates) / greatest(ceil(len(rates) / 240), 1))::int),
+                lambda bin: list_avg(
+                    rates[
+                        1 + (bin * greatest(ceil(len(rates) / 240), 1))::int
+                        :((bin + 1) * greatest(ceil(len(rates) / 240), 1))::int
+                    ]
+                )
+            ) as rates
+        from cut
+    ),
+
+    scaled as (
+        select * exclude (interval_s), if(list_max(rates) > 0, list_max(rates) / 999, 1) as scale_bytes_per_s
+        from binned
+    )
+
+    select * replace (list_transform(rates, lambda rate: round(rate / scale_bytes_per_s)::int) as rates)
+    from scaled
+    order by application_id, filesystem, direction, started_at, job_id, cluster
+"""
+
+_CHECKS = """
+    select application_id, filesystem, direction, trace_id, cross_correlation, correlation,
+        signature_checks.volume_bytes, true_volume_bytes, missed_burst_count, false_burst_count
+    from signature_checks
+    inner join signatures using (application_id, filesystem, direction, method)
+    where signatures.is_default
+    order by application_id, filesystem, direction, trace_id
+"""
+
+_HISTORY = """
+    select application_id, filesystem, direction, outcome, volume_bytes, burst_count, trust
+    from signatures
+    where is_default
+    order by application_id, filesystem, direction
+"""

@@ -1,0 +1,138 @@
+"""What a release says of its last day, for the first page of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flows.report.quality import failed_checks
+from reports.site.night import NightFrames
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: what is read of a release
+TABLES = "jobs poll_days explained_days attributed_io signatures quality rejects ticks"
+_MOST_DAYS = 15
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
+    """Return the frames."""
+    days = connection.sql(_DAYS, params={"days": _MOST_DAYS}).pl()
+    last = None if days.is_empty() else days["polled_on"][0]
+    return NightFrames(
+        days=days,
+        gaps=connection.sql(_GAPS, params={"days": _MOST_DAYS}).pl(),
+        counts=connection.sql(_COUNTS, params={"day": last}).pl(),
+        changed=connection.sql(_CHANGED).pl(),
+        busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
+        unpolled=connection.sql(_UNPOLLED).pl(),
+        failed=failed_checks(connection),
+    )
+
+
+_DAYS = """
+    select
+        polled_on,
+        sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes,
+        any_value(explained.explained_bytes) as explained_bytes,
+        sum(poll_count) / nullif(sum(expected_poll_count), 0) as poll_ratio,
+        count(distinct filesystem) as filesystem_count
+    from poll_days
+    left join (
+        select polled_on, sum(explained_bytes) as explained_bytes
+        from explained_days
+        group by polled_on
+    ) as explained using (polled_on)
+    group by polled_on
+    order by polled_on desc
+    limit $days
+"""
+
+_GAPS = """
+    select filesystem, polled_on, missing_ratio
+    from poll_days
+    where missing_ratio > 0.01 and polled_on > (select max(polled_on) from poll_days) - $days
+    order by polled_on desc, filesystem
+"""
+
+_COUNTS = """
+    with last_day as (
+        select coalesce($day::date, (select max(ended_on) from jobs)) as day
+    ),
+
+    chosen as (
+        select application_id, bool_or(outcome = 'extracted') as has_signature,
+            bool_or(outcome = 'extracted' and trust >= 0.5) as is_trusted
+        from signatures
+        where is_default
+        group by application_id
+    )
+
+    select
+        (select day from last_day) as day,
+        (
+            select count(*) from jobs, last_day
+            where is_application_run and ended_on = last_day.day
+        ) as run_count,
+        (
+            select count(distinct jobs.user) from jobs, last_day
+            where is_application_run and ended_on = last_day.day
+        ) as user_count,
+        (select count(*) from chosen) as application_count,
+        (select count(*) from chosen where has_signature) as signature_count,
+        (select count(*) from chosen where is_trusted) as trusted_count,
+        (select count(*) from signatures where is_default and is_changed is not null) as compared_count,
+        (select count(*) from rejects) as reject_count
+"""
+
+_CHANGED = """
+    select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
+        vanished_burst_count
+    from signatures
+    where is_default and is_changed
+    order by change_correlation nulls first, application_id, filesystem, direction
+"""
+
+_BUSIEST = """
+    with hours as (
+        select filesystem, date_trunc('hour', polled_at - interval 1 microsecond) as hour_at,
+            sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes
+        from ticks
+        where polled_on = $day
+        group by all
+    ),
+
+    parts as (
+        select filesystem, date_trunc('hour', minute_at - interval 1 microsecond) as hour_at, application_id, direction,
+            sum(explained_bytes) as explained_bytes
+        from attributed_io
+        where minute_at > $day::date and minute_at <= $day::date + interval 1 day
+        group by all
+    ),
+
+    explained as (
+        select filesystem, hour_at,
+            sum(explained_bytes) as explained_bytes,
+            count(distinct application_id) as application_count,
+            arg_max(application_id, explained_bytes) as application_id,
+            arg_max(direction, explained_bytes) as direction
+        from parts
+        group by all
+    )
+
+    select *
+    from hours
+    left join explained using (filesystem, hour_at)
+    order by measured_bytes desc, filesystem, hour_at
+    limit 10
+"""
+
+_UNPOLLED = """
+    select filesystem, count(*) as run_count
+    from jobs
+    where is_application_run and filesystem is not null
+        and filesystem not in (select filesystem from poll_days)
+    group by filesystem
+    order by run_count desc, filesystem
+    limit 20
+"""

@@ -1,0 +1,260 @@
+"""What a release has of runs, of all of them together and of file systems, for the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flows.population.asking import Asked, counted
+from reports.site.filesystems import FilesystemFrames
+from reports.site.population import PopulationFrames
+from reports.site.runs import RunFrames
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DIRECTIONS = ("write", "read")
+#: days of the heat map, the last ones
+_MOST_DAYS = 62
+
+
+def read_runs(connection: duckdb.DuckDBPyConnection) -> RunFrames:
+    """Return the frames of runs."""
+    return RunFrames(runs=connection.sql(_RUNS).pl(), io=connection.sql(_IO).pl())
+
+
+def read_filesystems(connection: duckdb.DuckDBPyConnection) -> FilesystemFrames:
+    """Return the frames of file systems."""
+    days = {"days": _MOST_DAYS}
+    return FilesystemFrames(
+        minutes=connection.sql(_MINUTES, params=days).pl(),
+        parts=connection.sql(_PARTS, params=days).pl(),
+        runs=connection.sql(_ON_IT, params=days).pl(),
+    )
+
+
+def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
+    """Return the frames of all runs together."""
+    told = counted(connection, Asked())
+    runs = {name: told.runs.filter(direction=name) for name in _DIRECTIONS}
+    return PopulationFrames(
+        days=told.days(),
+        shares=told.shares(),
+        groups=told.groups().rename({"name": "application"}).drop("label_count", "classified_count"),
+        periods_s={name: told.periods(name) for name in _DIRECTIONS},
+        volumes_bytes={name: rows["bytes"] for name, rows in runs.items()},
+    )
+
+
+_RUNS = """
+    select cluster, job_id, started_at, ended_at, submitted_at, user, account, application, partition, node_count,
+        task_count, state, duration_s
+    from jobs
+    where is_application_run and started_at is not null
+    order by started_at, job_id, cluster
+"""
+
+#: samples in 120 steps at most, as whole numbers of `scale_bytes_per_s`
+_IO = """
+    with exact as (
+        select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
+            sample_bytes_per_s
+        from exact_samples
+        where outcome = 'measured'
+    ),
+
+    shared as (
+        select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
+            sample_bytes_per_s
+        from samples
+        anti join exact using (cluster, job_id, started_at, filesystem, direction)
+    ),
+
+    series as (
+        select *, true as is_exact from exact
+        union all
+        select *, false as is_exact from shared
+    ),
+
+    stepped as (
+        select cluster, job_id, started_at, filesystem, direction, application_id, is_exact,
+            epoch(grid_started_at) - epoch(started_at) as began_s,
+            greatest(ceil(len(sample_bytes_per_s) / 120), 1)::int as every,
+            interval_s,
+            sample_bytes_per_s
+        from series
+    ),
+
+    binned as (
+        select * exclude (every, interval_s, sample_bytes_per_s),
+            interval_s * every as step_s,
+            list_transform(
+                range((len(sample_bytes_per_s) + every - 1) // every),
+                lambda bin: list_avg(sample_bytes_per_s[1 + bin * every:(bin + 1) * every])
+            ) as rates
+        from stepped
+    ),
+
+    scaled as (
+        select *, if(list_max(rates) > 0, list_max(rates) / 999, 1) as scale_bytes_per_s
+        from binned
+    ),
+
+    explained as (
+        select cluster, job_id, started_at, filesystem, direction,
+            sum(explained_bytes) as explained_bytes,
+            sum(low_bytes) as low_bytes,
+            sum(high_bytes) as high_bytes,
+            sum(explained_bytes * certainty) / nullif(sum(explained_bytes), 0) as certainty
+        from attributed_io
+        group by all
+    ),
+
+    labels as (
+        select cluster, subject_id as job_id, started_at, filesystem, direction, label, outcome as class_outcome
+        from classes
+        where subject_kind = 'job'
+    ),
+
+    periodic as (
+        select cluster, subject_id as job_id, started_at, filesystem, direction, period_s, false_alarm_probability
+        from periods
+        where subject_kind = 'job' and is_default and outcome = 'periodic'
+    )
+
+    select
+        cluster, job_id, started_at, filesystem, direction,
+        scaled.application_id,
+        best_job_io.source,
+        best_job_io.outcome,
+        best_job_io.is_shared_traffic,
+        best_job_io.volume_bytes,
+        best_job_io.own_bytes,
+        best_job_io.peak_bytes_per_s,
+        explained.explained_bytes, explained.low_bytes, explained.high_bytes, explained.certainty,
+        labels.label, labels.class_outcome,
+        periodic.period_s, periodic.false_alarm_probability,
+        scaled.is_exact, scaled.began_s, scaled.step_s, scaled.scale_bytes_per_s,
+        list_transform(scaled.rates, lambda rate: round(rate / scaled.scale_bytes_per_s)::int) as rates
+    from best_job_io
+    left join scaled using (cluster, job_id, started_at, filesystem, direction)
+    left join explained using (cluster, job_id, started_at, filesystem, direction)
+    left join labels using (cluster, job_id, started_at, filesystem, direction)
+    left join periodic using (cluster, job_id, started_at, filesystem, direction)
+    order by started_at, job_id, cluster, filesystem, direction
+"""
+
+#: a minute's rates by what was polled in it; polls that are longer than a minute are spread over theirs
+_MINUTES = """
+    with days as (
+        select filesystem, polled_on
+        from poll_days
+        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+    ),
+
+    polled as (
+        select filesystem, read_bytes, written_bytes, interval_s,
+            ceil(epoch(polled_at) / 60)::bigint as minute,
+            greatest(round(interval_s / 60), 1)::bigint as minute_count
+        from ticks
+        semi join days using (filesystem, polled_on)
+    ),
+
+    spread as (
+        select filesystem, read_bytes, written_bytes, interval_s,
+            minute - unnest(range(minute_count)) - 1 as minute
+        from polled
+    )
+
+    select filesystem,
+        (minute // 1440)::int as day,
+        (minute % 1440)::int as minute,
+        (sum(read_bytes) / nullif(sum(interval_s) filter (read_bytes is not null), 0))::double as read_bytes_per_s,
+        (sum(written_bytes) / nullif(sum(interval_s) filter (written_bytes is not null), 0))::double
+            as written_bytes_per_s
+    from spread
+    -- the first poll of a day may tell of the last minute of the day before
+    where (filesystem, make_date(1970, 1, 1) + (minute // 1440)::int) in (select (filesystem, polled_on) from days)
+    group by all
+    order by all
+"""
+
+#: what applications' signatures explain, in steps of five minutes, the eight of most bytes a day by name
+_PARTS = """
+    with days as (
+        select filesystem, polled_on
+        from poll_days
+        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+    ),
+
+    stepped as (
+        select filesystem, application_id, direction,
+            ((ceil(epoch(minute_at) / 60)::bigint - 1) // 1440)::int as day,
+            (((ceil(epoch(minute_at) / 60)::bigint - 1) % 1440) // 5)::int as step,
+            explained_bytes
+        from attributed_io
+    ),
+
+    summed as (
+        select filesystem, day, application_id, step, sum(explained_bytes) as explained_bytes
+        from stepped
+        semi join days
+            on stepped.filesystem = days.filesystem and make_date(1970, 1, 1) + stepped.day = days.polled_on
+        group by all
+    ),
+
+    ranked as (
+        select filesystem, day, application_id,
+            row_number() over (partition by filesystem, day order by sum(explained_bytes) desc, application_id) as place
+        from summed
+        group by filesystem, day, application_id
+    )
+
+    select filesystem, day, if(place <= 8, summed.application_id, null) as application_id, step,
+        sum(explained_bytes) as explained_bytes
+    from summed
+    inner join ranked using (filesystem, day, application_id)
+    group by all
+    order by filesystem, day, application_id nulls last, step
+"""
+
+#: runs that were there, for each day that they touched
+_ON_IT = """
+    with days as (
+        select filesystem, polled_on
+        from poll_days
+        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+    ),
+
+    moved as (
+        select cluster, job_id, started_at, filesystem,
+            sum(explained_bytes) as explained_bytes,
+            any_value(application_id) as application_id
+        from attributed_io
+        group by all
+    ),
+
+    own as (
+        select cluster, job_id, started_at, filesystem, sum(own_bytes) as own_bytes
+        from best_job_io
+        group by all
+    )
+
+    select
+        days.filesystem,
+        (days.polled_on - make_date(1970, 1, 1))::int as day,
+        jobs.cluster, jobs.job_id, jobs.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
+        moved.application_id,
+        moved.explained_bytes,
+        own.own_bytes
+    from jobs
+    inner join own using (cluster, job_id, started_at)
+    inner join days
+        on own.filesystem = days.filesystem
+        and jobs.started_at < days.polled_on + interval 1 day
+        and coalesce(jobs.ended_at, jobs.started_at) >= days.polled_on
+    left join moved
+        on jobs.cluster = moved.cluster and jobs.job_id = moved.job_id and jobs.started_at = moved.started_at
+        and own.filesystem = moved.filesystem
+    where jobs.is_application_run
+    order by days.filesystem, day, jobs.started_at, jobs.job_id, jobs.cluster
+"""

@@ -1,0 +1,134 @@
+"""Reports as folders: one a release, in which nothing is written that is there already.
+
+A release's folder is whole by itself: it can be copied to a web server, or into a mail. What is the same as in the
+report of another release is linked to it and takes no space.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from reports.site.packing import Content
+from warehouse.errors import UsageError
+from warehouse.placing import link_or_copy, make_folder, moved_into_place
+
+#: says that a folder is a report, so that no other one is ever cleared
+MARK = ".iosig-report"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a report came to: where it begins, its files and bytes, and how many of them were new."""
+
+    page: Path
+    file_count: int
+    byte_count: int
+    new_count: int
+    removed_release_ids: tuple[str, ...]
+
+
+def require_own(folder: Path) -> None:
+    """Raise UsageError where a folder holds something that is no report."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: give a folder for the report.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise UsageError(f"{folder} holds other things than a report: give a folder that is new, or empty.")
+
+
+def write(folder: Path, release_id: str, contents: Iterable[Content]) -> tuple[int, int, int]:
+    """Have a release's folder hold these files and no others; return how many there are, their bytes, and the new.
+
+    A file that is as it should be stays; one that another release's report has is linked. Each comes whole or not.
+    """
+    make_folder(folder)
+    if not (folder / MARK).is_file():
+        (folder / MARK).write_text("This folder is kept by `iosig report`.\n", encoding="utf-8")
+    own, other = folder / release_id, _newest(folder, release_id)
+    known, count, size, new = set[str](), 0, 0, 0
+    for content in contents:
+        known.add(content.path)
+        count, size = count + 1, size + len(content.data)
+        new += _placed(own / content.path, content.data, other / content.path if other else None)
+    for path in [path for path in own.rglob("*") if path.is_file()]:
+        if path.relative_to(own).as_posix() not in known:
+            path.unlink()
+    return count, size, new
+
+
+def _newest(folder: Path, release_id: str) -> Path | None:
+    """Return the report of another release, the last one that was written."""
+    others = [path for path in folders(folder) if path.name != release_id]
+    return max(others, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _placed(path: Path, data: bytes, twin: Path | None) -> bool:
+    """Have a file hold some bytes; return whether they are new."""
+    if _holds(path, data):
+        return False
+    make_folder(path.parent)
+    if twin is not None and _holds(twin, data):
+        temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
+        link_or_copy(twin, temporary)
+        os.replace(temporary, path)
+        return False
+    # A power cut may cost what the next report makes anew: nothing waits for the disk here.
+    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
+
+
+def folders(folder: Path) -> list[Path]:
+    """Return the folders of releases in a report."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink() and path.name != LATEST)
+
+
+def show(folder: Path, release_id: str) -> None:
+    """Have `latest/` be a release's folder: in one step where the file system has links, else as a copy."""
+    latest, temporary = folder / LATEST, folder / f".{LATEST}.{uuid.uuid4().hex[:8]}.tmp"
+    if latest.is_symlink() and os.readlink(latest) == release_id:
+        return
+    try:
+        temporary.symlink_to(release_id, target_is_directory=True)
+    except OSError:
+        shutil.copytree(folder / release_id, temporary)
+    if latest.is_dir() and not latest.is_symlink():
+        shutil.rmtree(latest)
+    os.replace(temporary, latest)
+
+
+def remove_all_but(folder: Path, kept: Sequence[str]) -> tuple[str, ...]:
+    """Remove the folders of releases that are not kept any more; return which."""
+    gone = [path for path in folders(folder) if path.name not in kept and (path / "index.html").is_file()]
+    for path in gone:
+        # first out of sight, so that nobody opens a half
+        leaving = path.with_name(f".{path.name}.tmp")
+        with suppress(OSError):
+            os.replace(path, leaving)
+            shutil.rmtree(leaving, ignore_errors=True)
+    return tuple(path.name for path in gone)
+
+
+def put(folder: Path, content: Content) -> None:
+    """Write a file beside the releases' folders, if it is not there as it is."""
+    path = folder / content.path
+    if not _holds(path, content.data):
+        with moved_into_place(path.absolute()) as temporary:
+            temporary.write_bytes(content.data)

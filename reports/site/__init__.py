@@ -1,0 +1,17 @@
+"""The report site: static pages of a release, which open from a file and from any web server.
+
+Pure: frames in, files' content out. `flows.report` reads a release and writes the files.
+
+- `applications` (`ApplicationFrames`, `contents`): The list of applications, and a file for each.
+- `changes` (`ChangeFrames`, `told`): What changed since the release before, as dumbbells.
+- `filesystems` (`FilesystemFrames`, `contents`): A heat map for each file system, and a file for each of its days.
+- `library` (`assets`): Scripts, styles, and the libraries that are kept with them.
+- `night` (`NightFrames`, `told`): The first page.
+- `packing` (`Content`, `packed`, `columns`, `lean`, `file_hash`): Numbers and texts as files that a page can load.
+- `pages` (`Page`, `Figure`, `PAGES`, `command_line`): Every page, declared once.
+- `population` (`PopulationFrames`, `contents`): All runs together.
+- `quality` (`QualityFrames`, `told`): How whole days are, what failed, what was refused.
+- `runs` (`RunFrames`, `contents`): A file for each hour in which runs started.
+- `shells` (`shell`, `About`, `root_page`): The pages as HTML.
+- `tables` (`told`): The page of every table.
+"""

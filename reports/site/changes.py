@@ -1,0 +1,82 @@
+"""The page of what changed since the release before: dumbbells of volume, bursts and period."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from reports.texts import duration_text, volume_text
+
+_MOST_DRAWN = 40
+#: of bytes, times and counts
+_TEXTS: dict[bool | None, Callable[[float], str]] = {True: volume_text, False: duration_text, None: "{:,.0f}".format}
+#: the pictures' inner part, in the units of their own [px]
+_WIDTH, _ROW = 560.0, 22.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFrames:
+    """What there is to tell of two releases.
+
+    signatures: a row each signature that is not the same: its status, volume_bytes and burst_count of either, with
+    `_before`. periods: subjects whose period is not the same, period_s of either.
+    """
+
+    before_id: str | None
+    signatures: pl.DataFrame
+    periods: pl.DataFrame
+
+
+def told(frames: ChangeFrames) -> dict[str, Any]:
+    """Return what the page's template is given."""
+    status = frames.signatures.group_by("status").len().sort("status")
+    return {
+        "before_id": frames.before_id,
+        "counts": dict(status.iter_rows()),
+        "total": frames.signatures.height,
+        "volumes": dumbbells(frames.signatures, "volume_bytes", is_volume=True),
+        "bursts": dumbbells(frames.signatures, "burst_count", is_volume=None),
+        "periods": dumbbells(frames.periods, "period_s", is_volume=False),
+    }
+
+
+def dumbbells(rows: pl.DataFrame, column: str, *, is_volume: bool | None) -> dict[str, Any]:
+    """Return a picture of values before and after, on a log scale: those that differ most, the most first.
+
+    is_volume: whether they are bytes, times, or (None) counts. A value that is not there on one side has no end there.
+    """
+    before, after = pl.col(f"{column}_before").cast(pl.Float64), pl.col(column).cast(pl.Float64)
+    differing = (
+        rows.with_columns(old=pl.when(before > 0).then(before), new=pl.when(after > 0).then(after))
+        .filter(pl.col("old").is_not_null() | pl.col("new").is_not_null())
+        .filter(pl.col("old").ne_missing(pl.col("new")))
+        .with_columns(moved=(pl.col("new") / pl.col("old")).log().abs().fill_null(math.inf))
+        .sort("moved", "application_id", "filesystem", "direction", descending=[True, False, False, False])
+    )
+    drawn = differing.head(_MOST_DRAWN)
+    values = [value for name in ("old", "new") for value in drawn[name].drop_nulls().to_list()]
+    low, high = (min(values) / 1.2, max(values) * 1.2) if values else (1.0, 10.0)
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else round(_WIDTH * math.log(value / low) / math.log(high / low), 1)
+
+    text = _TEXTS[is_volume]
+    return {
+        "rows": [
+            row
+            | {
+                "before_x": place(row["old"]),
+                "after_x": place(row["new"]),
+                "before_text": None if row["old"] is None else text(row["old"]),
+                "after_text": None if row["new"] is None else text(row["new"]),
+            }
+            for row in drawn.iter_rows(named=True)
+        ],
+        "more_count": differing.height - drawn.height,
+        "width": _WIDTH,
+        "row_height": _ROW,
+    }

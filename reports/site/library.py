@@ -1,0 +1,36 @@
+"""What the pages are made of beside their numbers: scripts, styles, and the libraries that are kept with them.
+
+Libraries are as npm has them, with their licences; `vendored/manifest.json` says which, and what they hash to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reports.site.packing import Content
+
+_DOCS = re.compile(rb"^[ \t]*/\*\*\n(?:[ \t]*\*[^\n]*\n)+", re.M)
+_HERE = Path(__file__).parent
+VENDORED, PARTS = _HERE / "vendored", _HERE / "parts"
+#: our own scripts in the order in which they are joined: each uses those before it
+_SCRIPTS = (
+    *("texts", "loading", "frame", "tables", "drawing", "search"),
+    *("pages", "pages_of_days", "pages_of_all", "main"),
+)
+
+
+def assets() -> Iterator[Content]:
+    """Yield the files that every page shares: `assets/`."""
+    script = "\n".join((PARTS / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    yield Content("assets/iosig.js", f'"use strict";\n(() => {{\n{script}}})();\n'.encode())
+    yield Content("assets/iosig.css", (PARTS / "style.css").read_bytes())
+    for path in sorted(VENDORED.iterdir()):
+        if path.suffix != ".json":
+            yield Content(f"assets/{path.name}", _without_docs(path.read_bytes()))
+
+
+def _without_docs(script: bytes) -> bytes:
+    """Return a script without its documentation: comments that stand on lines of their own, from `/**` to `*/`."""
+    return _DOCS.sub(b"", script)

@@ -1,0 +1,131 @@
+"""The first page: the verdict, the day in five numbers, what changed, the busiest hours, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from reports.texts import counted, ratio_text, volume_text
+
+_MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
+#: of an explained share or of polls, below which the page says so first
+_LEAST_POLL_RATIO = 0.95
+#: so much more or less than usual is worth a word
+_UNUSUAL = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class NightFrames:
+    """What there is to tell of a night, the last day first.
+
+    days: polled_on, measured_bytes, explained_bytes, poll_ratio. gaps: file systems' days of which polls are missing.
+    counts: one row of counts. changed: signatures that changed. busiest: hours of the last day. unpolled: file systems
+    without polls, with their runs. failed: checks that do not hold, and what happened.
+    """
+
+    days: pl.DataFrame
+    gaps: pl.DataFrame
+    counts: pl.DataFrame
+    changed: pl.DataFrame
+    busiest: pl.DataFrame
+    unpolled: pl.DataFrame
+    failed: pl.DataFrame
+
+
+def told(frames: NightFrames, verdict: str) -> dict[str, Any]:
+    """Return what the page's template is given."""
+    missing = list(_missing(frames))
+    changed = frames.changed.height
+    is_well = verdict == "passed" and not missing
+    return {
+        "night": {
+            "mood": "well" if is_well else "warned",
+            "verdict": _verdict(frames, verdict),
+            "sentence": _sentence(frames, len(missing)),
+            "numbers": list(_numbers(frames)),
+            "changed": frames.changed.head(_MOST_CHANGED).to_dicts(),
+            "changed_count": changed,
+            "unchanged": _unchanged(frames),
+            "busiest": frames.busiest.to_dicts(),
+            "missing": missing,
+        }
+    }
+
+
+def _verdict(frames: NightFrames, verdict: str) -> str:
+    day = frames.counts["day"][0]
+    checks = "all checks hold" if verdict == "passed" else "some checks do not hold"
+    return f"{day or 'No day'}: {checks}."
+
+
+def _sentence(frames: NightFrames, missing_count: int) -> str:
+    changed = frames.changed.height
+    about = f"{counted(changed, 'signature')} changed" if changed else "No signature changed"
+    lacking = f"{counted(missing_count, 'thing')} to look at below" if missing_count else "nothing is missing"
+    return f"{about}; {lacking}."
+
+
+def _unchanged(frames: NightFrames) -> str:
+    if frames.counts["compared_count"][0]:
+        return "No application changed its signature since the release before."
+    return "There is no release before this one that had these signatures: changes are told from the next night on."
+
+
+def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
+    counts = frames.counts.row(0, named=True)
+    day = frames.days.row(0, named=True) if frames.days.height else None
+    measured = day["measured_bytes"] if day else None
+    explained = day["explained_bytes"] if day else None
+    yield _number("moved", None if measured is None else volume_text(measured), _usual(frames))
+    share = explained / measured if measured and explained is not None else None
+    yield _number(
+        "has an owner",
+        None if share is None else ratio_text(min(share, 1.0)),
+        "" if explained is None else f"{volume_text(explained)} by applications known",
+    )
+    yield _number("runs ended", f"{counts['run_count']:,}", f"of {counted(counts['user_count'], 'user')}")
+    yield _number(
+        "have a signature",
+        f"{counts['signature_count']:,}",
+        f"of {counted(counts['application_count'], 'application')}; {counts['trusted_count']:,} trusted",
+    )
+    polled = day["poll_ratio"] if day else None
+    yield _number("of polls came", None if polled is None else ratio_text(min(polled, 1.0)), "")
+
+
+def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
+    return {"name": name, "value": "not known" if value is None else value, "beside": beside}
+
+
+def _usual(frames: NightFrames) -> str:
+    """Return how the last day's bytes compare with those of the days before."""
+    before = frames.days["measured_bytes"][1:].median()
+    if not isinstance(before, float) or not before > 0:
+        return "no day before to compare with"
+    ratio = frames.days["measured_bytes"][0] / before
+    is_unusual = ratio > _UNUSUAL or ratio < 1 / _UNUSUAL
+    return (
+        f"{ratio:.2g} times the median of the days before" if is_unusual else f"about as usual: {volume_text(before)}"
+    )
+
+
+def _missing(frames: NightFrames) -> Iterator[str]:
+    """Yield what is missing, a sentence each."""
+    if not frames.days.height:
+        yield "No polls are landed: nothing is known of what storage moved while jobs ran."
+    elif (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
+        yield f"{ratio_text(1 - (frames.days['poll_ratio'][0] or 0.0))} of the last day's polls are missing."
+    for row in frames.gaps.head(_MOST_GAPS).iter_rows(named=True):
+        share = ratio_text(row["missing_ratio"])
+        yield f"{share} of the polls of {row['filesystem']} are missing on {row['polled_on']}."
+    if frames.gaps.height > _MOST_GAPS:
+        yield f"So are some on {counted(frames.gaps.height - _MOST_GAPS, 'more day')}."
+    for row in frames.unpolled.iter_rows(named=True):
+        yield f"{counted(row['run_count'], 'run')} used {row['filesystem']}, of which no polls are landed."
+    if rejected := frames.counts["reject_count"][0]:
+        yield f"{counted(rejected, 'refused input')}: the page of quality has the reasons."
+    for row in frames.failed.head(_MOST_FAILED).iter_rows(named=True):
+        yield f"{row['table_name']}: {row['happened']}"

@@ -1,0 +1,69 @@
+"""Numbers and texts as files that a page can load without a server: gzip in base64, in a classic script.
+
+From a file, browsers let a page fetch nothing; a script beside it they load. A page unpacks it with
+`DecompressionStream`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import polars as pl
+
+_LEVEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file of the report: its path below the release's folder, and its bytes."""
+
+    path: str
+    data: bytes
+
+
+def packed(name: str, document: Any) -> Content:
+    """Return a document as the file from which a page loads it by its name; the same document, the same bytes."""
+    text = document if isinstance(document, str) else json.dumps(document, default=_plain, separators=(",", ":"))
+    body = base64.b64encode(gzip.compress(text.encode(), _LEVEL, mtime=0)).decode()
+    return Content(f"data/{name}.js", f"iosigData({json.dumps(name)},{json.dumps(body)});\n".encode())
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in a document")
+
+
+def columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
+    """Return a frame as lists by column, as a page takes it."""
+    return lean(frame).to_dict(as_series=False)
+
+
+def lean(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame as a page takes it: instants as seconds since 1970, days as texts, reals to five digits."""
+    instants = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime)]
+    days = [name for name, dtype in frame.schema.items() if dtype == pl.Date]
+    reals = [name for name, dtype in frame.schema.items() if dtype.is_float()]
+    return frame.with_columns(
+        *(pl.col(name).dt.epoch("us") / 1e6 for name in instants),
+        pl.col(days).dt.strftime("%Y-%m-%d"),
+        pl.col(reals).round_sig_figs(5),
+    )
+
+
+def file_hash(name: str) -> str:
+    """Return what a file of data is called that is about something of that name: FNV-1a, 64 bits, of its UTF-8.
+
+    The page reckons the same; what shares a hash shares a file, in which all stand by their names.
+    """
+    found = 0xCBF29CE484222325
+    for byte in name.encode("utf-8", "surrogatepass"):
+        found = ((found ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{found:016x}"

@@ -1,0 +1,458 @@
+"""Every page of the report, declared once: what it shows, what that means, and the query that gives the same numbers.
+
+A page's shell, the sentence under each figure, the navigation and the tests all come from here. A query may hold
+`$names`; on the page they stand filled in, as SQL writes texts, in a line that a shell takes as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_NAMES = re.compile(r"\$([a-z_]+)")
+#: what a shell reads within double quotes
+_ACTIVE = frozenset('"$`\\!\n\r')
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A part of a page: a picture or a table, what it shows, why that matters, and the query that gives its numbers."""
+
+    name: str
+    heading: str
+    shows: str
+    matters: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its file's name, its title, one line on what it is for, its figures, and the libraries that it loads."""
+
+    name: str
+    title: str
+    purpose: str
+    figures: tuple[Figure, ...]
+    libraries: tuple[str, ...] = ()
+    is_in_navigation: bool = True
+
+    @property
+    def file_name(self) -> str:
+        """The file of the page."""
+        return f"{self.name}.html"
+
+    def figure(self, name: str) -> Figure:
+        """Return the figure of that name."""
+        return next(figure for figure in self.figures if figure.name == name)
+
+
+def command_line(query: str, values: Mapping[str, str] | None = None) -> str:
+    """Return the command that asks a query, its names filled in; what stands in a name can do nothing."""
+    filled = _NAMES.sub(lambda found: _literal((values or {})[found[1]]), " ".join(query.split()))
+    quoted = shlex.quote(filled) if _ACTIVE & set(filled) else f'"{filled}"'
+    return f"iosig sql {quoted}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+NIGHT = Page(
+    name="index",
+    title="Night",
+    purpose="What the last night found, and what to look at first.",
+    figures=(
+        Figure(
+            "numbers",
+            "The day in five numbers",
+            "What storage moved on the last day that was polled, how much of it has an owner, and who runs.",
+            "A share that falls says that polls are missing or that somebody new is there.",
+            """
+            select polled_on, sum(measured_bytes) as measured_bytes, sum(explained_bytes) as explained_bytes
+            from explained_days group by polled_on order by polled_on desc limit 1
+            """,
+        ),
+        Figure(
+            "changed",
+            "Applications that changed",
+            "Signatures that differ from those of the release before by more than the settings allow.",
+            "A program that writes more, or at other times, than it used to will be felt by others.",
+            """
+            select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
+            vanished_burst_count from signatures where is_default and is_changed
+            order by change_correlation nulls first
+            """,
+        ),
+        Figure(
+            "contention",
+            "Busiest hours",
+            "The hours of the last day in which most was moved, how many applications' bursts were in them, and whose.",
+            "Where several applications burst at once, each waits for the others; one of them can start later.",
+            """
+            select filesystem, date_trunc('hour', minute_at - interval 1 second) as hour_at,
+            sum(explained_bytes) as explained_bytes, count(distinct application_id) as application_count
+            from attributed_io group by all order by explained_bytes desc limit 10
+            """,
+        ),
+        Figure(
+            "missing",
+            "What is missing",
+            "Inputs that were refused, polls that never came, and checks that do not hold.",
+            "What is not there is in no figure: a gap looks like silence to whoever does not know of it.",
+            """
+            select filesystem, polled_on, missing_ratio from poll_days where missing_ratio > 0.01
+            order by polled_on desc
+            """,
+        ),
+    ),
+)
+
+APPLICATIONS = Page(
+    name="applications",
+    title="Applications",
+    purpose="Every application that has a sample set, what it moves when it is alone, and how far to trust that.",
+    figures=(
+        Figure(
+            "map",
+            "Population map",
+            "Each application by what it moved in the month before its last run and by how bursty it is: its peak over "
+            "its mean rate. Circles grow with its runs; colours are classes.",
+            "Those at the upper right move most in the shortest time: advice is worth most there.",
+            """
+            select application_id, filesystem, direction, volume_bytes, sample_count,
+            peak_bytes_per_s * duration_s / nullif(volume_bytes, 0) as peak_over_mean
+            from signatures where is_default and outcome = 'extracted'
+            """,
+        ),
+        Figure(
+            "list",
+            "All of them",
+            "One row for each application, file system and direction; the small curve is the signature.",
+            "Sort by a column to find who moves most, who is periodic, and whose signature is not to be trusted.",
+            """
+            select application_id, filesystem, direction, outcome, sample_count, volume_bytes, peak_bytes_per_s,
+            burst_count, trust, is_changed from signatures where is_default order by volume_bytes desc nulls last
+            """,
+        ),
+    ),
+    libraries=("tabulator",),
+)
+
+APPLICATION = Page(
+    name="application",
+    title="Application",
+    purpose="One application: what storage saw of its runs, and what is its own.",
+    figures=(
+        Figure(
+            "signature",
+            "Runs above, signature below",
+            "Above, what the file system moved while each run was there, others' traffic included; below, the bytes "
+            "per second that are the application's own, with the band that they are expected in.",
+            "What all runs have in common stands out; what only one has is somebody else's.",
+            """
+            select offset_s, bytes_per_s, low_bytes_per_s, high_bytes_per_s from signature_points
+            inner join signatures using (application_id, filesystem, direction, method)
+            where is_default and application_id = $application_id and filesystem = $filesystem
+            and direction = $direction order by offset_s
+            """,
+        ),
+        Figure(
+            "bursts",
+            "Bursts",
+            "When each burst of the signature starts and ends, how much it moves, and how many runs have it.",
+            "A burst that few runs bear out may be other traffic.",
+            """
+            select burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes, support_ratio
+            from signature_bursts inner join signatures using (application_id, filesystem, direction, method)
+            where is_default and application_id = $application_id and filesystem = $filesystem
+            and direction = $direction order by burst
+            """,
+        ),
+        Figure(
+            "trust",
+            "How far to trust it",
+            "What the signature rests on: its method, the runs that were used, the trust, its class and its period; "
+            "and how it compares with traced runs, where there are any.",
+            "Below a trust of a half, look at the runs before acting on the signature.",
+            """
+            select method, outcome, trust, sample_count, used_sample_count, background_bytes_per_s from signatures
+            where is_default and application_id = $application_id and filesystem = $filesystem
+            and direction = $direction
+            """,
+        ),
+        Figure(
+            "history",
+            "From release to release",
+            "The signature's volume, bursts and trust in each release that is kept; `--release ID` asks another one.",
+            "A step says when the program, its input or the machine changed.",
+            """
+            select volume_bytes, burst_count, trust, change_correlation, change_of_volume from signatures
+            where is_default and application_id = $application_id and filesystem = $filesystem
+            and direction = $direction
+            """,
+        ),
+        Figure(
+            "runs",
+            "Runs in the set",
+            "The latest runs, each with what the file system moved meanwhile; those left out of the signature are "
+            "marked.",
+            "A run that took longer than the others was disturbed, or did something else.",
+            """
+            select cluster, job_id, started_at, duration_s, volume_bytes, missing_ratio from sample_sets
+            where application_id = $application_id and filesystem = $filesystem and direction = $direction
+            order by started_at desc
+            """,
+        ),
+    ),
+    libraries=("uplot",),
+    is_in_navigation=False,
+)
+
+RUN = Page(
+    name="run",
+    title="Run",
+    purpose="One run of a job: what the file system moved meanwhile, and what of it may be the run's own.",
+    figures=(
+        Figure(
+            "sample",
+            "What the file system moved meanwhile",
+            "The run's sample, in grey, and its application's signature over it, in colour, on one scale of time.",
+            "Bursts that the signature does not have are others' traffic, or the run did something else than usual.",
+            """
+            select filesystem, direction, grid_started_at, interval_s, sample_bytes_per_s from samples
+            where cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz
+            """,
+        ),
+        Figure(
+            "io",
+            "Bytes, and whose they are",
+            "What is known of the run's bytes on each file system: who counted them, how many are its own, and what "
+            "its application's signature explains, with the range and how certain that is.",
+            "What servers counted for the job is exact; what lies in shared traffic is an upper bound.",
+            """
+            select filesystem, direction, source, outcome, volume_bytes, own_bytes, explained_bytes from best_job_io
+            left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
+            sum(explained_bytes) as explained_bytes group by all)
+            using (cluster, job_id, started_at, filesystem, direction)
+            where cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz
+            """,
+        ),
+        Figure(
+            "neighbours",
+            "Neighbours",
+            "Runs that used the same file system at the same time, those of most bytes first.",
+            "Who was there explains a run that took longer than usual.",
+            """
+            select others.job_id, others.user, others.application, others.node_count from jobs as own
+            inner join jobs as others on others.started_at < own.ended_at and others.ended_at > own.started_at
+            where own.cluster = $cluster and own.job_id = $job_id and own.started_at = $started_at::timestamptz
+            and others.is_application_run and others.job_id <> own.job_id
+            """,
+        ),
+    ),
+    is_in_navigation=False,
+)
+
+FILESYSTEM = Page(
+    name="filesystem",
+    title="File system",
+    purpose="What each file system moved, minute by minute and day by day, and who was on it.",
+    figures=(
+        Figure(
+            "calendar",
+            "Minutes and days",
+            "Each row is a day, each column a minute of it (UTC); the stronger the colour, the more was moved, on a "
+            "log scale. What was not polled is hatched.",
+            "Vertical stripes are habits of the site; a strong spot that comes once is worth asking who it was.",
+            """
+            select polled_at, interval_s, read_bytes, written_bytes from ticks where filesystem = $filesystem
+            order by polled_at
+            """,
+        ),
+        Figure(
+            "day",
+            "One day",
+            "What was moved in each five minutes of the day, and what of it applications' signatures explain; grey is "
+            "nobody's.",
+            "The grey part belongs to programs without a signature, or to those that bypass the scheduler.",
+            """
+            select application_id, minute_at, sum(explained_bytes) as explained_bytes from attributed_io
+            where filesystem = $filesystem and minute_at::date = $day::date group by all order by minute_at
+            """,
+        ),
+        Figure(
+            "there",
+            "Who was on it",
+            "Runs that were there on that day, with the bytes that are theirs as far as they are known.",
+            "Start here when somebody asks why the file system was slow.",
+            """
+            select job_id, application_id, sum(explained_bytes) as explained_bytes from attributed_io
+            where filesystem = $filesystem and minute_at::date = $day::date
+            group by all order by explained_bytes desc
+            """,
+        ),
+    ),
+    libraries=("tabulator",),
+)
+
+QUALITY = Page(
+    name="quality",
+    title="Quality",
+    purpose="How whole the inputs are, which checks do not hold, and what was refused.",
+    figures=(
+        Figure(
+            "days",
+            "Days of polls",
+            "A cell for each day of each file system, by the share of its polls that are missing.",
+            "Signatures and shares of days with holes rest on less than they seem to.",
+            """
+            select filesystem, polled_on, missing_ratio, implausible_poll_count, conflicting_poll_count from poll_days
+            order by filesystem, polled_on
+            """,
+        ),
+        Figure(
+            "failures",
+            "Checks that do not hold",
+            "What the checks of this release found wrong, and rows that were taken out for it.",
+            "A critical one stops a release; a warning is for somebody to look at.",
+            "select severity, table_name, expectation, observed from quality where not success and severity <> 'info'",
+        ),
+        Figure(
+            "rejects",
+            "Refused inputs",
+            "Rows and files that could not be read, each with the reason and what to do about it.",
+            "What was refused is in no number of these pages.",
+            "select source_file, line, reason, remedy from rejects order by source_file, line",
+        ),
+    ),
+)
+
+CHANGES = Page(
+    name="changes",
+    title="Changes",
+    purpose="What this release says otherwise than the one before.",
+    figures=(
+        Figure(
+            "volume",
+            "Volume",
+            "Signatures whose bytes a run differ most between the two releases.",
+            "A program that moves twice as much takes twice the share of the file system.",
+            "select application_id, filesystem, direction, volume_bytes, change_of_volume from signatures "
+            "where is_default and outcome = 'extracted' order by abs(change_of_volume) desc nulls last",
+        ),
+        Figure(
+            "bursts",
+            "Bursts",
+            "Signatures whose number of bursts differs.",
+            "More bursts of the same volume are shorter waits for everybody else.",
+            "select application_id, filesystem, direction, burst_count, appeared_burst_count, vanished_burst_count "
+            "from signatures where is_default and outcome = 'extracted'",
+        ),
+        Figure(
+            "period",
+            "Period",
+            "Applications whose period differs, came or went.",
+            "Schedulers that keep bursts apart rely on it.",
+            "select subject_id, filesystem, direction, period_s, period_error_s from periods "
+            "where subject_kind = 'application' and is_default and outcome = 'periodic'",
+        ),
+    ),
+)
+
+POPULATION = Page(
+    name="population",
+    title="Population",
+    purpose="How all runs together do their I/O: classes, volumes and periods.",
+    figures=(
+        Figure(
+            "classes",
+            "Classes over time",
+            "Runs by the day on which they ended and by when in the run they do their I/O.",
+            "A shift between classes says that the mix of programs changed, not the machine.",
+            "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
+            "and outcome = 'classified' group by all order by all",
+        ),
+        Figure(
+            "volumes",
+            "Runs by volume",
+            "How many runs moved how much of their own, as far as it is known.",
+            "A few large runs usually move most bytes: look at those first.",
+            """
+            select direction, floor(log2(coalesce(own_bytes, explained_bytes))) as power, count(*) as run_count
+            from best_job_io left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
+            sum(explained_bytes) as explained_bytes group by all)
+            using (cluster, job_id, started_at, filesystem, direction)
+            semi join jobs using (cluster, job_id, started_at)
+            where coalesce(own_bytes, explained_bytes) > 0 group by all order by all
+            """,
+        ),
+        Figure(
+            "periods",
+            "Periods of runs",
+            "The periods of runs that do their I/O evenly and periodically.",
+            "Checkpoints of many runs at one period meet again and again.",
+            """
+            select direction, round(period_s) as period_s, count(*) as run_count from periods
+            inner join classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
+            where subject_kind = 'job' and is_default and periods.outcome = 'periodic'
+            and label in ('UNIFORM', 'OTHER') group by all order by all
+            """,
+        ),
+        Figure(
+            "shares",
+            "Shares of classes",
+            "Which share of runs and of bytes each class has, and how many of them are periodic.",
+            "White et al. (PEARC'18, Table 2) tell the same of their site; `iosig population` tells more of yours.",
+            "select direction, label, count(*) as run_count from classes "
+            "where subject_kind in ('job', 'series') and outcome = 'classified' group by all order by all",
+        ),
+        Figure(
+            "groups",
+            "Applications by what they moved",
+            "The applications of most bytes over all their users and sizes, with their commonest class.",
+            "Where the class is stable, one signature stands for many runs.",
+            """
+            select application, sum(coalesce(own_bytes, explained_bytes)) as bytes from best_job_io
+            left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
+            sum(explained_bytes) as explained_bytes group by all)
+            using (cluster, job_id, started_at, filesystem, direction)
+            inner join jobs using (cluster, job_id, started_at) group by all order by bytes desc nulls last
+            """,
+        ),
+    ),
+)
+
+TABLES = Page(
+    name="tables",
+    title="Tables",
+    purpose="Every table of the release, what its columns mean, and the SQL to start with.",
+    figures=(
+        Figure(
+            "tables",
+            "Tables",
+            "Each table with the rows that it has in this release, and its columns with their units.",
+            "All that these pages show comes out of them; ask what is not here yourself.",
+            "show tables",
+        ),
+    ),
+)
+
+#: in the order in which they are offered
+PAGES: tuple[Page, ...] = (
+    NIGHT,
+    APPLICATIONS,
+    APPLICATION,
+    RUN,
+    FILESYSTEM,
+    POPULATION,
+    QUALITY,
+    CHANGES,
+    TABLES,
+)
+
+
+def page(name: str) -> Page:
+    """Return the page of that name."""
+    return next(page for page in PAGES if page.name == name)

@@ -1,0 +1,179 @@
+// Pictures on canvases of our own; all sizes are CSS pixels.
+const CLASS_COLOURS = {
+  START: "#56B4E9", END: "#0072B2", HILL: "#009E73", CANYON: "#CC79A7", UNIFORM: "#E69F00", OTHER: "#D55E00", NO_USAGE: "#B8B8B8",
+};
+
+// Have a canvas drawn, and drawn again where its width or the theme changes.
+function drawnCanvas(into, heightOf, paint, label) {
+  const canvas = make("canvas", { class: "picture", role: "img", "aria-label": label });
+  into.append(canvas);
+  const draw = () => {
+    const width = into.clientWidth, height = heightOf(width);
+    if (!width) return;
+    const scale = devicePixelRatio || 1;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext("2d");
+    context.scale(scale, scale);
+    context.font = "12px system-ui, sans-serif";
+    paint(context, width, height);
+  };
+  new ResizeObserver(draw).observe(into);
+  themeChanged.add(draw);
+  draw();
+  return { canvas, draw };
+}
+
+function roundTicks(low, high, most) {
+  const raw = (high - low) / Math.max(1, most) || 1, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= raw);
+  const found = [];
+  for (let tick = Math.ceil(low / step) * step; tick <= high + step * 1e-6; tick += step) found.push(tick);
+  return found;
+}
+
+// Ticks of a time that starts at 0, in steps that people count in.
+function timeTicks(longest, most) {
+  const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+  const step = steps.find((one) => longest / one <= most) || 86400 * Math.ceil(longest / 86400 / most);
+  const found = [];
+  for (let tick = 0; tick <= longest; tick += step) found.push(tick);
+  return found;
+}
+
+const clockText = (seconds) =>
+  seconds >= 3600 ? `${Math.floor(seconds / 3600)}:${String(Math.round((seconds % 3600) / 60)).padStart(2, "0")} h` : seconds >= 60 ? `${+(seconds / 60).toFixed(1)} min` : `${seconds} s`;
+
+// The population map: every signature by what it moves in a month and how bursty it is, both on log scales.
+function drawMap(into, points, open) {
+  const margin = { left: 62, right: 14, top: 10, bottom: 40 };
+  const bounds = (values) => {
+    const low = Math.min(...values), high = Math.max(...values);
+    return [low / 1.5, high * 1.5];
+  };
+  const [left, right] = bounds(points.map((point) => point.x)), [bottom, top] = bounds(points.map((point) => Math.max(point.y, 1)));
+  let places = [];
+  const heightOf = (width) => Math.max(260, Math.min(420, width * 0.5));
+  const { canvas } = drawnCanvas(into, heightOf, (context, width, height) => {
+    const across = (value) => margin.left + (Math.log(value / left) / Math.log(right / left)) * (width - margin.left - margin.right);
+    const up = (value) => height - margin.bottom - (Math.log(value / bottom) / Math.log(top / bottom)) * (height - margin.top - margin.bottom);
+    context.strokeStyle = colour("line");
+    context.fillStyle = colour("soft");
+    context.textAlign = "center";
+    for (let power = Math.ceil(Math.log10(left)); power <= Math.log10(right); power++) {
+      const x = across(10 ** power);
+      context.beginPath(); context.moveTo(x, margin.top); context.lineTo(x, height - margin.bottom); context.stroke();
+      if (width > 600 || power % 2 === 0) context.fillText(volumeText(10 ** power), x, height - margin.bottom + 16);
+    }
+    context.fillText("bytes in a month", (margin.left + width - margin.right) / 2, height - 6);
+    context.textAlign = "right";
+    for (const tick of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].filter((one) => one >= bottom && one <= top)) {
+      const y = up(tick);
+      context.beginPath(); context.moveTo(margin.left, y); context.lineTo(width - margin.right, y); context.stroke();
+      context.fillText(`× ${tick}`, margin.left - 6, y + 4);
+    }
+    places = points.map((point) => {
+      const place = { x: across(point.x), y: up(Math.max(point.y, 1)), radius: Math.min(16, 2.5 + Math.sqrt(point.runs)), point };
+      context.globalAlpha = 0.72;
+      context.fillStyle = CLASS_COLOURS[point.label] || colour("soft");
+      context.beginPath(); context.arc(place.x, place.y, place.radius, 0, 2 * Math.PI); context.fill();
+      context.globalAlpha = 1;
+      context.strokeStyle = colour("ground");
+      context.stroke();
+      return place;
+    });
+  }, "Population map: the table below has the same numbers");
+  const tip = make("p", { class: "tip", "aria-live": "polite" }, "Point at a circle to see whose it is; a click opens it.");
+  into.append(legend(new Set(points.map((point) => point.label || "not classified"))), tip);
+  const nearest = (event) => {
+    const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let found = null, least = Infinity;
+    for (const place of places) {
+      const distance = Math.hypot(place.x - x, place.y - y) - place.radius;
+      if (distance < 6 && distance < least) [found, least] = [place.point, distance];
+    }
+    return found;
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const point = nearest(event);
+    canvas.classList.toggle("pointing", point !== null);
+    if (point) tip.textContent = `${nameText(point.name, 80)}: ${volumeText(point.x)} a month, peak ${digits(point.y)} × the mean, ${countText(point.runs)} runs, ${point.label || "not classified"}`;
+  });
+  canvas.addEventListener("click", (event) => { const point = nearest(event); if (point) open(point); });
+}
+
+function legend(names) {
+  return make("p", { class: "legend" }, ...Object.keys(CLASS_COLOURS).concat("not classified").filter((name) => names.has(name)).map((name) => {
+    const swatch = make("span", { class: "swatch" });
+    swatch.style.background = CLASS_COLOURS[name] || "var(--soft)";
+    return make("span", {}, swatch, name);
+  }));
+}
+
+// Runs in rows above, each by its own darkness; the rates that they share are the same at a glance.
+function drawRuns(into, runs, longest, leftOut, choose) {
+  const row = 20, left = innerWidth < 600 ? 62 : 92, right = 12;
+  const { canvas } = drawnCanvas(into, () => row * runs.length + 6, (context, width) => {
+    const across = (seconds) => left + (seconds / longest) * (width - left - right);
+    context.textBaseline = "middle";
+    runs.forEach((run, number) => {
+      const top = number * row, most = Math.max(...run.rates.filter(isKnown), 1);
+      const isOut = leftOut.has(run.job_id);
+      context.fillStyle = colour(isOut ? "strong" : "soft");
+      context.textAlign = "right";
+      context.fillText(nameText(run.job_id, 12), left - 8, top + row / 2);
+      context.fillStyle = colour("panel");
+      context.fillRect(left, top + 1, width - left - right, row - 2);
+      run.rates.forEach((rate, step) => {
+        const from = across(Math.max(0, run.began_s + step * run.step_s)), until = across(Math.min(longest, run.began_s + (step + 1) * run.step_s));
+        if (until <= from) return;
+        if (!isKnown(rate)) { context.fillStyle = colour("gap"); context.globalAlpha = 1; context.fillRect(from, top + row / 2 - 1, until - from, 2); return; }
+        context.globalAlpha = 0.9;
+        context.fillStyle = colour(isOut ? "strong" : "run");
+        const height = (rate / most) * (row - 4);
+        context.fillRect(from, top + row - 2 - height, until - from, height);
+      });
+      context.globalAlpha = 1;
+    });
+  }, "What the file system moved during each run");
+  canvas.addEventListener("click", (event) => {
+    const number = Math.floor((event.clientY - canvas.getBoundingClientRect().top) / row);
+    if (runs[number]) choose(runs[number]);
+  });
+}
+
+// A curve with its band, by uPlot.
+function drawCurve(into, curve, bursts) {
+  const times = curve.rates.map((_, step) => step * curve.step_s), scaled = (values) => values.map((value) => (isKnown(value) ? value * curve.scale_bytes_per_s : null));
+  const hasBand = curve.lows.some(isKnown);
+  let plot = null;
+  const draw = () => {
+    if (plot) plot.destroy();
+    const left = innerWidth < 600 ? 62 : 92;
+    const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
+    plot = new uPlot({
+      width: Math.max(into.clientWidth, 200), height: 240, padding: [8, 12, 0, 0], cursor: { drag: { x: true, y: false } },
+      legend: { show: true },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } },
+      axes: [
+        { ...axis, values: (_, ticks) => ticks.map(clockText), splits: (u, a, low, high) => timeTicks(high, into.clientWidth / 90).filter((tick) => tick >= low) },
+        { ...axis, size: left, values: (_, ticks) => ticks.map(rateText) },
+      ],
+      series: [
+        { label: "time", value: (_, value) => (value === null ? UNKNOWN : durationText(value)) },
+        { label: "rate", stroke: colour("accent"), width: 2, fill: `${colour("accent")}22`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => rateText(value) },
+        ...(hasBand ? ["low", "high"].map((label) => ({ label, stroke: `${colour("accent")}66`, width: 1, points: { show: false }, value: (_, value) => rateText(value) })) : []),
+      ],
+      bands: hasBand ? [{ series: [3, 2], fill: `${colour("accent")}22` }] : [],
+      hooks: { drawClear: [(u) => bursts.forEach((burst) => {
+        const from = u.valToPos(burst.started_s, "x", true), until = u.valToPos(burst.ended_s, "x", true);
+        u.ctx.fillStyle = colour("shade");
+        u.ctx.fillRect(from, u.bbox.top, Math.max(1, until - from), u.bbox.height);
+      })] },
+    }, [times, scaled(curve.rates), ...(hasBand ? [scaled(curve.lows), scaled(curve.highs)] : [])], into);
+  };
+  let width = 0;
+  new ResizeObserver(() => { if (into.clientWidth !== width) { width = into.clientWidth; draw(); } }).observe(into);
+  themeChanged.add(draw);
+}

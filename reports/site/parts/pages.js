@@ -1,0 +1,149 @@
+// What each page draws into its figures.
+const drawers = {};
+
+const applicationLink = (row) => make("a", { href: `application.html#${applicationHash(row.application_id, row.filesystem, row.direction)}` }, make("bdi", {}, nameText(row.application_id, 60)));
+
+drawers.applications = async () => {
+  const rows = rowsOf(await loaded("applications"));
+  const known = rows.filter((row) => row.volume_bytes > 0 && row.duration_s > 0);
+  const points = known.map((row) => ({
+    x: row.volume_bytes * Math.max(row.month_run_count || row.sample_count, 1),
+    y: (row.peak_bytes_per_s * row.duration_s) / row.volume_bytes,
+    runs: row.month_run_count || row.sample_count, label: row.label, name: `${row.application_id} ${row.direction}`, row,
+  }));
+  if (points.length) drawMap(drawnIn("map"), points, ({ row }) => { location.href = `application.html#${applicationHash(row.application_id, row.filesystem, row.direction)}`; });
+  else nothing(drawnIn("map"), "No application has a signature yet: five runs of one are needed.");
+  const place = make("div");
+  drawnIn("list").append(place);
+  const table = longTable(place, rows, [
+    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 150, draw: (cell) => applicationLink(cell.getData()) },
+    { title: "user", field: "user", isFiltered: true },
+    { title: "file system", field: "filesystem", isFiltered: true },
+    { title: "direction", field: "direction", isFirst: true, width: 76 },
+    { title: "signature", field: "spark", width: 178, draw: (cell) => sparkline(cell.getValue()) },
+    { title: "volume", field: "volume_bytes", isNumber: true, isFirst: true, text: (value, row) => (row.outcome === "extracted" ? volumeText(value) : row.outcome.replaceAll("_", " ")), width: 96 },
+    { title: "peak", field: "peak_bytes_per_s", isNumber: true, text: rateText, width: 96 },
+    { title: "run", field: "duration_s", isNumber: true, text: durationText },
+    { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 70 },
+    { title: "period", field: "period_s", isNumber: true, text: durationText },
+    { title: "class", field: "label" },
+    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 64 },
+    { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 64 },
+    { title: "last run", field: "last_at", isNumber: true, text: instantText, width: 140 },
+    { title: "changed", field: "is_changed", text: (value) => (value ? "changed" : "") },
+  ], [{ column: "volume_bytes", dir: "desc" }]);
+  const follow = () => {
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    table.clearFilter(true);
+    for (const field of ["user", "application"]) if (wanted.has(field)) table.addFilter(field, "=", wanted.get(field));
+  };
+  await new Promise((done) => table.on("tableBuilt", done));
+  addEventListener("hashchange", follow);
+  follow();
+};
+
+// What a permalink of the page of an application means: an id, and what of it.
+function askedApplication() {
+  const parts = location.hash.slice(1).split("/").map(decodeURIComponent), last = parts.at(-1);
+  if (parts.length >= 5 && (last === "read" || last === "write")) return [parts.slice(0, -2).join("/"), parts.at(-2), last];
+  return [parts.join("/")];
+}
+
+drawers.application = async () => {
+  const draw = async () => {
+    byId("message").hidden = true;
+    const [id, filesystem, direction] = askedApplication();
+    const found = id ? (await loaded(`application/${fileHash(id)}`).catch(() => [])).find((one) => one.application_id === id) : null;
+    for (const figure of document.querySelectorAll("main figure")) figure.hidden = !found;
+    document.querySelectorAll("#choices").forEach((old) => old.remove());
+    if (!found) { say(id ? `This release has no application ${nameText(id)}.` : "No application is named: search for one, or choose one of the list."); return; }
+    const chosen = found.subjects.find((one) => one.filesystem === filesystem && one.direction === direction) || found.subjects[0];
+    showApplication(found, chosen);
+  };
+  addEventListener("hashchange", draw);
+  await draw();
+};
+
+function showApplication(found, chosen) {
+  byId("title").replaceChildren(make("bdi", {}, nameText(found.application_id)));
+  document.title = `${nameText(found.application_id, 80)} · iosig ${document.documentElement.dataset.release}`;
+  byId("purpose").textContent = `${found.subjects.length > 1 ? "" : `${chosen.direction} on ${nameText(chosen.filesystem)}. `}By ${nameText(found.user)} on ${countText(found.node_count)} nodes; runs in the last month: ${countText(chosen.facts.month_run_count)}.`;
+  byId("purpose").after(make("nav", { id: "choices", "aria-label": "File systems and directions" }, ...found.subjects.map((one) => make("a", {
+    href: `#${applicationHash(found.application_id, one.filesystem, one.direction)}`, "aria-current": one === chosen ? "true" : false,
+  }, `${one.direction} on ${nameText(one.filesystem, 40)}`))));
+  const values = { application_id: found.application_id, filesystem: chosen.filesystem, direction: chosen.direction };
+  for (const name of ["signature", "bursts", "trust", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  themeChanged.clear();
+  const runs = chosen.runs || [], leftOut = new Set(JSON.parse(chosen.facts.outlier_job_ids || "[]"));
+  showSignature(chosen, runs, leftOut);
+  showBursts(chosen.bursts || []);
+  showTrust(chosen);
+  showHistory(chosen.history || []);
+  showRuns(runs, leftOut);
+}
+
+const OUTCOMES = {
+  too_few_samples: "There are too few runs yet: a signature takes five.",
+  no_io: "Nothing was moved in this direction.",
+  no_common_bursts: "The runs have no burst in common.",
+};
+
+const openRun = (run) => { location.href = runHref(run.cluster, run.job_id, run.started_at); };
+
+function showSignature(chosen, runs, leftOut) {
+  const into = drawnIn("signature"), curve = chosen.curve?.[0];
+  const longest = Math.max(chosen.facts.duration_s || 0, ...runs.map((run) => run.began_s + run.rates.length * run.step_s).filter(isKnown), 1);
+  const drawable = runs.filter((run) => run.rates?.length);
+  if (drawable.length) drawRuns(into, drawable, longest, leftOut, openRun);
+  if (curve) {
+    const below = make("div", { class: "curve" });
+    into.append(below);
+    // the same scale of time as the runs above
+    const steps = Math.ceil(longest / curve.step_s), padded = (values) => values.concat(Array(Math.max(0, steps - values.length)).fill(null));
+    drawCurve(below, { ...curve, rates: padded(curve.rates), lows: padded(curve.lows), highs: padded(curve.highs) }, chosen.bursts || []);
+  } else into.append(make("p", { class: "nothing" }, OUTCOMES[chosen.facts.outcome] || "There is no signature."));
+}
+
+function showBursts(bursts) {
+  if (!bursts.length) { nothing(drawnIn("bursts"), "There are none."); return; }
+  drawnIn("bursts").append(plainTable(["burst", "starts", "peaks", "ends", "moves", "borne out by"], bursts.map((one) => [
+    String(one.burst), durationText(one.started_s), durationText(one.peaked_s), durationText(one.ended_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
+}
+
+function showTrust({ facts: known, checks }) {
+  const into = drawnIn("trust");
+  into.append(facts([
+    ["method", known.method], ["outcome", known.outcome.replaceAll("_", " ")],
+    ["trust", isKnown(known.trust) ? known.trust.toFixed(2) : UNKNOWN],
+    ["runs used", `${countText(known.used_sample_count)} of ${countText(known.sample_count)}`],
+    ["duration", durationText(known.duration_s)], ["volume", volumeText(known.volume_bytes)], ["peak", rateText(known.peak_bytes_per_s)],
+    ["others' background", rateText(known.background_bytes_per_s)], ["class", known.label],
+    ["period", isKnown(known.period_s) ? `${durationText(known.period_s)} (false alarm ${numberText(known.false_alarm_probability)})` : "none found"],
+    ["since the release before", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
+    ["first and last run", `${instantText(known.first_at)} to ${instantText(known.last_at)}`],
+  ]));
+  if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
+    nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.true_volume_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
+}
+
+function showHistory(history) {
+  drawnIn("history").append(plainTable(["release", "outcome", "volume", "bursts", "trust"], history.toReversed().map((one) => [
+    nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), isKnown(one.trust) ? one.trust.toFixed(2) : UNKNOWN])));
+}
+
+function showRuns(runs, leftOut) {
+  if (!runs.length) { nothing(drawnIn("runs"), "None is told."); return; }
+  drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "file system moved", "polls missing", "counted by", ""], runs.toReversed().map((run) => [
+    make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.volume_bytes), ratioText(run.missing_ratio), run.source, leftOut.has(run.job_id) ? "left out" : ""])));
+}
+
+drawers.tables = async () => {
+  const tables = [...document.querySelectorAll("main details")], texts = tables.map((table) => table.textContent.toLowerCase());
+  byId("sought").addEventListener("input", (event) => {
+    const words = event.target.value.toLowerCase().split(/\s+/);
+    tables.forEach((table, place) => { table.hidden = !words.every((word) => texts[place].includes(word)); });
+  });
+  const open = () => { const meant = byId(`table-${location.hash.slice(1)}`); if (meant) { meant.open = true; meant.scrollIntoView(); } };
+  addEventListener("hashchange", open);
+  open();
+};

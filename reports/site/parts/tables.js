@@ -1,0 +1,45 @@
+// Long tables, by Tabulator: its cells are made of texts here, never of HTML.
+const asText = (text, isNumber) => (cell) => make("span", { class: isNumber ? "number" : "text" }, text(cell.getValue(), cell.getData()));
+
+function sparkline(points) {
+  const canvas = make("canvas", { class: "spark", width: 160, height: 40, role: "img", "aria-label": "the signature's curve" });
+  if (!points) return canvas;
+  const context = canvas.getContext("2d");
+  context.fillStyle = colour("accent");
+  const width = canvas.width / points.length;
+  for (let place = 0; place < points.length; place++) {
+    const height = (parseInt(points[place], 36) / 35) * (canvas.height - 2);
+    context.fillRect(place * width, canvas.height - 1 - height, Math.max(1, width), height + 1);
+  }
+  return canvas;
+}
+
+function longTable(into, rows, columns, initialSort) {
+  const narrow = innerWidth < 700;
+  const shown = columns.filter((column) => !narrow || column.isFirst);
+  const made = new Tabulator(into, {
+    data: rows,
+    height: Math.min(innerHeight * 0.8, 70 + 33 * Math.max(rows.length, 3)),
+    layout: "fitColumns",
+    rowHeight: 32,
+    placeholder: "Nothing matches.",
+    initialSort,
+    columns: shown.map((column) => ({
+      title: column.title,
+      field: column.field,
+      hozAlign: column.isNumber ? "right" : "left",
+      headerHozAlign: column.isNumber ? "right" : "left",
+      sorter: column.isNumber ? "number" : "string",
+      sorterParams: { alignEmptyValues: "bottom" },
+      headerSortStartingDir: column.isNumber ? "desc" : "asc",
+      headerSort: column.field !== "spark",
+      minWidth: column.width || (column.isNumber ? 84 : 100),
+      widthGrow: column.isFirst && !column.isNumber ? 2 : 1,
+      formatter: column.draw || asText(column.text || ((value) => nameText(value, 80)), column.isNumber),
+      headerFilter: column.isFiltered ? "input" : undefined,
+      headerFilterPlaceholder: "filter",
+      headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
+    })),
+  });
+  return made;
+}

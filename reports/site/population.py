@@ -1,0 +1,56 @@
+"""The page of a site's whole population, as data: classes over time, shares, periods, and groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from reports.site.packing import Content, columns, packed
+
+_MOST_GROUPS = 50
+#: bars of periods: four to an octave, from a second to a day
+_PERIOD_EDGES_S = np.exp2(np.arange(0, 16.75, 0.25))
+_VOLUME_EDGES_BYTES = np.exp2(np.arange(10, 61))
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationFrames:
+    """What there is to tell of all runs together.
+
+    days: ended_on, direction, label, run_count. shares: direction, label, run_ratio, bytes_ratio, periodic_ratio.
+    groups: applications by what they moved. periods_s, volumes_bytes: of runs, by direction.
+    """
+
+    days: pl.DataFrame
+    shares: pl.DataFrame
+    groups: pl.DataFrame
+    periods_s: dict[str, pl.Series]
+    volumes_bytes: dict[str, pl.Series]
+
+
+def contents(frames: PopulationFrames) -> Content:
+    """Return all of it as one file."""
+    return packed(
+        "population",
+        {
+            "days": columns(frames.days),
+            "shares": columns(frames.shares),
+            "groups": columns(frames.groups.head(_MOST_GROUPS)),
+            "periods": _counted(frames.periods_s, _PERIOD_EDGES_S),
+            "volumes": _counted(frames.volumes_bytes, _VOLUME_EDGES_BYTES),
+        },
+    )
+
+
+def _counted(values: dict[str, pl.Series], edges: Any) -> dict[str, Any]:
+    """Return how many values lie in each bar; those beyond the ends are in the outermost."""
+    inner = np.nextafter(edges[-1], 0)
+    counts = {
+        name: np.histogram(np.clip(known.to_numpy(), edges[0], inner), edges)[0].tolist()
+        for name, series in values.items()
+        for known in [series.drop_nulls().filter(series.drop_nulls() > 0)]
+    }
+    return {"edges": [float(f"{edge:.5g}") for edge in edges], "counts": counts}

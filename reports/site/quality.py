@@ -1,0 +1,67 @@
+"""The page of quality: how whole each day of each file system is, what failed, and what was refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from reports.texts import ratio_text
+
+#: from which share of missing polls on a day is of the next worse class
+_CLASSES = (0.001, 0.01, 0.1, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityFrames:
+    """What there is to tell of quality.
+
+    days: filesystem, polled_on, missing_ratio and counts of polls. failed: checks that do not hold, and what happened.
+    rejects: the first of reject_count input rows that were refused. quarantined: rows that broke a rule, counted.
+    """
+
+    days: pl.DataFrame
+    failed: pl.DataFrame
+    reject_count: int
+    rejects: pl.DataFrame
+    quarantined: pl.DataFrame
+
+
+def told(frames: QualityFrames) -> dict[str, Any]:
+    """Return what the page's template is given."""
+    return {
+        "strips": _strips(frames.days),
+        "failed": frames.failed.to_dicts(),
+        "reject_count": frames.reject_count,
+        "rejects": frames.rejects.to_dicts(),
+        "quarantined": frames.quarantined.to_dicts(),
+    }
+
+
+def _strips(days: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return a strip for each file system: a cell a day, from the first day of any to the last; no polls, no share."""
+    if days.is_empty():
+        return []
+    every = days.select(pl.date_range(pl.col("polled_on").min(), pl.col("polled_on").max()).alias("polled_on"))
+    return [
+        {
+            "filesystem": name,
+            "cells": [_cell(row) for row in every.join(own, on="polled_on", how="left").iter_rows(named=True)],
+        }
+        for (name,), own in days.group_by("filesystem", maintain_order=True)
+    ]
+
+
+def _cell(row: dict[str, Any]) -> dict[str, str]:
+    missing = row["missing_ratio"]
+    if missing is None:
+        return {"day": str(row["polled_on"]), "level": "none", "said": f"{row['polled_on']}: no polls"}
+    level = sum(missing >= bound for bound in _CLASSES)
+    odd = (row["implausible_poll_count"] or 0) + (row["conflicting_poll_count"] or 0)
+    also = f", {odd:,} implausible or conflicting" if odd else ""
+    return {
+        "day": str(row["polled_on"]),
+        "level": str(level),
+        "said": f"{row['polled_on']}: {ratio_text(missing)} of {row['expected_poll_count']:,} polls missing{also}",
+    }

@@ -1,0 +1,50 @@
+"""Runs as data: a file for each hour in which runs started, so that a night adds files and changes few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from reports.site.packing import Content, columns, lean, packed
+
+_RUN = ("cluster", "job_id", "started_at")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrames:
+    """What there is to tell of runs, each frame with cluster, job_id and started_at, in order of started_at.
+
+    runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
+    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s.
+    """
+
+    runs: pl.DataFrame
+    io: pl.DataFrame
+
+
+def contents(frames: RunFrames) -> Iterator[Content]:
+    """Yield the ids of jobs, to be searched, and a file for each hour."""
+    yield jobs(frames.runs)
+    moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
+    hours = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
+    documents = (
+        lean(frames.runs)
+        .join(moved, on=_RUN, how="left", maintain_order="left")
+        .select(hours, document=pl.struct(pl.all()).struct.json_encode())
+        .group_by("hour", maintain_order=True)
+        .agg(pl.col("document").str.join(","))
+    )
+    for hour, document in documents.iter_rows():
+        yield packed(f"run/{hour}", f"[{document}]")
+
+
+def jobs(runs: pl.DataFrame) -> Content:
+    """Return the jobs' ids in order, each with where its run's page finds it."""
+    ordered = runs.select("job_id", "cluster", "started_at").sort("job_id", "started_at", "cluster")
+    # seldom more than one: said once
+    clusters = ordered["cluster"].unique().sort()
+    places = ordered["cluster"].replace_strict(clusters, range(len(clusters)), return_dtype=pl.Int32)
+    told = {"clusters": clusters.to_list(), **columns(ordered.drop("cluster")), "cluster": places.to_list()}
+    return packed("jobs", told)

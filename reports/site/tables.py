@@ -1,0 +1,46 @@
+"""The page of every table: what a row is, its columns with their units, and the SQL to start with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from warehouse.contracts import Table
+
+#: a question to begin with, of tables of which the first rows say little
+EXAMPLES = {
+    "attributed_io": "select application_id, sum(explained_bytes) as bytes from attributed_io group by all order by "
+    "bytes desc limit 10",
+    "best_job_io": "select direction, source, count(*), sum(own_bytes) from best_job_io group by all",
+    "classes": "select direction, label, count(*) from classes where outcome = 'classified' group by all order by all",
+    "explained_days": "select filesystem, direction, polled_on, explained_bytes / measured_bytes as share from "
+    "explained_days order by polled_on",
+    "jobs": "select state, count(*) from jobs where is_application_run group by all order by 2 desc",
+    "periods": "select subject_kind, median(period_s), count(*) from periods where is_default and outcome = 'periodic' "
+    "group by all",
+    "poll_days": "select filesystem, polled_on, missing_ratio from poll_days order by missing_ratio desc limit 10",
+    "quality": "select severity, table_name, expectation, observed from quality where not success",
+    "rejects": "select reason, count(*) from rejects group by all order by 2 desc",
+    "signatures": "select application_id, direction, volume_bytes, trust from signatures where is_default and "
+    "outcome = 'extracted' order by volume_bytes desc limit 10",
+    "ticks": "select time_bucket(interval 1 hour, polled_at) as hour_at, sum(read_bytes), sum(written_bytes) "
+    "from ticks group by all order by all",
+    "trace_counters": "select module, count(*), sum(read_bytes), sum(written_bytes) from trace_counters group by all",
+}
+
+
+def told(tables: list[Table], row_counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the page's template is given."""
+    return {
+        "tables": [
+            {
+                "name": table.name,
+                "grain": table.grain,
+                "row_count": row_counts[table.name],
+                "key": table.key,
+                "columns": table.columns,
+                "example": EXAMPLES.get(table.name),
+            }
+            for table in tables
+        ]
+    }

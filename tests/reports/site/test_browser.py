@@ -1,0 +1,235 @@
+"""The pages in a browser, from files: every page, link and figure; no error, no request elsewhere; hostile names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flows.report.making import report
+from reports.site.pages import PAGES, command_line
+from tests.flows.signature_releases import Made, publish
+from warehouse.releases.reading import opened as opened_release
+from warehouse.releases.releases import current
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+EVIL = "<img src=x onerror=\"document.title='taken'\">"
+EVIL_ID = f"{EVIL}/</script><script>document.title='taken'</script> $(ls) it's \u202egnp.exe{'x' * 400}/8"
+_MADE = (
+    Made(),
+    Made(direction="read", outcome="no_io"),
+    Made(application_id=EVIL_ID, bursts=((10, 20, 5e9),), filesystem="a/b c%"),
+    Made(application_id="bob/s3d/32", outcome="no_common_bursts"),
+)
+_CHANGED = Made(
+    bursts=((60, 90, 2e9), (150, 190, 3e9)),
+    told={"is_changed": True, "change_correlation": 0.4, "change_of_volume": 0.5},
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse of two releases, with names that want to be more than names."""
+    made = Store(tmp_path_factory.mktemp("site") / "warehouse")
+    publish(made, "first", _MADE)
+    publish(made, "second", (_CHANGED, *_MADE[1:]))
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("report") / "pages"
+    release = current(store)
+    assert release
+    return report(store, release, into).page.parent
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+    with sync_api.sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=found, headless=True, args=arguments)
+        except sync_api.Error as error:
+            pytest.skip(f"{found} does not start: {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+class Seen:
+    """A page with what it asked for and complained of."""
+
+    def __init__(self, browser: Browser, folder: Path, place: str, **options: Any) -> None:
+        self.folder = folder
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.page: Page = browser.new_page(**({"viewport": {"width": 1400, "height": 900}} | options))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda said: self.errors.append(said.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.go(place)
+
+    def go(self, place: str) -> None:
+        name, _, meant = place.partition("#")
+        self.page.goto((self.folder / name).as_uri() + (f"#{meant}" if meant else ""))
+        self.page.wait_for_selector("html[data-ready=yes]")
+
+    def is_quiet(self) -> bool:
+        """Return whether nothing went wrong, nothing came from elsewhere, and nothing took over."""
+        own = self.folder.parent.resolve().as_uri()
+        outside = [url for url in self.requests if not url.startswith((own, self.folder.parent.as_uri()))]
+        return (self.errors, outside, self.page.locator("img").count(), "taken" in self.page.title()) == (
+            [],
+            [],
+            0,
+            False,
+        )
+
+
+def meant(page: Any) -> str:
+    return {"application": "application.html#ana/ior_a/16/scratch/write"}.get(page.name, page.file_name)
+
+
+@pytest.mark.slow
+def test_every_page_opens_from_a_file_and_asks_for_nothing_else(browser: Browser, folder: Path) -> None:
+    seen = Seen(browser, folder, "index.html")
+    for page in PAGES:
+        seen.go(meant(page))
+        assert seen.is_quiet(), (page.name, seen.errors)
+        assert seen.page.evaluate("() => document.documentElement.scrollWidth") == 1400
+    seen.go("application.html#ana/ior_a/16/scratch/write")
+    assert seen.page.inner_text("#title") == "ana/ior_a/16"
+    assert seen.page.locator("#bursts tbody tr").count() == 2
+    assert seen.page.locator("#signature canvas").count() == 2
+    shown = seen.page.inner_text("#bursts code")
+    assert shown == command_line(
+        next(page for page in PAGES if page.name == "application").figure("bursts").query,
+        {"application_id": "ana/ior_a/16", "filesystem": "scratch", "direction": "write"},
+    )
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("s3d")
+    seen.page.wait_for_selector("#found li[aria-selected=true]")
+    assert seen.page.inner_text("#found li >> nth=0") == "application bob/s3d/32"
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_function("() => document.getElementById('title').textContent === 'bob/s3d/32'")
+    seen.page.close()
+
+
+@pytest.mark.slow
+def test_every_query_of_a_page_can_be_asked(store: Store) -> None:
+    values = {
+        "application_id": EVIL_ID, "filesystem": "a/b c%", "direction": "write", "cluster": "titan", "job_id": "1",
+        "started_at": "2018-02-09T12:00:00.000Z", "day": "2018-02-09",
+    }  # fmt: skip
+    release = current(store)
+    assert release
+    rows = {}
+    with opened_release(store, release) as connection:
+        for page in PAGES:
+            for figure in page.figures:
+                (query,) = shlex.split(command_line(figure.query, values))[2:]
+                rows[page.name, figure.name] = len(connection.sql(query).fetchall())
+    assert rows["application", "signature"] == 300
+    assert rows["application", "bursts"] == 1
+    assert rows["application", "runs"] == 6
+    assert rows["applications", "list"] == 4
+    assert rows["index", "changed"] == 1
+
+
+@pytest.mark.long
+def test_every_link_leads_somewhere(browser: Browser, folder: Path) -> None:
+    seen = Seen(browser, folder, "index.html")
+    found: set[str] = set()
+    for page in PAGES:
+        seen.go(meant(page))
+        found |= set(seen.page.eval_on_selector_all("main a, header a", "all => all.map((one) => one.href)"))
+    places = {re.sub(r"#.*", "", link).rsplit("/", 1)[1] for link in found}
+    assert places <= {page.file_name for page in PAGES}
+    for link in sorted(link for link in found if "application.html#" in link):
+        seen.page.goto(link)
+        seen.page.wait_for_selector("html[data-ready=yes]")
+        assert seen.page.is_hidden("#message")
+    assert seen.is_quiet()
+    seen.page.close()
+
+
+@pytest.mark.long
+def test_hostile_names_are_texts(browser: Browser, folder: Path) -> None:
+    seen = Seen(browser, folder, "applications.html")
+    assert seen.page.locator(".tabulator-row").count() == 4
+    link = seen.page.locator(".tabulator-row a", has_text="<img").first
+    link.click()
+    seen.page.wait_for_selector("html[data-ready=yes]")
+    seen.page.wait_for_function("() => document.getElementById('title').textContent.startsWith('<img')")
+    assert len(seen.page.inner_text("#title")) <= 301
+    assert "\u202e" not in seen.page.inner_text("#title")
+    words = shlex.split(seen.page.inner_text("#bursts code"))
+    assert len(words) == 3
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("<img")
+    seen.page.wait_for_selector("#found li[aria-selected=true]")
+    seen.go("application.html#nobody/<img src=x onerror=alert(1)>/3")
+    assert "has no application nobody/<img" in seen.page.inner_text("#message")
+    assert seen.is_quiet()
+    seen.page.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [800, 390])
+def test_pages_fit_narrow_screens(browser: Browser, folder: Path, width: int) -> None:
+    seen = Seen(browser, folder, "index.html", viewport={"width": width, "height": 800}, color_scheme="dark")
+    for page in PAGES:
+        seen.go(meant(page))
+        assert seen.page.evaluate("() => document.documentElement.scrollWidth") == width, page.name
+    assert seen.page.get_attribute("html", "data-theme") == "dark"
+    seen.page.click("#theme")
+    assert seen.page.get_attribute("html", "data-theme") == "light"
+    seen.go("quality.html")
+    assert seen.page.get_attribute("html", "data-theme") == "light"
+    assert seen.is_quiet()
+    seen.page.close()
+
+
+@pytest.mark.long
+def test_pages_are_walked_through_by_keys_and_printed(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    seen = Seen(browser, folder, "index.html")
+    reached = []
+    for _ in range(12):
+        seen.page.keyboard.press("Tab")
+        reached.append(seen.page.evaluate("() => document.activeElement.id || document.activeElement.textContent"))
+    assert {"To the content", "Night", "Applications", "search", "release", "theme"} <= set(reached)
+    seen.go("application.html#ana/ior_a/16/scratch/write")
+    seen.page.emulate_media(media="print")
+    assert seen.page.is_hidden("header nav")
+    printed = seen.page.pdf(path=str(tmp_path / "page.pdf"), format="A4")
+    assert printed.startswith(b"%PDF")
+    seen.page.close()
+
+
+@pytest.mark.long
+def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Path) -> None:
+    from warehouse.releases.releases import kept
+
+    for release in kept(store):
+        report(store, release, tmp_path / "pages")
+    seen = Seen(browser, tmp_path / "pages" / "latest", "applications.html")
+    assert seen.page.locator("#release option").count() == 2
+    seen.page.select_option("#release", index=1)
+    seen.page.wait_for_url("**/2018-02-09-first/applications.html")
+    seen.page.wait_for_selector("html[data-ready=yes]")
+    assert seen.page.input_value("#release") == "2018-02-09-first"
+    seen.page.goto((tmp_path / "pages/index.html").as_uri())
+    seen.page.wait_for_url("**/latest/index.html")
+    seen.page.close()

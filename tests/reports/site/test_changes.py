@@ -1,0 +1,34 @@
+"""Dumbbells: what differs most first, ends only where there is a value."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from reports.site.changes import dumbbells
+
+_ROWS = pl.DataFrame(
+    [("a", 1e9, 2e9), ("b", 5e9, 5e9), ("c", None, 3e9), ("d", 4e9, None), ("e", 1e9, 8e9), ("f", None, None)],
+    schema={"application_id": pl.String, "volume_bytes_before": pl.Float64, "volume_bytes": pl.Float64},
+    orient="row",
+).with_columns(filesystem=pl.lit("lake"), direction=pl.lit("write"))
+
+
+def test_what_differs_most_comes_first_and_what_is_the_same_is_left_out() -> None:
+    drawn = dumbbells(_ROWS, "volume_bytes", is_volume=True)["rows"]
+    assert [row["application_id"] for row in drawn] == ["c", "d", "e", "a"]
+    assert [(row["before_text"], row["after_text"]) for row in drawn[:2]] == [(None, "3 GB"), ("4 GB", None)]
+    assert drawn[0]["before_x"] is None
+
+
+def test_places_are_on_one_log_scale() -> None:
+    drawn = {row["application_id"]: row for row in dumbbells(_ROWS, "volume_bytes", is_volume=True)["rows"]}
+    octave = drawn["a"]["after_x"] - drawn["a"]["before_x"]
+    assert (
+        drawn["e"]["after_x"] - drawn["e"]["before_x"] == round(3 * octave, 1)
+        or abs(drawn["e"]["after_x"] - drawn["e"]["before_x"] - 3 * octave) <= 0.2
+    )
+    assert drawn["a"]["before_x"] == drawn["e"]["before_x"]
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert dumbbells(_ROWS.clear(), "volume_bytes", is_volume=True)["rows"] == []

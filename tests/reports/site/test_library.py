@@ -1,0 +1,44 @@
+"""The libraries that pages use: kept with their licences, as npm has them, and small."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+
+from reports.site.library import VENDORED, assets
+
+_ROOT = Path(__file__).resolve().parents[3]
+_MOST_SHELL_BYTES = 650_000
+
+
+def test_what_is_kept_is_what_the_manifest_names() -> None:
+    manifest = json.loads((VENDORED / "manifest.json").read_text())
+    named = {file["file"]: file["sha256"] for package in manifest for file in package["files"]}
+    there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDORED.iterdir()}
+    assert there.pop("manifest.json")
+    assert there == named
+
+
+def test_every_library_has_its_version_and_its_licence() -> None:
+    for package in json.loads((VENDORED / "manifest.json").read_text()):
+        licence = next(file["file"] for file in package["files"] if file["file"].endswith(".LICENSE"))
+        assert package["licence"] == "MIT"
+        assert "Permission is hereby granted" in (VENDORED / licence).read_text()
+        assert package["integrity"].startswith("sha512-")
+
+
+def test_the_shell_is_small_and_comes_with_the_licences() -> None:
+    found = {content.path: len(content.data) for content in assets()}
+    assert sum(found.values()) < _MOST_SHELL_BYTES
+    assert sum(path.endswith(".LICENSE") for path in found) == 3
+
+
+def test_a_wheel_holds_them() -> None:
+    wheel = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert "reports" in wheel["packages"]
+    assert not [pattern for pattern in wheel["exclude"] if pattern.startswith("reports")]
+    # hatchling leaves out what git ignores
+    ignored = (_ROOT / ".gitignore").read_text().split()
+    assert not {"vendored/", "*.js", "*.LICENSE", "parts/", "*.html", "*.css"} & set(ignored)
