@@ -40,6 +40,23 @@ def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFram
     return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
 
 
+def by_day(table: Table, verdicts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
+    """Return one row a day and rule, of verdicts on a table's rows that were looked at in parts (`quality_days`)."""
+    return pl.concat(
+        [
+            parts if parts.height == 1 else _joined(table, str(name), parts, parameters)
+            for (_, name), parts in verdicts.partition_by("day", "expectation", as_dict=True).items()
+        ]
+    )
+
+
+def _joined(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
+    """Return what parts of a day's rows say of a rule as one row."""
+    total = _total(suites.rule(table.name, name), parts, table, parameters)
+    row = (parts["day"][0], table.name, name, *total, parts["row_count"].sum())
+    return pl.DataFrame([row], schema=frames.schema(QUALITY_DAYS), orient="row")
+
+
 def _total(
     rule: Rule, days: pl.DataFrame, table: Table, parameters: Mapping[str, float]
 ) -> tuple[Severity, bool, str, int]:

@@ -6,6 +6,7 @@ thread of this process it would only slow them down.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -109,10 +110,13 @@ def _answer(connection: Connection) -> None:
     from expectations import gate
 
     gate.preload()
+    # what is imported is no garbage: it is not looked through again after each check
+    gc.freeze()
     while True:
         try:
             root, piece = connection.recv()
         except (EOFError, OSError):
+            gc.unfreeze()
             return
         try:
             connection.send(piece.do(root))

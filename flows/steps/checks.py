@@ -5,6 +5,7 @@ Results are kept by table and day and carried on with the days, so that they spe
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,8 +41,12 @@ _TAKEN_OUT = (
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 #: the folder of what the checks found, until all tables are checked
 _VERDICTS = "verdicts/"
-#: rows that a suite looks at at a time: pandas takes some hundred bytes for each
-_MOST_ROWS = 2_000_000
+#: rows that a suite looks at at a time: with pandas' copies each takes one or two kilobytes
+_BATCH_ROWS = 500_000
+#: what so many rows leave behind is looked for at once
+_LARGE_BATCH_ROWS = 50_000
+#: rows of a file that suites look at, the last ones
+_MOST_ROWS = 4 * _BATCH_ROWS
 #: tables of runs: all that is known of a run lies on its day
 _RUNS = (JOBS, TRACE_JOBS)
 _DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
@@ -97,40 +102,49 @@ def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
 
 def hold(given: Given) -> int:
     """Hold a built table to its suite. Returns the verdicts: one for each expectation and day with rows."""
-    from expectations import gate
+    from expectations import gate, summing
 
     (verdicts,) = given.piece.writes
     table = table_named(verdicts.table.removeprefix(_VERDICTS))
-    # of each batch what was said stays, and no row
-    told = (gate.check(table, frame, _limits(given)).verdicts for frame in _batches(given.files(table)))
-    return _keep(given, table, told)
+    limits = _limits(given)
+    told = []
+    for rows in _batches(given.files(table)):
+        # of each batch what was said stays, and no row: Great Expectations leaves them in cycles
+        told.append(gate.check(table, rows, limits).verdicts)
+        if rows.height > _LARGE_BATCH_ROWS:
+            gc.collect()
+    return _keep(given, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
 
 
 def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
     """Read built files some at a time, lists as their lengths: all that the suites look at.
 
-    Of a very long file they look at the end: what is new comes last, and every row met the contract when it was
-    written.
+    Of a very long file they look at the end, in pieces: what is new comes last, and every row met the contract when it
+    was written.
     """
-    batch: list[Path] = []
+    batch: list[pl.DataFrame] = []
     row_count = 0
-    for path, rows in [(path, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in files]:
-        if batch and row_count + rows > _MOST_ROWS:
-            yield _scalars(batch)
+    for path in files:
+        rows = _scalars(path)
+        if batch and row_count + rows.height > _BATCH_ROWS:
+            yield pl.concat(batch)
             batch, row_count = [], 0
-        batch.append(path)
-        row_count += rows
+        # one file after the other: a few thousand rows of samples hold millions of numbers
+        batch.append(rows)
+        row_count += rows.height
+        if row_count > _BATCH_ROWS:
+            (long,) = batch
+            yield from long.iter_slices(_BATCH_ROWS)
+            batch, row_count = [], 0
     if batch:
-        yield _scalars(batch)
+        yield pl.concat(batch)
 
 
-def _scalars(files: Sequence[Path]) -> pl.DataFrame:
+def _scalars(path: Path) -> pl.DataFrame:
     import polars.selectors as cs
 
     lengths = cs.list().list.len().cast(pl.Int64)
-    # one file after the other: a few thousand rows of samples hold millions of numbers
-    read = (pl.scan_parquet(path).tail(_MOST_ROWS).with_columns(lengths).collect() for path in files)
-    return pl.concat(read).tail(_MOST_ROWS)
+    return pl.scan_parquet(path).tail(_MOST_ROWS).with_columns(lengths).collect()
 
 
 # ---- the release as a whole

@@ -315,6 +315,21 @@ def test_checks_in_several_threads_do_not_mix() -> None:
     assert all(mixed.equals(answer(name)) for name, mixed in zip(names, together, strict=True))
 
 
+def test_a_day_that_is_looked_at_in_pieces_is_told_once_and_judged_as_a_whole() -> None:
+    instants = [{"polled_at": NOON + timedelta(seconds=2 * at)} for at in range(20)]
+    # one controller is silent at an instant of twenty, which is one of five of its piece
+    instants[17] |= {"controller_count": 1}
+    frame = rows_of(TICKS, *instants)
+    pieces = pl.concat(gate.check(TICKS, piece, SETTINGS).verdicts for piece in (frame[:15], frame[15:]))
+    whole = gate.check(TICKS, frame, SETTINGS).verdicts
+
+    found = summing.by_day(TICKS, pieces, SETTINGS)
+
+    told = ["expectation", "day", "severity", "success", "unexpected_count", "row_count"]
+    assert found.select(told).sort("expectation").equals(whole.select(told).sort("expectation"))
+    assert summing.summed(found, SETTINGS).equals(summing.summed(whole, SETTINGS))
+
+
 @pytest.mark.usefixtures("only_declared")
 def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
     frame = rows_of(JOBS, {"node_count": 10**6})

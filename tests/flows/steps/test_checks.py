@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from flows.night import order
 from flows.settings import Settings
 from flows.steps import checks, plan as planning
 from flows.steps.pieces import File, Given, Piece
-from tests.budget import one_in
 from tests.flows.conftest import FoundByChecks, Night, check_here
 from warehouse.contracts import Table, frames
 from warehouse.contracts.job_io import JOB_IO
@@ -249,16 +249,22 @@ def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
         assert by_day.select("day", "table_name", "unexpected_count", "row_count").rows() == [(None, "jobs", 3, 7)]
 
 
-@pytest.mark.parametrize("most_rows", one_in(2, (1, 2, 3, 100)))
-def test_a_batch_holds_whole_files(most_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "_MOST_ROWS", most_rows)
-    paths = [tmp_path / f"{place}.parquet" for place in range(4)]
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
+def test_a_batch_holds_whole_files_or_a_piece_of_a_long_one(
+    batch_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(checks, "_MOST_ROWS", 4 * batch_rows)
+    heights = (1, 2, 1, 2, 9)
+    paths = [tmp_path / f"{place}.parquet" for place in range(len(heights))]
     for place, path in enumerate(paths):
-        pl.DataFrame({"a": [place] * (1 + place % 2)}).write_parquet(path)
-    batches = [batch["a"].to_list() for batch in checks._batches(paths)]
-    assert all(len(batch) <= most_rows for batch in batches)
-    assert sorted({place for batch in batches for place in batch}) == [0, 1, 2, 3]
-    assert len({place for batch in batches for place in set(batch)}) == sum(len(set(batch)) for batch in batches)
+        pl.DataFrame({"a": [place] * heights[place], "b": range(heights[place])}).write_parquet(path)
+    batches = [batch.rows() for batch in checks._batches(paths)]
+    assert all(len(batch) <= batch_rows for batch in batches)
+    last = [[(place, row) for row in range(height)][-4 * batch_rows :] for place, height in enumerate(heights)]
+    assert [row for batch in batches for row in batch] == [row for rows in last for row in rows]
+    split = {place for one, next_one in pairwise(batches) for place, _ in one if place == next_one[0][0]}
+    assert all(heights[place] > batch_rows for place in split)
 
 
 # ---- runs that lie on two days
