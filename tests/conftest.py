@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from tests.budget import examples
 # Hundreds of processes import the same modules: what is compiled is kept, even where Python was told to keep nothing.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What tests write need not outlive them: in memory nobody waits for a disk. Where there is too little, as ever.
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 6 * 2**30
+if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # A worker holds thousands of tests: looking through all of them for garbage takes more than what is found is worth.
 gc.set_threshold(50_000, 20, 50)
