@@ -27,6 +27,7 @@ from flows import processes
 from flows.settings import EngineSettings, SlurmSettings
 from flows.steps.pieces import Done, Piece
 from warehouse.errors import MachineFault, MissingExtra, UsageError
+from warehouse.placing import make_folder
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -308,6 +309,8 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
     import dask
     from dask_jobqueue import SLURMCluster
 
+    # what lands first may come before the warehouse
+    make_folder(root)
     with (
         TemporaryDirectory(dir=root, prefix=".workers-", ignore_cleanup_errors=True) as private,
         dask.config.set(CONFIGURATION),

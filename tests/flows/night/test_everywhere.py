@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.servers import PASSWORD, dask, postgresql, seaweedfs, slurm
+from tests.servers import PASSWORD, SeaweedFs, dask, postgresql, seaweedfs, slurm
 from warehouse.releases import releases
 from warehouse.store.store import Store
 
@@ -23,7 +23,6 @@ _NAMES = '[filesystems]\nscratch1 = "snx11025"\n'
 _EDISON = ("lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct")
 #: what lands in a night
 NIGHTS = {"edison": _EDISON, "mixed": (*_EDISON, "tmio", "dxt", "ccr-gpfs")}
-_BUCKET = "tables"
 
 
 def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: str) -> dict[str, list[str]]:
@@ -46,13 +45,17 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
     }
 
 
+#: a warehouse and what settings say of it
+_Place = Iterator[tuple[str, str]]
+
+
 @contextmanager
-def _processes(_: str, folder: Path, __: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+def _processes(folder: Path, *_: object) -> _Place:
     yield str(folder), '[engine]\nrunner = "processes"\nworker_count = 2\n'
 
 
 @contextmanager
-def _slurm(_: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+def _slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, *_: object) -> _Place:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
@@ -63,34 +66,34 @@ def _slurm(_: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tu
 
 
 @contextmanager
-def _store(night: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_rest: bool) -> Iterator[tuple[str, str]]:
+def _in_a_store(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, catalogue: str) -> _Place:
     """A store with a catalogue on a server, and two workers that share no folder."""
-    with ExitStack() as started:
-        weed = started.enter_context(seaweedfs(_BUCKET))
-        for name, value in (weed.environment | {"PGPASSWORD": PASSWORD, "IOSIG_CACHE": str(folder)}).items():
-            monkeypatch.setenv(name, value)
-        url = f"s3://iosig/{night}"
-        catalogue = f'kind = "rest"\nuri = "{weed.rest_uri}"\nwarehouse = "{_BUCKET}"\nlocation = "s3://{_BUCKET}"'
-        if not is_rest:
-            server = started.enter_context(postgresql())
-            catalogue = f'kind = "postgresql"\nuri = "{server.uri}"\nname = "{url}"'
-        cluster = started.enter_context(dask(0))
+    for name, value in (weed.environment | {"PGPASSWORD": PASSWORD, "IOSIG_CACHE": str(folder)}).items():
+        monkeypatch.setenv(name, value)
+    with dask(0) as cluster:
         for number in range(2):
             cluster.add_worker(IOSIG_CACHE=f"{folder}-{number}")
         engine = f'runner = "dask"\nscheduler = "{cluster.address}"'
-        yield url, f"[catalogue]\n{catalogue}\n\n[engine]\n{engine}\n"
+        yield _url(folder), f"[catalogue]\n{catalogue}\n\n[engine]\n{engine}\n"
+
+
+def _url(folder: Path) -> str:
+    return f"s3://iosig/{folder.parent.name}"
 
 
 @contextmanager
-def _rest(night: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
-    with _store(night, folder, monkeypatch, is_rest=True) as opened:
+def _rest(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, night: str) -> _Place:
+    catalogue = f'kind = "rest"\nuri = "{weed.rest_uri}"\nwarehouse = "{night}"\nlocation = "s3://{night}"'
+    with _in_a_store(folder, monkeypatch, weed, catalogue) as opened:
         yield opened
 
 
 @contextmanager
-def _postgresql(night: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
-    with _store(night, folder, monkeypatch, is_rest=False) as opened:
-        yield opened
+def _postgresql(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, _: str) -> _Place:
+    with postgresql() as server:
+        catalogue = f'kind = "postgresql"\nuri = "{server.uri}"\nname = "{_url(folder)}"'
+        with _in_a_store(folder, monkeypatch, weed, catalogue) as opened:
+            yield opened
 
 
 #: where a night is made -> what opens it, and how the run is called: under Prefect where it is not `--inline`
@@ -100,6 +103,13 @@ PLACES = {
     "postgresql": (_postgresql, ()),
     "slurm": (_slurm, ("--inline",)),
 }
+
+
+@pytest.fixture(scope="module")
+def weed() -> Iterator[SeaweedFs]:
+    """A store with a bucket of tables for each night."""
+    with seaweedfs(*NIGHTS) as started:
+        yield started
 
 
 @pytest.fixture(scope="module", params=NIGHTS)
@@ -122,14 +132,15 @@ def embedded(inputs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_tables_are_those_of_one_process(
     place: str,
-    night: str,
     inputs: tuple[Path, ...],
     embedded: dict[str, list[str]],
+    weed: SeaweedFs,
+    night: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened, how = PLACES[place]
-    with opened(night, tmp_path / "warehouse", monkeypatch) as (url, settings):
+    with opened(tmp_path / "warehouse", monkeypatch, weed, night) as (url, settings):
         found = made(url, settings, inputs, tmp_path / "of", *how)
     assert found == embedded
     assert all(found[name] for name in ("jobs", "ticks", "job_io", "samples"))

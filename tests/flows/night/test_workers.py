@@ -325,7 +325,6 @@ def test_slurm_is_asked_for_what_the_settings_say(tmp_path: Path, monkeypatch: p
         partition="io", account="ops", walltime="00:07:00", interface="lo", directives=["--qos=low"], prologue=["true"]
     )
     given = Settings(engine=EngineSettings(runner="slurm"), slurm=slurm)
-    (tmp_path / "warehouse").mkdir()
     with executors.opened(given, tmp_path / "warehouse") as executor:
         assert sorted(done.name for done in executor.each(tmp_path, pieces("one", "two"))) == ["one", "two"]
     script = (tmp_path / "script").read_text()
