@@ -6,8 +6,8 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,8 +96,9 @@ def _postgresql(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, 
             yield opened
 
 
+_Opening = Callable[[Path, pytest.MonkeyPatch, SeaweedFs, str], AbstractContextManager[tuple[str, str]]]
 #: where a night is made -> what opens it, and how the run is called: under Prefect where it is not `--inline`
-PLACES = {
+PLACES: dict[str, tuple[_Opening, tuple[str, ...]]] = {
     "processes": (_processes, ("--inline",)),
     "rest": (_rest, ("--inline",)),
     "postgresql": (_postgresql, ()),
