@@ -17,10 +17,10 @@ _MOST_STEPS = 400
 _MINUTE_S = 60
 
 
-def view_of(told: Answer) -> AttributionView:
-    """Return what there is to see."""
+def view_of(told: Answer, most_steps: int = _MOST_STEPS) -> AttributionView:
+    """Return what there is to see, in so many steps at most."""
     minute_count = round((told.until - told.asked.since) / timedelta(seconds=_MINUTE_S))
-    each = -(-minute_count // _MOST_STEPS)
+    each = -(-minute_count // most_steps)
     directions = [name for name in ("write", "read") if name in told.asked.directions]
     return AttributionView(
         filesystem=told.asked.filesystem,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows.wall import population_map
 from reports.site.applications import ApplicationFrames
+from reports.wall.population_map import MapView
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -33,7 +35,21 @@ def read(connection: duckdb.DuckDBPyConnection, history: pl.DataFrame) -> Applic
         runs=connection.sql(_RUNS).pl(),
         checks=connection.sql(_CHECKS).pl(),
         history=history,
+        located=_located(population_map.view_of(connection, "")),
     )
+
+
+def _located(view: MapView) -> pl.DataFrame:
+    """Return where applications lie on the map, as the picture of it has them."""
+    rows = [(one.name, one.month_bytes, one.burstiness, one.run_count, one.label) for one in view.applications]
+    schema = {
+        "application_id": pl.String(),
+        "month_bytes": pl.Float64(),
+        "burstiness": pl.Float64(),
+        "run_count": pl.Int64(),
+        "label": pl.String(),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def history_of(store: Store, kept: Sequence[Release]) -> pl.DataFrame:

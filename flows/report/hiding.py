@@ -17,8 +17,8 @@ from warehouse.store.store import Store
 
 #: the key of pseudonyms in reports, where the site has none of its own
 _KEY_FILE = "report.key"
-#: texts that may name anybody in any way: none of them is shown
-_FREE_TEXTS = ("source_file", "raw", "reason", "command", "row_json")
+#: sentences that may quote anybody
+_FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Hider:
         changed = [
             *(self._each(frame[name], self.names.name) for name in ("user", "account") if name in frame.columns),
             *(self._each(frame[name], self.application_id) for name in ("application_id",) if name in frame.columns),
+            *(self._each(frame[name], self.names.path) for name in ("source_file",) if name in frame.columns),
             *(self._each(frame[name], self.names.said) for name in _FREE_TEXTS if name in frame.columns),
         ]
         return frame.with_columns(changed)

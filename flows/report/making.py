@@ -131,7 +131,8 @@ def _shown(told: Reported, frames: _Frames) -> _Frames:
 
 def _night(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:
     frames = _shown(told, night_rows.read(connection))
-    return shell(NIGHT, told.about, night.told(frames, told.release.verdict))
+    shown = str if told.hider is None else told.hider.application_id
+    return shell(NIGHT, told.about, night.told(frames, told.release.verdict, night_rows.drawn(connection, shown)))
 
 
 def _quality(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:

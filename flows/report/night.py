@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from flows.attribution import picture as traffic
+from flows.attribution.asking import Asked, answer
 from flows.report.quality import failed_checks
+from flows.wall import checkpoint_clock as rhythms
+from reports import attribution
+from reports.attribution import AttributionView
 from reports.site.night import NightFrames
+from reports.wall import checkpoint_clock
+from reports.wall.checkpoint_clock import ClockView
 
 if TYPE_CHECKING:
     import duckdb
@@ -13,6 +23,42 @@ if TYPE_CHECKING:
 #: what is read of a release
 TABLES = "jobs poll_days explained_days attributed_io signatures quality rejects ticks"
 _MOST_DAYS = 15
+#: of the traffic of a day: quarters of an hour; of the clock, so many applications
+_MOST_STEPS, _MOST_RHYTHMS = 96, 200
+
+
+def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
+    """Return the figures of the page by their names, as SVG; shown: how an application's id is told."""
+    found = {"clock": checkpoint_clock.svg(_few(rhythms.view_of(connection, "write"), shown), "clock")}
+    for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
+        began = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        told = answer(connection, Asked(filesystem, began, began + timedelta(days=1)))
+        found["owners"] = attribution.svg(_named(traffic.view_of(told, _MOST_STEPS), shown), "owners")
+    return found
+
+
+def _few(view: ClockView, shown: Callable[[str], str]) -> ClockView:
+    """Return the rhythms of most bytes a second, and those of their meetings."""
+    rates = [one.bytes_per_period / one.period_s for one in view.rhythms]
+    kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MOST_RHYTHMS])
+    places = {old: new for new, old in enumerate(kept)}
+    return replace(
+        view,
+        title="",
+        rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in kept],
+        meetings=[
+            replace(one, first=places[one.first], second=places[one.second])
+            for one in view.meetings
+            if one.first in places and one.second in places
+        ],
+    )
+
+
+def _named(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
+    return replace(
+        view,
+        traffic=tuple(replace(one, layers=tuple((shown(name), of) for name, of in one.layers)) for one in view.traffic),
+    )
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
@@ -29,6 +75,15 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
         failed=failed_checks(connection),
     )
 
+
+#: of the last day, the file system that moved most
+_MOVED_MOST = """
+    select filesystem, polled_on
+    from poll_days
+    where polled_on = (select max(polled_on) from poll_days) and filesystem in (select filesystem from ticks)
+    order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc, filesystem
+    limit 1
+"""
 
 _DAYS = """
     select

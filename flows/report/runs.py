@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flows.population.asking import Asked, counted
+from flows.wall import storage_calendar
 from reports.site.filesystems import FilesystemFrames
 from reports.site.population import PopulationFrames
 from reports.site.runs import RunFrames
@@ -25,8 +26,9 @@ def read_runs(connection: duckdb.DuckDBPyConnection) -> RunFrames:
 def read_filesystems(connection: duckdb.DuckDBPyConnection) -> FilesystemFrames:
     """Return the frames of file systems."""
     days = {"days": _MOST_DAYS}
+    polled = connection.sql(_FILESYSTEMS, params=days).fetchall()
     return FilesystemFrames(
-        minutes=connection.sql(_MINUTES, params=days).pl(),
+        calendars=tuple(storage_calendar.view_of(connection, name, first) for name, first in polled),
         parts=connection.sql(_PARTS, params=days).pl(),
         runs=connection.sql(_ON_IT, params=days).pl(),
     )
@@ -143,42 +145,14 @@ _IO = """
     order by started_at, job_id, cluster, filesystem, direction
 """
 
-#: a minute's rates by what was polled in it; polls that are longer than a minute are spread over theirs
-_MINUTES = """
-    with days as (
-        select filesystem, polled_on
-        from poll_days
-        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
-    ),
-
-    polled as (
-        select filesystem, read_bytes, written_bytes, interval_s,
-            ceil(epoch(polled_at) / 60)::bigint as minute,
-            greatest(round(interval_s / 60), 1)::bigint as minute_count
-        from ticks
-        semi join days using (filesystem, polled_on)
-    ),
-
-    spread as (
-        select filesystem, read_bytes, written_bytes, interval_s,
-            minute - unnest(range(minute_count)) - 1 as minute
-        from polled
-    )
-
-    select filesystem,
-        (minute // 1440)::int as day,
-        (minute % 1440)::int as minute,
-        (sum(read_bytes) / nullif(sum(interval_s) filter (read_bytes is not null), 0))::double as read_bytes_per_s,
-        (sum(written_bytes) / nullif(sum(interval_s) filter (written_bytes is not null), 0))::double
-            as written_bytes_per_s
-    from spread
-    -- the first poll of a day may tell of the last minute of the day before
-    where (filesystem, make_date(1970, 1, 1) + (minute // 1440)::int) in (select (filesystem, polled_on) from days)
-    group by all
-    order by all
+_FILESYSTEMS = """
+    select filesystem, greatest(min(polled_on), max(polled_on) - $days + 1) as first_on
+    from ticks
+    group by filesystem
+    order by filesystem
 """
 
-#: what applications' signatures explain, in steps of five minutes, the eight of most bytes a day by name
+#: what applications' signatures explain, in steps of five minutes, the six of most bytes a day by name
 _PARTS = """
     with days as (
         select filesystem, polled_on
@@ -209,7 +183,7 @@ _PARTS = """
         group by filesystem, day, application_id
     )
 
-    select filesystem, day, if(place <= 8, summed.application_id, null) as application_id, step,
+    select filesystem, day, if(place <= 6, summed.application_id, null) as application_id, step,
         sum(explained_bytes) as explained_bytes
     from summed
     inner join ranked using (filesystem, day, application_id)

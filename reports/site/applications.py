@@ -30,7 +30,7 @@ class ApplicationFrames:
 
     signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
     scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    began_s. history: a row each release_id.
+    began_s. history: a row each release_id. located: of applications month_bytes, burstiness, run_count, label.
     """
 
     signatures: pl.DataFrame
@@ -39,11 +39,13 @@ class ApplicationFrames:
     runs: pl.DataFrame
     checks: pl.DataFrame
     history: pl.DataFrame
+    located: pl.DataFrame
 
 
 def contents(frames: ApplicationFrames) -> Iterator[Content]:
-    """Yield the names, the list, and a file for each application (or for several whose names share a hash)."""
+    """Yield the names, the map, the list, and a file for each application (or for several whose names share a hash)."""
     yield names(frames.signatures)
+    yield packed("map", columns(frames.located))
     yield listed(frames)
     yield from each(frames)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from reports.inline_svg import page_rules
 from reports.site.packing import Content
 
 _DOCS = re.compile(rb"^[ \t]*/\*\*\n(?:[ \t]*\*[^\n]*\n)+", re.M)
@@ -25,7 +26,8 @@ def assets() -> Iterator[Content]:
     """Yield the files that every page shares: `assets/`."""
     script = "\n".join((PARTS / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     yield Content("assets/iosig.js", f'"use strict";\n(() => {{\n{script}}})();\n'.encode())
-    yield Content("assets/iosig.css", (PARTS / "style.css").read_bytes())
+    style = f"{page_rules()}\n{(PARTS / 'style.css').read_text(encoding='utf-8')}"
+    yield Content("assets/iosig.css", style.encode())
     for path in sorted(VENDORED.iterdir()):
         if path.suffix != ".json":
             yield Content(f"assets/{path.name}", _without_docs(path.read_bytes()))

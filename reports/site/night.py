@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ class NightFrames:
     failed: pl.DataFrame
 
 
-def told(frames: NightFrames, verdict: str) -> dict[str, Any]:
-    """Return what the page's template is given."""
+def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the page's template is given; drawn: its figures by their names, as SVG."""
     missing = list(_missing(frames))
     changed = frames.changed.height
     is_well = verdict == "passed" and not missing
@@ -51,6 +51,7 @@ def told(frames: NightFrames, verdict: str) -> dict[str, Any]:
             "unchanged": _unchanged(frames),
             "busiest": frames.busiest.to_dicts(),
             "missing": missing,
+            "drawn": drawn,
         }
     }
 

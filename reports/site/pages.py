@@ -75,6 +75,31 @@ NIGHT = Page(
             """,
         ),
         Figure(
+            "owners",
+            "Whose bytes they were",
+            "What the file system that moved most did on the last day, and which applications' signatures explain it; "
+            "what has no colour is nobody's.",
+            "It answers what is asked first when storage was slow: who was it.",
+            """
+            select direction, minute_at, application_id, sum(explained_bytes) as explained_bytes from attributed_io
+            where filesystem = (select filesystem from poll_days
+            order by polled_on desc, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc limit 1)
+            and minute_at > (select max(polled_on) from poll_days) group by all order by minute_at
+            """,
+        ),
+        Figure(
+            "clock",
+            "Checkpoint clock",
+            "How often each application with a period writes, and how much each time; lines join those whose bursts "
+            "met most in the last day.",
+            "Two that meet again and again slow each other down; one of them can be started at another time.",
+            """
+            select subject_id, filesystem, period_s, bytes_per_period, burst_width_s from periods
+            where subject_kind = 'application' and is_default and outcome = 'periodic' and direction = 'write'
+            order by bytes_per_period desc
+            """,
+        ),
+        Figure(
             "changed",
             "Applications that changed",
             "Signatures that differ from those of the release before by more than the settings allow.",
@@ -117,13 +142,17 @@ APPLICATIONS = Page(
         Figure(
             "map",
             "Population map",
-            "Each application by what it moved in the month before its last run and by how bursty it is: its peak over "
-            "its mean rate. Circles grow with its runs; colours are classes.",
+            "Each application by what it moves in a month, as many as its runs are, and by how bursty it is: its peak "
+            "over its mean rate. Circles grow with its runs; colours are classes.",
             "Those at the upper right move most in the shortest time: advice is worth most there.",
             """
-            select application_id, filesystem, direction, volume_bytes, sample_count,
-            peak_bytes_per_s * duration_s / nullif(volume_bytes, 0) as peak_over_mean
-            from signatures where is_default and outcome = 'extracted'
+            select application_id, sum(volume_bytes * run_count) as all_bytes,
+            arg_max(peak_bytes_per_s * duration_s / volume_bytes, volume_bytes * run_count) as peak_over_mean
+            from signatures inner join (from jobs select filesystem, count(*) as run_count,
+            replace(user, '/', '%2F') || '/' || application || '/' || node_count as application_id
+            where is_application_run and ended_at is not null group by all) as runs using (application_id)
+            where is_default and outcome = 'extracted' and volume_bytes > 0
+            and coalesce(runs.filesystem, signatures.filesystem) = signatures.filesystem group by all
             """,
         ),
         Figure(

@@ -31,12 +31,14 @@ def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[st
     places = axes.transData.transform(np.column_stack([x, y]))
     taken = np.column_stack([places - radii[:, None], places + radii[:, None]])
     room = axes.get_window_extent()
+    # an SVG has other pixels than the figure on which texts are measured
+    shares = axes.figure.transFigure.inverted()
     for (across, up), radius, name in zip(places[: len(names)], radii, names, strict=False):
         for right, above, side, line in _SIDES:
             reach = (radius + _AWAY) * (0.75 if right and above else 1.0)
             text = axes.annotate(
-                name, (across + right * reach, up + above * reach), xycoords="figure pixels", ha=side, va=line,
-                fontsize=NOTE_POINTS, color=INK, zorder=6,
+                name, tuple(shares.transform((across + right * reach, up + above * reach))), xycoords="figure fraction",
+                ha=side, va=line, fontsize=NOTE_POINTS, color=INK, zorder=6,
             )  # fmt: skip
             box = text.get_window_extent().padded(_AROUND)
             is_inside = room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1

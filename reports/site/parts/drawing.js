@@ -1,7 +1,14 @@
 // Pictures on canvases of our own; all sizes are CSS pixels.
-const CLASS_COLOURS = {
-  START: "#56B4E9", END: "#0072B2", HILL: "#009E73", CANYON: "#CC79A7", UNIFORM: "#E69F00", OTHER: "#D55E00", NO_USAGE: "#B8B8B8",
-};
+const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "vermilion", NO_USAGE: "pale" };
+const classColour = (label) => colour(label in CLASSES ? `iosig-${CLASSES[label]}` : "soft");
+const HUES = ["blue", "orange", "green", "vermilion", "purple", "sky"];
+const hue = (number) => `iosig-${HUES[number % HUES.length]}`;
+
+function swatch(role) {
+  const made = make("span", { class: "swatch" });
+  made.style.background = `var(--${role})`;
+  return made;
+}
 
 // Have a canvas drawn, and drawn again where its width or the theme changes.
 function drawnCanvas(into, heightOf, paint, label) {
@@ -45,14 +52,14 @@ function timeTicks(longest, most) {
 const clockText = (seconds) =>
   seconds >= 3600 ? `${Math.floor(seconds / 3600)}:${String(Math.round((seconds % 3600) / 60)).padStart(2, "0")} h` : seconds >= 60 ? `${+(seconds / 60).toFixed(1)} min` : `${seconds} s`;
 
-// The population map: every signature by what it moves in a month and how bursty it is, both on log scales.
+// The population map: every application by what it moves in a month and how bursty it is, both on log scales.
 function drawMap(into, points, open) {
   const margin = { left: 62, right: 14, top: 10, bottom: 40 };
   const bounds = (values) => {
     const low = Math.min(...values), high = Math.max(...values);
     return [low / 1.5, high * 1.5];
   };
-  const [left, right] = bounds(points.map((point) => point.x)), [bottom, top] = bounds(points.map((point) => Math.max(point.y, 1)));
+  const [left, right] = bounds(points.map((point) => point.month_bytes)), [bottom, top] = bounds(points.map((point) => Math.max(point.burstiness, 1)));
   let places = [];
   const heightOf = (width) => Math.max(260, Math.min(420, width * 0.5));
   const { canvas } = drawnCanvas(into, heightOf, (context, width, height) => {
@@ -74,9 +81,9 @@ function drawMap(into, points, open) {
       context.fillText(`× ${tick}`, margin.left - 6, y + 4);
     }
     places = points.map((point) => {
-      const place = { x: across(point.x), y: up(Math.max(point.y, 1)), radius: Math.min(16, 2.5 + Math.sqrt(point.runs)), point };
+      const place = { x: across(point.month_bytes), y: up(Math.max(point.burstiness, 1)), radius: Math.min(16, 2.5 + Math.sqrt(point.run_count)), point };
       context.globalAlpha = 0.72;
-      context.fillStyle = CLASS_COLOURS[point.label] || colour("soft");
+      context.fillStyle = classColour(point.label);
       context.beginPath(); context.arc(place.x, place.y, place.radius, 0, 2 * Math.PI); context.fill();
       context.globalAlpha = 1;
       context.strokeStyle = colour("ground");
@@ -98,17 +105,14 @@ function drawMap(into, points, open) {
   canvas.addEventListener("mousemove", (event) => {
     const point = nearest(event);
     canvas.classList.toggle("pointing", point !== null);
-    if (point) tip.textContent = `${nameText(point.name, 80)}: ${volumeText(point.x)} a month, peak ${digits(point.y)} × the mean, ${countText(point.runs)} runs, ${point.label || "not classified"}`;
+    if (point) tip.textContent = `${nameText(point.application_id, 80)}: ${volumeText(point.month_bytes)} a month, peak ${digits(point.burstiness)} × the mean, ${countText(point.run_count)} runs, ${point.label || "not classified"}`;
   });
   canvas.addEventListener("click", (event) => { const point = nearest(event); if (point) open(point); });
 }
 
 function legend(names) {
-  return make("p", { class: "legend" }, ...Object.keys(CLASS_COLOURS).concat("not classified").filter((name) => names.has(name)).map((name) => {
-    const swatch = make("span", { class: "swatch" });
-    swatch.style.background = CLASS_COLOURS[name] || "var(--soft)";
-    return make("span", {}, swatch, name);
-  }));
+  return make("p", { class: "legend" }, ...Object.keys(CLASSES).concat("not classified").filter((name) => names.has(name)).map((name) =>
+    make("span", {}, swatch(name in CLASSES ? `iosig-${CLASSES[name]}` : "soft"), name)));
 }
 
 // Runs in rows above, each by its own darkness; the rates that they share are the same at a glance.

@@ -4,15 +4,10 @@ const drawers = {};
 const applicationLink = (row) => make("a", { href: `application.html#${applicationHash(row.application_id, row.filesystem, row.direction)}` }, make("bdi", {}, nameText(row.application_id, 60)));
 
 drawers.applications = async () => {
-  const rows = rowsOf(await loaded("applications"));
-  const known = rows.filter((row) => row.volume_bytes > 0 && row.duration_s > 0);
-  const points = known.map((row) => ({
-    x: row.volume_bytes * Math.max(row.month_run_count || row.sample_count, 1),
-    y: (row.peak_bytes_per_s * row.duration_s) / row.volume_bytes,
-    runs: row.month_run_count || row.sample_count, label: row.label, name: `${row.application_id} ${row.direction}`, row,
-  }));
-  if (points.length) drawMap(drawnIn("map"), points, ({ row }) => { location.href = `application.html#${applicationHash(row.application_id, row.filesystem, row.direction)}`; });
+  const points = rowsOf(await loaded("map")).filter((point) => point.month_bytes > 0);
+  if (points.length) drawMap(drawnIn("map"), points, ({ application_id }) => { location.href = `application.html#${applicationHash(application_id)}`; });
   else nothing(drawnIn("map"), "No application has a signature yet: five runs of one are needed.");
+  const rows = rowsOf(await loaded("applications"));
   const place = make("div");
   drawnIn("list").append(place);
   const table = longTable(place, rows, [

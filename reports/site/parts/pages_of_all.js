@@ -1,5 +1,5 @@
 // The population: bars of classes, volumes and periods.
-const WAYS = { write: "#0072B2", read: "#E69F00" };
+const WAYS = { write: "iosig-blue", read: "iosig-orange" };
 
 drawers.population = async () => {
   const told = await loaded("population");
@@ -22,7 +22,7 @@ function showClasses(into, rows, way) {
   const known = [...new Set(rows.map((row) => row.ended_on))].sort();
   if (!known.length) return;
   const first = Date.parse(known[0]) / 864e5, last = Date.parse(known.at(-1)) / 864e5, every = Math.ceil((last - first + 1) / 90);
-  const steps = Math.floor((last - first) / every) + 1, names = Object.keys(CLASS_COLOURS);
+  const steps = Math.floor((last - first) / every) + 1, names = Object.keys(CLASSES);
   const counts = Array.from({ length: steps }, () => Object.fromEntries(names.map((name) => [name, 0])));
   for (const row of rows) counts[Math.floor((Date.parse(row.ended_on) / 864e5 - first) / every)][row.label] += row.run_count;
   const most = Math.max(...counts.map((step) => names.reduce((sum, name) => sum + step[name], 0)), 1);
@@ -34,7 +34,7 @@ function showClasses(into, rows, way) {
       let below = 0;
       const wide = Math.min(60, (across(number + 1) - across(number)) * 0.85);
       for (const name of names) {
-        context.fillStyle = CLASS_COLOURS[name];
+        context.fillStyle = classColour(name);
         context.fillRect(across(number + 0.5) - wide / 2, up(below + step[name]), wide, up(below) - up(below + step[name]));
         below += step[name];
       }
@@ -67,7 +67,7 @@ function showHistogram(into, told, text, label) {
     axisOfCounts(context, width, left, up, most);
     const ways = Object.keys(told.counts), wide = Math.min(40, ((across(1) - across(0)) * 0.85) / ways.length);
     ways.forEach((way, number) => told.counts[way].slice(first, last + 1).forEach((count, place) => {
-      context.fillStyle = WAYS[way];
+      context.fillStyle = colour(WAYS[way]);
       context.fillRect(across(place + 0.5) + (number - ways.length / 2) * wide, up(count), wide, height - bottom - up(count));
     }));
     const each = Math.ceil((bars * 76) / (width - left));
@@ -75,5 +75,5 @@ function showHistogram(into, told, text, label) {
     context.textAlign = "center";
     for (let place = 0; place < bars; place += each) context.fillText(text(told.edges[first + place]), Math.max(across(place), left + 14), height - 5);
   }, label);
-  into.append(make("p", { class: "legend" }, ...Object.entries(WAYS).map(([way, background]) => { const one = make("span", { class: "swatch" }); one.style.background = background; return make("span", {}, one, way); })));
+  into.append(make("p", { class: "legend" }, ...Object.entries(WAYS).map(([way, role]) => make("span", {}, swatch(role), way))));
 }

@@ -1,7 +1,6 @@
 // File systems and runs: what was there, day by day.
 const decoded = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const rateOf = (code, told) => (code === 0 ? null : code === 1 ? 0 : told.least_bytes_per_s * 2 ** ((code - 2) / told.codes_per_octave));
-const OWNERS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#A6761D"];
 
 // Light to dark in the light theme, dark to light in the dark one: the more, the further from the ground.
 function heatColours() {
@@ -43,7 +42,7 @@ function showCalendar(told, chosen) {
   tellQuery("calendar", { filesystem: told.filesystem });
   const into = drawnIn("calendar");
   into.replaceChildren();
-  const reads = decoded(told.read), writes = decoded(told.written);
+  const reads = decoded(told.read), writes = decoded(told.write);
   const rates = Array.from(reads, (_, place) => sumOfCodes(told, reads, writes, place));
   const moved = rates.filter((rate) => rate > 0).sort((a, b) => a - b);
   const low = moved[Math.floor(moved.length * 0.02)] || 1e6, high = Math.max(moved.at(-1) || 1e9, low * 2);
@@ -110,9 +109,9 @@ async function showDay([name, place], day) {
   byId("there").querySelector("h2").textContent = `Who was on it on ${day}`;
   const told = await loaded(`filesystem/${place}-${day}`).catch(() => null);
   if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); return; }
-  const scale = { least_bytes_per_s: 1e5, codes_per_octave: 8 }, reads = decoded(told.read), writes = decoded(told.written);
+  const reads = decoded(told.read), writes = decoded(told.write);
   const measured = Array.from({ length: 288 }, (_, step) => {
-    const minutes = Array.from({ length: 5 }, (_, minute) => sumOfCodes(scale, reads, writes, 5 * step + minute)).filter(isKnown);
+    const minutes = Array.from({ length: 5 }, (_, minute) => sumOfCodes(told, reads, writes, 5 * step + minute)).filter(isKnown);
     return minutes.length ? minutes.reduce((sum, rate) => sum + rate, 0) / minutes.length : null;
   });
   drawDay(drawnIn("day"), measured, told.parts);
@@ -155,16 +154,15 @@ function drawDay(into, measured, parts) {
       parts.forEach((part, number) => {
         const share = part.bytes[step] / 300;
         if (!share) return;
-        context.fillStyle = part.application_id === null ? colour("soft") : OWNERS[number % OWNERS.length];
+        context.fillStyle = colour(part.application_id === null ? "soft" : hue(number));
         context.fillRect(across(step), up(below + share), wide, up(below) - up(below + share));
         below += share;
       });
     });
   }, "What was moved in each five minutes, and whose it was");
-  const swatch = (background) => { const one = make("span", { class: "swatch" }); one.style.background = background; return one; };
-  into.append(make("p", { class: "legend" }, ...parts.map((part, number) => make("span", {}, swatch(part.application_id === null ? "var(--soft)" : OWNERS[number % OWNERS.length]),
+  into.append(make("p", { class: "legend" }, ...parts.map((part, number) => make("span", {}, swatch(part.application_id === null ? "soft" : hue(number)),
     part.application_id === null ? "all others" : make("a", { href: `application.html#${applicationHash(part.application_id)}` }, nameText(part.application_id, 50)))),
-  make("span", {}, swatch("var(--unexplained)"), "nobody's"), make("span", {}, swatch("var(--gap)"), "not polled")));
+  make("span", {}, swatch("unexplained"), "nobody's"), make("span", {}, swatch("gap"), "not polled")));
 }
 
 drawers.run = async () => {

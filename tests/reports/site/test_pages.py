@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from reports.site.pages import PAGES, command_line
+from tests.budget import examples
 
 _NAMES = {"application_id", "filesystem", "direction", "cluster", "job_id", "started_at", "day"}
 
@@ -23,6 +24,7 @@ def test_every_figure_says_what_it_shows_and_why_and_how() -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\0"), max_size=40))
+@settings(max_examples=examples(50), deadline=None)
 def test_a_name_in_a_command_is_a_text_to_the_shell_and_to_sql(name: str) -> None:
     words = shlex.split(command_line("select 1 where x = $application_id", {"application_id": name}))
     assert words[:2] == ["iosig", "sql"]
