@@ -30,7 +30,6 @@ def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
 
 
 RATES, VOLUMES = thousands("B/s", " kMGT"), thousands("B", " kMGTP")
-HERTZ = thousands("Hz", "µm kM", -6)
 #: minutes from ten on, hours from five on, days from five on: shorter times are told with digits to spare
 TIMES = (
     Unit(1e-6, 1e-6, "µs"),
@@ -40,6 +39,12 @@ TIMES = (
     Unit(3600.0, 18_000.0, "h"),
     Unit(86_400.0, 432_000.0, "d"),
 )
+#: of each unit of time the multiples that are round; fewer and rounder ones where there is no room for all
+_TICKS = {
+    **dict.fromkeys(("µs", "ms", "d"), ((1, 2, 5, 10, 20, 50, 100, 200, 500), (1, 5, 10, 50, 100, 500), (1, 10, 100))),
+    **dict.fromkeys(("s", "min"), ((1, 2, 5, 10, 20, 30), (1, 5, 10, 30), (1, 10))),
+    "h": ((1, 2, 5, 10), (1, 5), (1,)),
+}
 
 
 def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
@@ -63,9 +68,24 @@ def exact_duration_text(seconds: float) -> str:
     return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
 
 
-def frequency_text(hertz: float) -> str:
-    """Return a frequency as people write it."""
-    return amount_text(hertz, HERTZ, "Hz", digits=4)
+def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, str]]:
+    """Return times between two, with their texts, for a logarithmic axis: so many at most, the roundest ones."""
+    found: list[tuple[float, str]] = []
+    for level in range(3):
+        found = [
+            (count * unit.size, f"{count} {unit.name}")
+            for unit in TIMES
+            for count in _TICKS[unit.name][level]
+            if low_s <= count * unit.size <= high_s
+        ]
+        if len(found) <= most:
+            return found
+    return found[:: -(-len(found) // most)]
+
+
+def base_name(text: str) -> str:
+    """Return the last part of what is an absolute path; all else as it is."""
+    return text.rstrip("/").rpartition("/")[2] if text.startswith("/") else text
 
 
 def volume_text(value: float) -> str:

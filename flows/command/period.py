@@ -21,7 +21,8 @@ from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.single.periods import FoundPeriods
+    from flows.single.periods import Drawn, FoundPeriods
+    from reports.periods.view import PeriodView
     from reports.style import Style
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
@@ -228,14 +229,25 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
 
 
 def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
-    from reports.periods.picture import draw
-    from reports.periods.view import view_of
+    from reports.periods.picture import draw, draw_all
     from warehouse.errors import UsageError
 
-    shown = found.drawn
-    if shown is None:
+    if not found.drawn:
         raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
-    view = view_of(
+    views = [_view_of(found, one) for one in found.drawn]
+    kind = target.suffix[1:].lower()
+    if len(views) > 1:
+        draw_all(views, target, kind, style)
+    else:
+        draw(views[0], target, kind, style)
+    first = found.drawn[0]
+    click.echo(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
+
+
+def _view_of(found: FoundPeriods, shown: Drawn) -> PeriodView:
+    from reports.periods.view import view_of
+
+    return view_of(
         shown.signals,
         shown.detections,
         title=shown.title,
@@ -246,5 +258,3 @@ def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
         has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
         segments=shown.segments,
     )
-    draw(view, target, target.suffix[1:].lower(), style)
-    click.echo(f"Drawn: {shown.direction} of {shown.title}, in {target}", err=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class FoundPeriods:
     rows: pl.DataFrame
     refused_count: int
     zero_s: float | None
-    drawn: Drawn | None
+    drawn: tuple[Drawn, ...]
     outliers: str
     segments: pl.DataFrame
 
@@ -369,23 +369,36 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     return gathered([part.found.detections for _, part in parts], [place for place, _ in parts]), segments
 
 
-def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> Drawn | None:
-    """Return the signal that moves most, with the first method's answer."""
+def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> tuple[Drawn, ...]:
+    """Return the signal that moves most, with each method's answer."""
     if not answers:
-        return None
-    subjects, _, answer = answers[0]
-    counts = subjects.samples.counts
-    owner = subjects.samples.owner
+        return ()
+    subjects = answers[0][0]
+    counts, owner = subjects.samples.counts, subjects.samples.owner
     volume = np.bincount(owner, np.nan_to_num(subjects.samples.values), len(counts)) / subjects.sampling_hz
     if not len(volume) or not volume.max() > 0:
-        return None
-    at = int(volume.argmax())
+        return ()
+    key = subjects.keys.row(int(volume.argmax()), named=True)
+    # a file's own name tells it: where it lies does not
+    own = PurePath(name).name or name
+    title = own if key["subject_id"] == name else f"{key['subject_id']} in {own}"
+    return tuple(_drawn_by(title, one, answer, key, zero_s) for one, _, answer in answers)
+
+
+def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None) -> Drawn:
+    """Return one subject's signal, with one method's answer."""
+    at = next(place for place, one in enumerate(subjects.keys.iter_rows(named=True)) if one == key)
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
     signals = EvenSignals.of_one(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
     found = answer.detections.chosen(np.array([at]))
-    moved = replace(found, window_start_s=found.window_start_s + shift, window_end_s=found.window_end_s + shift)
+    refined = answer.refined_confidence[[at]]
+    moved = replace(
+        found,
+        # as it is told in the table
+        confidence=np.where(np.isfinite(refined), refined, found.confidence),
+        window_start_s=found.window_start_s + shift,
+        window_end_s=found.window_end_s + shift,
+    )
     segments = answer.segments and answer.segments.of_one(at, shift)
-    key = subjects.keys.row(at, named=True)
-    title = name if key["subject_id"] == name else f"{key['subject_id']} in {name}"
     return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)

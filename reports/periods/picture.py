@@ -8,6 +8,7 @@ shows their lowest and highest, so that no burst is lost. What was not measured 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,17 @@ from reports import panels, style
 from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods.view import Autocorrelation, Cosines, PeriodView
 from reports.style import LIGHT, Style
-from reports.texts import HERTZ, RATES, TIMES, Unit, exact_duration_text, plain, time_axis_text, unit_for
+from reports.texts import (
+    RATES,
+    TIMES,
+    Unit,
+    duration_text,
+    exact_duration_text,
+    plain,
+    time_axis_text,
+    time_ticks,
+    unit_for,
+)
 from transforms.arrays import Ints, Reals
 from transforms.periods.even_signals import EvenSignals
 
@@ -31,6 +42,9 @@ if TYPE_CHECKING:
 _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.PURPLE, style.ORANGE, style.GREEN
 _GAP, _LINE = style.GREY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
+_SIDES = (0.085, 0.975)
+#: of what several methods say: the height of a lane, and how near periods are one, in logarithms
+_LANE_IN, _ALIKE = 0.34, 0.05
 #: with more cycles than these, the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
@@ -41,6 +55,8 @@ _CROWD = 60
 _LANE = 0.1
 #: a threshold lower than this share of the highest line is told only on a logarithmic axis
 _LOWEST_LINEAR = 0.02
+#: frequencies below have no period that can be drawn
+_LEAST_HZ = 1e-300
 
 
 # ---- time
@@ -111,6 +127,69 @@ def draw(view: PeriodView, path: Path, kind: str = "png", style: Style = LIGHT) 
     panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path, kind, style)
 
 
+def draw_all(views: Sequence[PeriodView], path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture of one signal and of what each of several methods says of it; the first one's panels below."""
+    size = (_FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5)
+    panels.write(size, lambda figure: _compose_all(figure, views), path, kind, style)
+
+
+def _compose_all(figure: Figure, views: Sequence[PeriodView]) -> None:
+    main, height = views[0], float(figure.get_figheight())
+    names = (plain(main.title), plain(main.direction), f"panels below: {main.method}")
+    panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
+    panel_in = (height - 1.15 - _LANE_IN * len(views) - 3 * 0.75 - 0.6) / 3
+    time = panels.inch_axes(figure, 1.15, panel_in, _SIDES)
+    _draw_time(time, main, (0, main.signals.sample_count))
+    _leave_room([time])
+    time.tick_params(labelbottom=False)
+    time.set_xlabel("")
+    lanes = panels.inch_axes(figure, 1.2 + panel_in, _LANE_IN * len(views), _SIDES)
+    _draw_lanes(lanes, views, time.get_xlim())
+    top = 1.2 + panel_in + _LANE_IN * len(views) + 0.85
+    _draw_spectrum(panels.inch_axes(figure, top, panel_in, _SIDES), main)
+    _draw_autocorrelation(panels.inch_axes(figure, top + panel_in + 0.75, panel_in, _SIDES), main)
+
+
+def _agreement(views: Sequence[PeriodView]) -> str:
+    """Return how many methods find the commonest period, and how many none."""
+    periods = np.array([1.0 / one.frequency_hz for one in views if one.is_periodic])
+    if not len(periods):
+        return f"No period by any of {len(views)} methods"
+    alike = np.abs(np.log(periods[:, None] / periods)) < _ALIKE
+    best = int(np.argmax(alike.sum(axis=1)))
+    silent = len(views) - len(periods)
+    others = len(periods) - int(alike[best].sum())
+    told = [f"{int(alike[best].sum())} of {len(views)} methods say every {exact_duration_text(float(periods[best]))}"]
+    told += [f"{others} another period"] * (others > 0) + [f"{silent} none"] * (silent > 0)
+    return ", ".join(told)
+
+
+def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, float]) -> None:
+    """Draw a lane for each method: a mark a period where it holds, and what the method says."""
+    clock = _Clock.of(views[0].signals)
+    axes.set_xlim(*ends)
+    axes.set_ylim(len(views), 0)
+    for lane, one in enumerate(views):
+        if one.is_periodic:
+            own, (first, last) = _Clock.of(one.signals), one.window_samples
+            best = one.cosines.known().chosen(slice(1))
+            if len(best.frequency_hz) and last > first:
+                at = _cycle_places(best, own, (first, last))
+                axes.plot(at, np.full(len(at), lane + 0.68), "|", color=_FOUND, ms=6, mew=1.2, ls="")
+            axes.hlines(lane + 0.68, *own.of_samples([first, last]), color=_FOUND, lw=0.8, alpha=0.6)
+        text = "  ·  ".join([one.finding, *one.details])
+        axes.text(
+            0.004, lane + 0.28, text, transform=axes.get_yaxis_transform(), fontsize=style.NOTE_POINTS, va="center",
+            color=_LINE if one.is_periodic else style.SOFT,
+            bbox={"fc": style.GROUND, "ec": "none", "alpha": 0.75, "pad": 0.5},
+        )  # fmt: skip
+    axes.set_yticks(np.arange(len(views)) + 0.5, [plain(one.method, 18) for one in views], fontsize=style.NOTE_POINTS)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.set_xlabel(clock.label(has_utc_clock=views[0].has_utc_clock))
+
+
 def _compose(figure: Figure, view: PeriodView) -> None:
     excerpt = _excerpt(view)
     if excerpt:
@@ -118,7 +197,7 @@ def _compose(figure: Figure, view: PeriodView) -> None:
     # Margins are in inches: they do not grow with the figure.
     height = float(figure.get_figheight())
     rows = figure.add_gridspec(
-        4 if excerpt else 3, 1, left=0.085, right=0.975, top=1 - 1.15 / height, bottom=0.6 / height, hspace=0.46
+        4 if excerpt else 3, 1, left=_SIDES[0], right=_SIDES[1], top=1 - 1.15 / height, bottom=0.6 / height, hspace=0.46
     )
     _headings(figure, view)
     times = [figure.add_subplot(rows[row]) for row in range(2 if excerpt else 1)]
@@ -269,21 +348,27 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
     places = np.linspace(first, last, _COSINE_POINTS)
     at = clock.of_samples(places)
     if count > 1:
-        total = cosines.at(places, clock.sampling_hz) / unit.size
+        total = _drawn_cosine(cosines, places, clock.sampling_hz) / unit.size
         axes.plot(at, total, color=_SUM, lw=1.1, ls=(0, (4, 2)), label=f"all {count} candidates")
     best = cosines.chosen(slice(1))
-    axes.plot(at, best.at(places, clock.sampling_hz) / unit.size, color=_FOUND, lw=1.8, label="found cosine")
+    axes.plot(
+        at, _drawn_cosine(best, places, clock.sampling_hz) / unit.size, color=_FOUND, lw=1.8, label="found cosine"
+    )
     _draw_ticks(axes, best, clock, (first, last))
+
+
+def _drawn_cosine(cosines: Cosines, places: Reals, sampling_hz: float) -> Reals:
+    """Return the cosines' sum where it is above 0: nothing is moved at a rate below."""
+    found = cosines.at(places, sampling_hz)
+    return np.where(found > 0, found, np.nan)
 
 
 def _draw_ticks(axes: Axes, best: Cosines, clock: _Clock, within: tuple[int, int]) -> None:
     """Mark where the cosine is highest, once a period."""
-    per_cycle = clock.sampling_hz / float(best.frequency_hz[0])
-    ahead = -float(best.phase_rad[0]) / (2 * math.pi)
-    cycles = np.arange(math.ceil(within[0] / per_cycle - ahead), math.floor(within[1] / per_cycle - ahead) + 1)
+    at = _cycle_places(best, clock, within)
     axes.plot(
-        clock.of_samples((cycles + ahead) * per_cycle),
-        np.full(len(cycles), 0.975),
+        at,
+        np.full(len(at), 0.975),
         "|",
         color=_FOUND,
         ms=9,
@@ -294,28 +379,40 @@ def _draw_ticks(axes: Axes, best: Cosines, clock: _Clock, within: tuple[int, int
     )
 
 
+def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Reals:
+    """Return where on the axis the cosine is highest, once a period; of very many periods some."""
+    per_cycle = clock.sampling_hz / float(best.frequency_hz[0])
+    ahead = -float(best.phase_rad[0]) / (2 * math.pi)
+    first, last = math.ceil(within[0] / per_cycle - ahead), math.floor(within[1] / per_cycle - ahead)
+    cycles = np.arange(first, last + 1, max(1, (last - first) // PIXEL_COLUMNS))
+    return clock.of_samples((cycles + ahead) * per_cycle)
+
+
 # ---- spectrum
 
 
 def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
-    """Draw each frequency's share of the power, the threshold, and the candidates, on a logarithmic axis."""
+    """Draw each period's share of the power, the threshold, and the candidates, on a logarithmic axis."""
     spectrum = view.spectrum
     axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded time")
-    is_known = np.isfinite(spectrum.power_ratio) & np.isfinite(spectrum.frequency_hz) & (spectrum.frequency_hz > 0)
+    is_known = (
+        np.isfinite(spectrum.power_ratio)
+        & (spectrum.frequency_hz > _LEAST_HZ)
+        & (spectrum.frequency_hz < 1 / _LEAST_HZ)
+    )
     frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
-    axes.set_xlabel("frequency")
+    axes.set_xlabel("period")
     if not len(power) or power.max() <= 0:
         return panels.say(axes, "no power besides the mean")
-    unit = unit_for(float(frequency[-1]), HERTZ, "Hz")
-    shown, top = frequency / unit.size, float(power.max())
+    top = float(power.max())
     threshold = spectrum.threshold_ratio
     floor = threshold / 100 if 0 < threshold < _LOWEST_LINEAR * top else 0.0
-    _draw_lines(axes, shown, power, floor)
+    _draw_lines(axes, frequency, power, floor)
     if math.isfinite(threshold) and threshold > 0:
         axes.axhline(threshold, color=_LINE, lw=1.1, ls="--", label=f"Z-score of {spectrum.threshold_z:g}")
-    _draw_candidates(axes, frequency, power, view, unit)
+    _draw_candidates(axes, frequency, power, view)
     axes.set_xscale("log")
-    axes.set_xlim(shown[0] / 1.25, shown[-1] * 1.25)
+    axes.set_xlim(0.8 / frequency[-1], 1.25 / frequency[0])
     if floor:
         axes.set_yscale("log")
         axes.set_ylim(floor, 3 * top)
@@ -323,47 +420,46 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
         axes.set_ylim(0, 1.12 * max(top, threshold if math.isfinite(threshold) and threshold < 3 * top else 0.0))
     _label_decades(axes, has_log_power=floor > 0)
     axes.set_ylabel("share of the power [%]")
-    axes.set_xlabel(f"frequency [{unit.name}]")
     panels.legend_above(axes)
     return None
 
 
 def _label_decades(axes: Axes, *, has_log_power: bool) -> None:
-    """Label logarithmic axes in plain numbers: each decade, or 1, 2 and 5 of each where there are few."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    """Label logarithmic axes: periods as people tell times, and shares in percent."""
+    from matplotlib.ticker import NullFormatter
 
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 300 * low else (1.0, 2.0, 5.0), numticks=20))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ticks = time_ticks(*axes.get_xlim(), most=12)
+    if len(ticks) > 1:
+        axes.set_xticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
+        axes.set_xticks([], minor=True)
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: duration_text(value))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
     if has_log_power:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_lines(axes: Axes, shown: Reals, power: Reals, floor: float) -> None:
-    """Draw a line for each frequency, or the highest of each column of pixels."""
-    if len(shown) <= PIXEL_COLUMNS:
-        axes.vlines(shown, floor, np.maximum(power, floor), color=_SIGNAL, lw=max(0.8, min(2.0, 200 / len(shown))))
+def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> None:
+    """Draw a line for each frequency at its period, or the highest of each column of pixels."""
+    count = len(frequency)
+    if count <= PIXEL_COLUMNS:
+        axes.vlines(1 / frequency, floor, np.maximum(power, floor), color=_SIGNAL, lw=max(0.8, min(2.0, 200 / count)))
         return
-    edges = np.geomspace(shown[0], shown[-1], PIXEL_COLUMNS + 1)
-    bounds = np.unique(np.concatenate([[0], np.searchsorted(shown, edges[1:-1]), [len(shown)]]))
+    edges = np.geomspace(frequency[0], frequency[-1], PIXEL_COLUMNS + 1)
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(frequency, edges[1:-1]), [count]]))
     columns = Columns.of(power, bounds)
     # A line stands alone at the low end, where frequencies are further apart than pixels.
-    at = shown[bounds[:-1] + (np.diff(bounds) - 1) // 2]
+    at = 1 / frequency[bounds[:-1] + (np.diff(bounds) - 1) // 2]
     axes.vlines(at, floor, np.maximum(columns.highest, floor), color=_SIGNAL, lw=0.9)
 
 
-def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodView, unit: Unit) -> None:
-    wanted = view.spectrum.candidates_hz[np.isfinite(view.spectrum.candidates_hz)]
-    _mark(axes, wanted / unit.size, power[_nearest(frequency, wanted)], "v", "candidate")
+def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodView) -> None:
+    wanted = view.spectrum.candidates_hz[np.isfinite(view.spectrum.candidates_hz) & (view.spectrum.candidates_hz > 0)]
+    _mark(axes, 1 / wanted, power[_nearest(frequency, wanted)], "v", "candidate")
     if view.is_periodic:
-        found = view.frequency_hz
-        axes.axvline(found / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=_found_at(found, unit))
-
-
-def _found_at(value: float, unit: Unit) -> str:
-    return f"found {value / unit.size:.4g} {unit.name}"
+        place = 1.0 / view.frequency_hz
+        axes.axvline(place, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
 
 
 def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> None:
@@ -414,7 +510,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     _mark(axes, lags[found.peaks], found.coefficient[found.peaks], "o", "peak")
     if view.is_periodic and 1.0 / view.frequency_hz <= found.lag_s[-1]:
         place = 1.0 / view.frequency_hz
-        axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=_found_at(place, unit))
+        axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=f"found {duration_text(place)}")
     low = float(np.nanmin(columns.lowest))
     axes.set_xlim(lags[0], lags[-1] if lags[-1] > lags[0] else lags[0] + 1.0)
     axes.set_ylim(min(-0.1, 1.1 * low), max(1.08, 1.08 * float(np.nanmax(columns.highest))))

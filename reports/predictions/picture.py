@@ -21,7 +21,7 @@ from reports.panels import Columns
 from reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
 from reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
 from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SKY, VERMILION, Style
-from reports.texts import RATES, TIMES, counted, duration_text, plain, unit_for
+from reports.texts import RATES, TIMES, base_name, counted, duration_text, plain, time_ticks, unit_for
 from transforms.arrays import Ints, Reals
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
 _RUG_COLORS = {
     "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
 }  # fmt: skip
-#: ticks of a logarithmic axis of times: size of the unit, its name, multiples
-_TICKS = (
-    *((size, name, (1, 2, 5, 10, 20, 50, 100, 200, 500)) for size, name in ((1e-6, "µs"), (1e-3, "ms"), (864e2, "d"))),
-    *((size, name, (1, 2, 5, 10, 20, 30)) for size, name in ((1.0, "s"), (60.0, "min"))), (3600.0, "h", (1, 2, 5, 10)),
-)  # fmt: skip
 _SMALL = 8.5
 #: windows that are shorter than this share of the run are drawn of the last evaluations alone, so many
 _LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
@@ -112,7 +107,7 @@ def _compose(figure: Figure, view: PredictionView, run: Run, shown: list[_Panel]
 
 def _headings(figure: Figure, view: PredictionView, run: Run) -> None:
     last = view.predictions.sort("run_number", "evaluation").row(-1, named=True)
-    names = (last["followed_id"], last["direction"], last["method"], f"window: {last['window_strategy']}")
+    names = (base_name(last["followed_id"]), last["direction"], last["method"], f"window: {last['window_strategy']}")
     runs = int(view.predictions["run_number"].n_unique())
     about = (*(plain(str(name)) for name in names if name), *[f"the last of {runs} runs"] * (runs > 1), *_counts(run))
     panels.headings(figure, _finding(run), about, VERMILION if run.has_period[-1] else INK)
@@ -248,9 +243,7 @@ def _period_axis(run: Run, axes: Axes) -> float:
     decades = math.log10(high / low)
     axes.set_yscale("log")
     axes.set_ylim(low * 10 ** (-0.08 * decades), high * 10 ** (0.16 * decades))
-    ticks = [(n * size, f"{n} {name}") for size, name, counts in _TICKS for n in counts]
-    ticks = sorted((at_s, text) for at_s, text in ticks if low / 1.1 <= at_s <= high * 1.1)
-    ticks = ticks[:: max(1, math.ceil(len(ticks) / 9))]
+    ticks = time_ticks(low / 1.1, high * 1.1)
     if len(ticks) > 1:
         axes.set_yticks([tick[0] for tick in ticks], [tick[1] for tick in ticks])
         axes.set_yticks([], minor=True)

@@ -17,7 +17,7 @@ import numpy as np
 from reports import panels
 from reports.inline_svg import svg_of
 from reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
-from reports.texts import VOLUMES, counted, duration_text, plain, rate_text, unit_for
+from reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
 from reports.wall.names import name_points
 from transforms.arrays import Reals
 
@@ -32,9 +32,6 @@ _HUES = tuple(hue for hue in HUES if hue != VERMILION)
 _NAMED, _NAME_CHARACTERS = 14, 30
 #: pairs that are drawn, and told in the panel's corner
 _MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
-_PERIODS_S = (
-    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800,
-)  # fmt: skip
 _MARK_POINTS = 9.0
 #: powers of ten of rates that can be told
 _POWERS = (-30, 31)
@@ -126,10 +123,9 @@ def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
     axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
     axes.set_ylim(float(y.min()) / 4, float(y.max()) * 4)
     low, high = axes.get_xlim()
-    ticks = [each for each in _PERIODS_S if low <= each <= high]
-    ticks = ticks[:: max(1, -(-len(ticks) // 10))]
+    ticks = time_ticks(low, high)
     if len(ticks) > 1:
-        axes.set_xticks(ticks, [_period(each) for each in ticks])
+        axes.set_xticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
         axes.set_xticks([], minor=True)
     else:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration_text(value)))
@@ -140,13 +136,6 @@ def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("period: from one burst to the next")
     axes.set_ylabel("bytes a burst")
-
-
-def _period(seconds: float) -> str:
-    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:g} {name}"
-    return f"{seconds:g} s"
 
 
 def _volume(value: float) -> str:

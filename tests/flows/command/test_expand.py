@@ -166,8 +166,7 @@ def test_the_period_of_ranks_that_nobody_ran(tmp_path: Path) -> None:
     (row,) = found.rows.to_dicts()
     assert row["outcome"] == "periodic"
     assert row["period_s"] == pytest.approx(0.003, rel=0.05)
-    assert found.drawn is not None
-    assert found.drawn.direction == "write"
+    assert [one.direction for one in found.drawn] == ["write"]
     (exact,) = find_periods(path, Settings(), Told(), Asked("write", 10_000.0, (0.05, 0.15))).rows.to_dicts()
     assert exact["period_s"] == pytest.approx(0.003, rel=0.05)
 
@@ -182,7 +181,7 @@ def test_the_class_of_ranks_that_nobody_ran(strong: Path) -> None:
 def test_a_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
     path = written(tmp_path / "none.parquet", CompressedTrace(3, ()))
     found = find_periods(path, Settings(), Told(), Asked())
-    assert found.drawn is None
+    assert found.drawn == ()
     assert set(found.rows["outcome"]) <= {"no_io"}
 
 

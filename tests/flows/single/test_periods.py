@@ -211,6 +211,23 @@ def test_a_picture_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
     assert min(matplotlib.image.imread(tmp_path / "period.png").shape[:2]) > 500
 
 
+def test_what_is_drawn_is_what_is_told_by_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    told = find_periods(trace, Settings(), Told(), Asked(method="all", direction="write"))
+    rows = {row["method"]: row for row in told.rows.to_dicts()}
+    assert [one.method for one in told.drawn] == list(rows)
+    for one in told.drawn:
+        row, (period_s,), (confidence,) = rows[one.method], one.detections.period_s, one.detections.confidence
+        assert one.detections.outcome[0] == row["outcome"]
+        if row["outcome"] == "periodic":
+            assert period_s == pytest.approx(row["period_s"])
+            sure = row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"]
+            assert np.nan_to_num(confidence) == pytest.approx(sure or 0.0)
+    assert {one.title for one in told.drawn} == {trace.name}, "no path"
+    assert cli("period", trace, "--method", "all", "--plot", tmp_path / "all.svg")[0] == 0
+    text = (tmp_path / "all.svg").read_text()
+    assert text.startswith("<?xml")
+
+
 def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
     series = tmp_path / "idle.csv"
     series.write_text("time_s,write_bytes_per_s\n" + "".join(f"{60 * k},0\n" for k in range(1, 30)))

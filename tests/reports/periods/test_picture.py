@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -309,7 +310,7 @@ def test_spectrum_and_threshold_are_the_searchs() -> None:
     share = power / power.sum()
     assert view.spectrum.power_ratio == pytest.approx(share)
     assert view.spectrum.threshold_ratio == pytest.approx(share.mean() + 3 * share.std())
-    assert {"Z-score of 3", "candidate (1)", "found 50 mHz"} <= set(labels(composed(view)))
+    assert {"Z-score of 3", "candidate (1)", "found 20 s"} <= set(labels(composed(view)))
 
 
 def test_candidate_is_marked_on_its_line() -> None:
@@ -422,3 +423,26 @@ def test_unit_fits_the_size(size: float, units: tuple[object, ...], name: str) -
 def test_durations_are_told_exactly() -> None:
     assert (duration_text(0.0123), duration_text(780.0)) == ("12.3 ms", "13 min")
     assert (exact_duration_text(20.0), exact_duration_text(3677.5)) == ("20 s", "61.29 min = 3677.5 s")
+
+
+def test_all_methods_have_a_lane_that_says_what_they_say() -> None:
+    values = square(400, 20, 3)
+    views = [seen(values, 20.0), seen(values, 40.0), seen(values, 20.2), seen(values)]
+    with style.drawn_in():
+        figure = Figure(figsize=(11, 12), dpi=60)
+        picture._compose_all(figure, [replace(one, method=f"m{place}") for place, one in enumerate(views)])
+    assert figure.texts[0].get_text() == "2 of 4 methods say every 20 s, 1 another period, 1 none"
+    lanes = figure.axes[1]
+    assert [text.get_text() for text in lanes.texts] == [one.verdict for one in views]
+    assert [len(line.get_xdata()) for line in lanes.lines] == [20, 10, 19], "a mark a period"  # type: ignore[arg-type]
+    assert lanes.get_xlim() == figure.axes[0].get_xlim()
+    assert [tick.get_text() for tick in lanes.get_yticklabels()] == ["m0", "m1", "m2", "m3"]
+
+
+def test_no_cosine_is_drawn_below_zero_and_periods_are_times() -> None:
+    axes = composed(seen(square(400, 20, 3), 20.0)).axes
+    cosine = next(line for line in axes[0].lines if line.get_label() == "found cosine")
+    assert np.nanmin(cosine.get_ydata()) >= 0  # type: ignore[arg-type]
+    spectrum = next(each for each in axes if each.get_title(loc="left").startswith("Power spectrum"))
+    assert spectrum.get_xlabel() == "period"
+    assert {"10 s", "20 s"} <= {tick.get_text() for tick in spectrum.get_xticklabels()}
