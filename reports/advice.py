@@ -8,6 +8,7 @@ bytes that are expected to find no room, by the delay of the start, on one scale
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports import panels
-from reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
+from reports.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    GROUND,
+    INK,
+    LIGHT,
+    NOTE_POINTS,
+    ORANGE,
+    PALE,
+    PURPLE,
+    SKY,
+    SOFT,
+    VERMILION,
+    Style,
+)
 from reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
@@ -35,10 +51,14 @@ NAMED_LAYERS = 4
 _LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _OTHERS, _BACKGROUND = GREY, PALE
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.62, 0.62, 0.22
-#: left and right edge of both panels of a row
-_LOADS, _DELAYS = (0.075, 0.665), (0.745, 0.975)
+#: left and right edge of both panels of a row; of the one panel where any start finds room
+_LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
+#: bytes without room are worth a panel from this share of what the application moves on
+_LEAST_SHARE = 1e-3
+#: letters of a line of remarks in a row with two panels and with one, lines at most, and points of a line
+_REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
 _LEGEND_COLUMNS = 4
-_NAME_CHARACTERS, _LAYER_CHARACTERS = 60, 34
+_NAME_CHARACTERS, _LAYER_CHARACTERS, _REMARK_CHARACTERS = 60, 34, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +96,13 @@ class AdviceView:
     filesystems: tuple[DrawnFilesystem, ...]
 
     @property
+    def has_contention(self) -> bool:
+        """Whether there is a start at which more than next to nothing of the application's bytes finds no room."""
+        moved = max(float(one.demand_now.sum()) * self.step_s for one in self.filesystems)
+        most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
+        return most > _LEAST_SHARE * moved
+
+    @property
     def verdict(self) -> str:
         """The advice, in one line."""
         best = self.filesystems[0]
@@ -102,7 +129,18 @@ def _rows(view: AdviceView) -> Sequence[DrawnFilesystem]:
 
 
 def _row_in(view: AdviceView) -> float:
-    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _ROWS_IN / len(_rows(view)) - _BETWEEN_IN))
+    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _ROWS_IN / len(_rows(view)) - _between_in(view)))
+
+
+def _between_in(view: AdviceView) -> float:
+    """Return the room above a row: for its title, and for the lines of remarks that the longest has."""
+    return _BETWEEN_IN + _REMARK_LINE_POINTS / 72 * max(len(_remark_lines(view, one)) for one in _rows(view))
+
+
+def _remark_lines(view: AdviceView, one: DrawnFilesystem) -> list[str]:
+    """Return a row's remarks in lines that end at words; what has no room is left out as a whole word, too."""
+    letters = _REMARK_LETTERS[view.has_contention]
+    return textwrap.wrap(plain(one.remark, _REMARK_CHARACTERS), letters, max_lines=_MOST_REMARK_LINES, placeholder=" …")
 
 
 def _legend_in(view: AdviceView) -> float:
@@ -113,8 +151,8 @@ def _legend_in(view: AdviceView) -> float:
 
 def _size(view: AdviceView) -> tuple[float, float]:
     count = len(_rows(view))
-    rows = count * _row_in(view) + (count - 1) * _BETWEEN_IN
-    return _WIDTH_IN, _TOP_IN + _legend_in(view) + 0.3 + rows + _BOTTOM_IN
+    rows = count * (_row_in(view) + _between_in(view))
+    return _WIDTH_IN, _TOP_IN + _legend_in(view) + rows + _BOTTOM_IN - 0.3
 
 
 def _compose(figure: Figure, view: AdviceView) -> None:
@@ -126,34 +164,39 @@ def _compose(figure: Figure, view: AdviceView) -> None:
     waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
     volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
     most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
+    sides = _LOADS if view.has_contention else _ALONE
     for number, one in enumerate(rows):
-        top = _TOP_IN + _legend_in(view) + 0.3 + number * (_row_in(view) + _BETWEEN_IN)
-        loads = panels.inch_axes(figure, top, _row_in(view), _LOADS)
-        delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
+        top = _TOP_IN + _legend_in(view) - 0.3 + number * _row_in(view) + (number + 1) * _between_in(view)
+        shown = {f"time from now [{clock.name}]": panels.inch_axes(figure, top, _row_in(view), sides)}
+        loads = next(iter(shown.values()))
         _draw_loads(loads, view, one, colours, clock)
-        _draw_delays(delays, view, one, waiting, volume)
-        delays.set_ylim(0.0, 1.15 * most if most > 0 else 1.0)
-        _say_title(loads, one, number)
+        _say_title(loads, view, one, number)
+        if view.has_contention:
+            delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
+            _draw_delays(delays, view, one, waiting, volume)
+            delays.set_ylim(0.0, 1.15 * most if most > 0 else 1.0)
+            shown[f"delay of the start [{waiting.name}]"] = delays
         is_last = number == len(rows) - 1
-        for axes, name in ((loads, f"time from now [{clock.name}]"), (delays, f"delay of the start [{waiting.name}]")):
-            axes.tick_params(labelbottom=is_last, labelsize=8.5)
-            if is_last:
-                axes.set_xlabel(name, fontsize=9)
+        for name, axes in shown.items():
+            axes.tick_params(labelbottom=is_last)
+            axes.set_xlabel(name if is_last else "")
 
 
 def _headings(figure: Figure, view: AdviceView) -> None:
     shown = len(_rows(view))
     more = f"the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
-    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, more)
+    room = "" if view.has_contention else "any start finds room"
+    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, room, more)
     panels.headings(figure, view.verdict, names, INK)
 
 
-def _say_title(axes: Axes, one: DrawnFilesystem, number: int) -> None:
-    title = f"{number + 1}  {plain(one.filesystem, _NAME_CHARACTERS)}"
-    axes.set_title(title, fontsize=10)
-    if one.remark:
-        axes.text(
-            1.0, 1.025, plain(one.remark, 90), transform=axes.transAxes, ha="right", va="bottom", fontsize=8,
+def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) -> None:
+    """Write a row's place and name, and below that what is to be known of its numbers."""
+    lines = _remark_lines(view, one)
+    axes.set_title(f"{number + 1}  {plain(one.filesystem, _NAME_CHARACTERS)}", pad=6 + _REMARK_LINE_POINTS * len(lines))
+    if lines:
+        axes.annotate(
+            "\n".join(lines), (0.0, 1.0), (0, 5), "axes fraction", "offset points", va="bottom", fontsize=NOTE_POINTS,
             color=SOFT,
         )  # fmt: skip
 
@@ -177,7 +220,7 @@ def _legend(figure: Figure, colours: dict[str, str], *, has_others: bool, has_de
 
     handles = [
         Line2D([], [], color=INK, lw=1.3, ls="--", label="capacity"),
-        Line2D([], [], color=INK, lw=0.9, ls=":", label="expected without it"),
+        Line2D([], [], color=INK, lw=0.9, ls=":", label="load expected without it: a mean of what may come"),
         Patch(facecolor=_BACKGROUND, label="background"),
         *(Patch(facecolor=colour, label=plain(name, _LAYER_CHARACTERS)) for name, colour in colours.items()),
         *([Patch(facecolor=_OTHERS, label="other known jobs")] if has_others else []),
@@ -216,7 +259,7 @@ def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dic
     axes.axhline(one.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
     axes.set_ylim(0.0, 1.08 * high / unit.size)
-    axes.set_ylabel(unit.name, fontsize=9)
+    axes.set_ylabel(f"load [{unit.name}]")
 
 
 def _layers(one: DrawnFilesystem, colours: dict[str, str]) -> list[tuple[str, Reals]]:
@@ -268,4 +311,4 @@ def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit
     wait = duration_text(one.best_delay_s) if one.best_delay_s > 0 else "at once"
     axes.set_title(f"{volume_text(one.contended_bytes[place])}, {wait}", fontsize=9, color=BLUE, fontweight="normal")
     axes.set_xlim(0.0, float(delays[-1]) if len(delays) > 1 else 1.0)
-    axes.set_ylabel(f"contended [{volume.name}]", fontsize=9)
+    axes.set_ylabel(f"no room for [{volume.name}]")

@@ -111,7 +111,7 @@ def test_what_finds_no_room_is_hatched() -> None:
     expected, capacity = loads.lines
     assert np.nanmax(np.asarray(expected.get_ydata(), dtype=np.float64)) == 3.4
     assert np.asarray(capacity.get_ydata()).tolist() == [5.0, 5.0]
-    assert loads.get_ylabel() == "GB/s"
+    assert loads.get_ylabel() == "load [GB/s]"
     assert hatched(composed(view(filesystem(best_delay_s=0.0))).axes[0]) == ["//////"]
 
 
@@ -141,7 +141,8 @@ def test_delays_have_one_scale_in_all_rows() -> None:
 
 def test_the_legend_names_what_moves_most() -> None:
     assert legend(composed(view())) == [
-        "capacity", "expected without it", "background", "eve/job0/8", "the application, best delay",
+        "capacity", "load expected without it: a mean of what may come", "background", "eve/job0/8",
+        "the application, best delay",
         "no room for this", "the application, at once", "no room for this, at once",
     ]  # fmt: skip
     told = legend(composed(view(filesystem(best_delay_s=0.0, layers=NAMED_LAYERS + 2))))
@@ -192,3 +193,36 @@ def test_no_matplotlib_before_it_draws() -> None:
     code = "import sys, reports.advice; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("count", [5, 14, 60])
+def test_remarks_end_at_words_and_lie_on_nothing(count: int) -> None:
+    remark = " ".join(f"remark{number}" for number in range(count))
+    one = view(filesystem("first", remark=remark), filesystem("other", remark=remark))
+    figure = composed(one)
+    for axes in figure.axes[::2]:
+        (written,) = (text for text in axes.texts if "remark" in text.get_text())
+        words = written.get_text().replace(" …", "").split()
+        assert words == remark.split()[: len(words)]
+        assert (len(words) < count) == written.get_text().endswith("…")
+        box = written.get_window_extent()
+        title = axes.title if axes.title.get_text() else axes._left_title  # type: ignore[attr-defined]
+        assert not box.overlaps(title.get_window_extent())
+        assert box.x1 <= axes.get_window_extent().x1
+    # rows stay apart, whatever is written above them
+    boxes = [box for axes in figure.axes[::2] if (box := axes.get_tightbbox()) is not None]
+    assert boxes[0].y0 > boxes[1].y1
+    assert figure.legends[0].get_window_extent().y0 > boxes[0].y1
+
+
+@pytest.mark.parametrize(("contended_bytes", "panel_count"), [(134e3, 1), (39e6, 1), (41e6, 2), (20e9, 2)])
+def test_next_to_nothing_is_worth_no_panel(contended_bytes: float, panel_count: int) -> None:
+    # the application moves 40 GB: a thousandth of it is 40 MB
+    one = filesystem(best_delay_s=0.0)
+    few = replace(
+        one, contended_bytes=np.full(len(DELAYS), contended_bytes), low_contended_bytes=0.0, high_contended_bytes=0.0
+    )
+    shown = view(few)
+    figure = composed(shown)
+    assert len(figure.axes) == panel_count
+    assert ("any start finds room" in figure.texts[1].get_text()) == (panel_count == 1)
