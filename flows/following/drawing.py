@@ -55,6 +55,7 @@ def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
         tracker.onset_s,
         tracker.ended_s,
         has_utc_clock=predictor.origin_s >= EPOCH_S,
+        graph=predictor.automaton.graph(),
     )
 
 

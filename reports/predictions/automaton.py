@@ -21,11 +21,11 @@ from reports.predictions.state_strips import (
     BOLD_LETTER,
     LABEL_POINTS,
     NAME_CHARACTERS,
-    UNKNOWN,
     RunClock,
     draw_strip,
     ink_on,
     kind_of,
+    sequence_of,
     state_color,
     state_number,
     text_inches,
@@ -388,47 +388,15 @@ def _groups(graph: Mapping[str, Any]) -> set[str]:
 # ---- order in time
 
 
-@dataclass(frozen=True, slots=True)
-class _Sequence:
-    """States (n) from edge to edge (n + 1) [s], and transitions' times and causes."""
-
-    names: list[str]
-    edges_s: list[float]
-    causes: list[tuple[float, str]]
-
-
-def _sequence(graph: Mapping[str, Any]) -> _Sequence:
-    """Return the states in their order, as far as the times of transitions are kept."""
-    first = min(node["first_s"] for node in graph["nodes"])
-    last = max(node["last_s"] for node in graph["nodes"])
-    moves = sorted(
-        (time, edge["source"], edge["target"], edge["cause"]) for edge in graph["edges"] for time in edge["times_s"]
-    )
-    # before the first time that an edge has kept, a transition may be missing
-    cut = [edge["times_s"][0] for edge in graph["edges"] if edge["count"] > len(edge["times_s"]) and edge["times_s"]]
-    moves = [move for move in moves if not cut or move[0] >= max(cut)]
-    if not moves:
-        return _Sequence([graph["current"]], [first, last], [])
-    is_whole = not cut and moves[0][1] == "start"
-    names, edges = [moves[0][1] if is_whole else UNKNOWN], [first]
-    for place, (time, _, target, _) in enumerate(moves):
-        follows = moves[place + 1][1] if place + 1 < len(moves) else graph["current"]
-        # of what followed a forgotten state, the end is not kept
-        names.append(follows if target == follows or not graph["forgotten_state_count"] else UNKNOWN)
-        edges.append(time)
-    return _Sequence(names, [*edges, last], [(move[0], move[3]) for move in moves])
-
-
 def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
     """Draw the states' strip over time, and above it why each one ended."""
-    sequence = _sequence(graph)
+    sequence = sequence_of(graph)
     edges = np.array(sequence.edges_s)
     if edges[-1] <= edges[0]:
         edges = edges[0] + np.linspace(0, 1, len(edges))
     clock = RunClock.of(float(edges[0]), float(edges[-1]))
-    told = {node["name"]: duration_text(node["period_s"]) for node in graph["nodes"] if node["period_s"]}
     axes.set_xlim(*clock.at(edges[[0, -1]]).tolist())
-    draw_strip(axes, sequence.names, edges, clock, told)
+    draw_strip(axes, sequence.names, edges, clock, sequence.texts)
     axes.set_xlabel(clock.label)
     axes.ticklabel_format(axis="x", useOffset=False)
     _draw_causes(axes, sequence.causes, clock)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.predictions.state_strips import RunClock, known_times
+from reports.predictions.state_strips import RunClock, StateSequence, known_times, sequence_of
 from transforms.arrays import Bools, Ints, Reals
 
 Texts = npt.NDArray[np.str_]
@@ -34,7 +36,8 @@ class PredictionView:
     predictions: rows of `predictions`, at least one; of several runs the last one is drawn, and of them all it is told
     how many there are. The rest is of that run and on its clock, as far as it is at hand: time_s, bytes_per_s (n): mean
     throughput from each time until the next, the last one for as long as the one before; NaN where not measured.
-    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell.
+    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell. graph: of
+    the run's phase automaton; without it, states are drawn from when they were told.
     """
 
     predictions: pl.DataFrame
@@ -43,6 +46,7 @@ class PredictionView:
     onset_s: Reals = field(default_factory=partial(np.empty, 0))
     end_s: Reals = field(default_factory=partial(np.empty, 0))
     has_utc_clock: bool = False
+    graph: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is not of one input."""
@@ -72,6 +76,7 @@ class Run:
     follows: Bools
     clock: RunClock
     ends_s: tuple[float, float]
+    states: StateSequence
 
     @classmethod
     def of(cls, view: PredictionView) -> Run:
@@ -83,7 +88,13 @@ class Run:
         numbers["period_s"] = np.where(numbers["period_s"] > 0, numbers["period_s"], np.nan)
         onset, follows = _onsets(view, numbers)
         ends = _ends(view, at, numbers, onset)
-        return cls(at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends)
+        if view.graph and view.graph["nodes"]:
+            states = sequence_of(view.graph)
+        else:
+            states = StateSequence(texts["phase_state"].tolist(), [*at.tolist(), ends[1]], [], {})
+        return cls(
+            at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends, states
+        )
 
     @property
     def has_period(self) -> Bools:

@@ -213,7 +213,7 @@ def _write_gaps(run: Run, axes: Axes, level: float) -> None:
 
 
 def _draw_periods(run: Run, axes: Axes) -> None:
-    """Draw the predicted period over the time of its evaluation, its interval, the true gaps, and the changes."""
+    """Draw the predicted period over the time of its evaluation, its interval, the detected gaps, and the changes."""
     axes.set_title("Predicted period")
     if not run.has_period.any():
         panels.say(axes, f"no period in {counted(len(run.at_s), 'evaluation')}")
@@ -290,7 +290,7 @@ def _draw_curve(run: Run, axes: Axes, bins: Bins, scale: float) -> None:
 
 
 def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
-    """Mark the true time to the next phase at each phase's onset."""
+    """Mark the time to the next phase that was detected at each phase's onset."""
     gaps = run.gaps_s
     if not np.isfinite(gaps).any():
         return
@@ -298,7 +298,7 @@ def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
     at, values = np.repeat(run.clock.at(bins.at_s), 2), np.column_stack([bins.lowest(gaps), bins.highest(gaps)])
     size, opacity = (5.0, 1.0) if len(at) <= 400 else (2.2, 0.55)
     style: dict[str, Any] = {"ls": "", "marker": "x", "ms": size, "mew": 0.9, "color": INK, "alpha": opacity}
-    axes.plot(at, values.ravel() / scale, label="true gap", zorder=2.6, **style)
+    axes.plot(at, values.ravel() / scale, label="detected gap", zorder=2.6, **style)
 
 
 def _draw_changes(run: Run, axes: Axes) -> None:
@@ -347,8 +347,8 @@ def _draw_rug(run: Run, rows: list[str], axes: Axes) -> None:
 
 
 def _draw_states(run: Run, axes: Axes) -> None:
-    """Draw the automaton's states, each from the evaluation that told it until the next one."""
-    draw_strip(axes, run.texts["phase_state"].tolist(), np.append(run.at_s, run.ends_s[1]), run.clock, {})
+    """Draw the automaton's states, each from when it was first seen until the next one, as the automaton's picture."""
+    draw_strip(axes, run.states.names, np.array(run.states.edges_s), run.clock, run.states.texts)
     axes.set_yticks([0.5], ["state"])
     _hide_axes(axes)
 
@@ -408,7 +408,7 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
     if np.isfinite(likely).any():
         axes.hlines(rows, early, late, color=PURPLE, alpha=0.35, lw=3.0, label="next burst expected")
         axes.plot(likely, rows, ".", color=PURPLE, ms=4, ls="")
-        axes.plot(clock.at(run.came()[0][chosen]), rows, "x", color=INK, ms=4.5, mew=0.9, ls="", label="it came")
+        axes.plot(clock.at(run.came()[0][chosen]), rows, "x", color=INK, ms=4.5, mew=0.9, ls="", label="detected")
     axes.set_ylim(len(chosen) - 0.3, -0.7)
     step = max(1, math.ceil(len(chosen) / 12))
     shown = np.unique(np.append(rows[: max(1, len(rows) - step) : step], rows[-1]))
@@ -420,7 +420,7 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
 def _errors(run: Run) -> Reals:
     """Return how much later than it came the next burst was expected at the earliest, likely and latest (3, n).
 
-    In shares of the true gap before it.
+    In shares of the detected gap before it.
     """
     came, gap = run.came()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -437,7 +437,8 @@ def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     most = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
     beyond = float(np.mean(np.abs(shown[1]) > most))
     outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
-    axes.set_title(f"Next burst: came within the range in {within:.0%} of {counted(len(known), 'case')}{outside}")
+    detected = f"{counted(len(known), 'burst')} that {'was' if len(known) == 1 else 'were'} detected"
+    axes.set_title(f"Next burst: {within:.0%} of {detected} came within the range{outside}")
     bins = Bins.of(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
     x = run.clock.at(bins.at_s)

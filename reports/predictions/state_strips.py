@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reports import panels, style
 from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from reports.texts import TIMES, Unit, plain, time_axis_text, unit_for
+from reports.texts import TIMES, Unit, duration_text, plain, time_axis_text, unit_for
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -88,6 +88,47 @@ def state_color(name: str) -> str:
 def ink_on(name: str) -> str:
     """Return the colour of what is written on a state's colour."""
     return style.ink_on(state_color(name))
+
+
+@dataclass(frozen=True, slots=True)
+class StateSequence:
+    """States (n) from edge to edge (n + 1) [s], periods [s] by state, and transitions' times and causes.
+
+    A state begins when it was first seen, though it is told only once it has held: as the automaton reckons.
+    """
+
+    names: list[str]
+    edges_s: list[float]
+    causes: list[tuple[float, str]]
+    periods_s: dict[str, float]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What is written beside the names of periodic states."""
+        return {name: duration_text(period_s) for name, period_s in self.periods_s.items()}
+
+
+def sequence_of(graph: Mapping[str, Any]) -> StateSequence:
+    """Return the states in their order, as far as the times of transitions are kept."""
+    periods = {node["name"]: float(node["period_s"]) for node in graph["nodes"] if node["period_s"]}
+    first = min(node["first_s"] for node in graph["nodes"])
+    last = max(node["last_s"] for node in graph["nodes"])
+    moves = sorted(
+        (time, edge["source"], edge["target"], edge["cause"]) for edge in graph["edges"] for time in edge["times_s"]
+    )
+    # before the first time that an edge has kept, a transition may be missing
+    cut = [edge["times_s"][0] for edge in graph["edges"] if edge["count"] > len(edge["times_s"]) and edge["times_s"]]
+    moves = [move for move in moves if not cut or move[0] >= max(cut)]
+    if not moves:
+        return StateSequence([graph["current"]], [first, last], [], periods)
+    is_whole = not cut and moves[0][1] == "start"
+    names, edges = [moves[0][1] if is_whole else UNKNOWN], [first]
+    for place, (time, _, target, _) in enumerate(moves):
+        follows = moves[place + 1][1] if place + 1 < len(moves) else graph["current"]
+        # of what followed a forgotten state, the end is not kept
+        names.append(follows if target == follows or not graph["forgotten_state_count"] else UNKNOWN)
+        edges.append(time)
+    return StateSequence(names, [*edges, last], [(move[0], move[3]) for move in moves], periods)
 
 
 def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:

@@ -287,6 +287,7 @@ def _draw_example(seed: int, path: Path) -> None:
         window.bytes_per_s,
         run.onset_s,
         run.ended_s,
+        graph=predictor.automaton.graph(),
     )
     draw(view, path)
 

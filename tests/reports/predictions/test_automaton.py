@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from reports import panels, style
 from reports.predictions import automaton as automaton_view
 from reports.predictions.automaton import draw
-from reports.predictions.state_strips import UNKNOWN
+from reports.predictions.state_strips import UNKNOWN, sequence_of
 from transforms.predictions.automaton import PhaseAutomaton
 
 
@@ -157,14 +157,14 @@ def test_sequence_is_as_it_was() -> None:
     automaton = followed([8.0, 16.0, 8.0])
     automaton.add(500.0, None, "gap")
     automaton.add(600.0, None, "end")
-    found = automaton_view._sequence(automaton.graph())
+    found = sequence_of(automaton.graph())
     assert found.names == ["start", "period_1", "period_2", "period_1", "gap", "end"]
     assert [cause for _, cause in found.causes] == ["first_found", "shift_up", "shift_down", "gap", "end"]
     assert found.edges_s[-3:] == [500.0, 600.0, 600.0]
 
 
 def test_what_is_not_kept_is_not_told() -> None:
-    found = automaton_view._sequence(followed([8.0, 16.0] * 100).graph())
+    found = sequence_of(followed([8.0, 16.0] * 100).graph())
     assert found.names[0] == UNKNOWN
     assert set(found.names[1:]) == {"period_1", "period_2"}
     assert all(one != other for one, other in zip(found.names, found.names[1:], strict=False))
@@ -172,6 +172,6 @@ def test_what_is_not_kept_is_not_told() -> None:
 
 def test_forgotten_states_leave_no_false_order() -> None:
     periods = [float(1.3**place) for place in range(40)]
-    found = automaton_view._sequence(followed([*periods, periods[39], periods[20]]).graph())
+    found = sequence_of(followed([*periods, periods[39], periods[20]]).graph())
     assert found.names[0] == UNKNOWN
     assert found.names[-1] == "period_21"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
 from reports import panels, style
-from reports.predictions import evaluations, picture
+from reports.predictions import automaton as automaton_view, evaluations, picture
 from reports.predictions.evaluations import PredictionView
 from reports.predictions.picture import draw
+from reports.predictions.state_strips import StateSequence
+from transforms.predictions.automaton import PhaseAutomaton
 
 NUMBERS = dict.fromkeys(evaluations._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
 TEXTS = dict.fromkeys((*evaluations._TEXTS, *evaluations._NAMES), pl.String)
@@ -203,7 +208,11 @@ def test_errors_are_shares_of_the_true_gap() -> None:
     errors = picture._errors(evaluations.Run.of(view))
     assert errors[:, 0].tolist() == pytest.approx([0.125, 0.25, 0.5])
     assert np.isnan(errors[:, 2]).all()
-    assert panel(composed(view), "Next burst").get_title(loc="left").endswith("in 0% of 2 cases")
+    assert (
+        panel(composed(view), "Next burst")
+        .get_title(loc="left")
+        .startswith("Next burst: 0% of 2 bursts that were detected came")
+    )
 
 
 def test_phases_and_gaps_are_written() -> None:
@@ -264,3 +273,40 @@ def test_onsets_that_no_clock_parts_are_at_one_time() -> None:
     onset = np.array([0.0, 5e-324, 8.0, 16.0])
     title = panel(composed(PredictionView(rows([8.0] * 4), onset_s=onset, end_s=onset + 1)), "4 phases")
     assert title.get_title(loc="left") == "4 phases, 8 s apart (median; 0 s to 8 s)"
+
+
+def strip(axes: Axes) -> list[tuple[float, float, str]]:
+    """What a strip of states shows: from when to when [s] in which colour."""
+    found = []
+    for one in axes.collections:
+        colour = to_hex(one.get_facecolor()[0])
+        for path in one.get_paths():
+            ends = np.asarray(path.vertices)[:, 0]
+            found.append((round(float(ends.min()), 6), round(float(ends.max()), 6), colour))
+    return sorted(found)
+
+
+def test_both_pictures_of_a_run_have_one_definition_of_a_state() -> None:
+    periods = [8.0] * 6 + [20.0] * 6
+    automaton, at_s = PhaseAutomaton(), []
+    for place, period in enumerate(periods):
+        at_s.append(8.0 * place + 1)
+        automaton.add(at_s[-1], period)
+    graph = automaton.graph()
+    view = PredictionView(rows(list(periods)), graph=graph)
+    states = evaluations.Run.of(view).states
+    for node in graph["nodes"]:
+        spans = [end - begin for name, begin, end in _spans(states) if name == node["name"]]
+        assert sum(spans) == pytest.approx(node["duration_s"]), "the strip's and the automaton's time in a state"
+    # the second period was first seen at its first evaluation, not when it had held for three
+    assert next(begin for name, begin, _ in _spans(states) if name == "period_2") == at_s[6]
+    with style.drawn_in():
+        layout = automaton_view._Layout.of(graph)
+        other = panels.blank(layout.size_in)
+        automaton_view._compose(other, graph, layout, "x")
+    (own,) = (each for each in composed(view).axes if [text.get_text() for text in each.get_yticklabels()] == ["state"])
+    assert strip(own) == strip(other.axes[1])
+
+
+def _spans(states: StateSequence) -> list[tuple[str, float, float]]:
+    return [(name, *ends) for name, ends in zip(states.names, pairwise(states.edges_s), strict=True)]
