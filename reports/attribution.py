@@ -153,10 +153,11 @@ def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, colours:
     total = np.sum([rates for _, rates in one.layers], axis=0) if one.layers else np.zeros(count)
     high = float(max(known.max(initial=0.0), np.max(total, initial=0.0)))
     unit = unit_for(high, RATES, "B/s")
-    order = [*colours.values(), _OTHERS]
-    layers = sorted(
-        ((colours.get(name, _OTHERS), rates) for name, rates in one.layers), key=lambda x: order.index(x[0])
-    )
+    named = dict(one.layers)
+    layers = [(colour, named[name]) for name, colour in colours.items() if name in named]
+    # all others are of one colour: as one layer, for there may be hundreds
+    others = [rates for name, rates in one.layers if name not in colours]
+    layers += [(_OTHERS, np.sum(others, axis=0))] if others else []
     below: Reals = np.zeros(count)
     for colour, rates in (*layers, (_NOBODY, np.maximum(known - total, 0.0))):
         _area(axes, edges, below / unit.size, (below + rates) / unit.size, colour)

@@ -62,10 +62,11 @@ function beginSearch() {
     }, make("small", {}, one.kind), " ", make("bdi", {}, nameText(one.name, 120)))) : [make("li", { class: "none" }, "Nothing is called that.")]));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
+    list.dataset.of = text;
     list.dataset.took = String(performance.now() - began);
     return mark();
   };
-  input.addEventListener("focus", readied);
+  input.addEventListener("focus", () => readied().then(() => { input.dataset.ready = "yes"; }));
   input.addEventListener("input", ask);
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {

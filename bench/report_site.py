@@ -1,0 +1,324 @@
+"""The report of a large site: `python -m bench.report_site` writes it, weighs it, and opens it in headless Chromium.
+
+The release is made up: 5,000 applications, 100,000 runs in 90 days on two file systems polled every 10 s, samples of
+150 steps, signatures of 20 minutes. It is published from files as a night would build them, without the night.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bench.figures import Figure
+from flows.report.making import report
+from reports.site.library import assets
+from warehouse.contracts import frames, table as contract
+from warehouse.contracts.types import Column
+from warehouse.releases import publishing
+from warehouse.releases.publishing import Draft
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store, write_parquet
+
+_BEGAN = date(2026, 1, 1)
+_STEP_S, _STEPS, _SECONDS = 10.0, 150, 1200
+_SET_RUNS = 20
+_MB, _KB = 1e6, 1e3
+#: how large its parts may be, and how long one may wait
+_MOST = {"shell": 650 * _KB, "night": 300 * _KB, "list": 1.5 * _MB, "application": 30 * _KB, "all": 200 * _MB}
+_MOST_NIGHT_S, _MOST_SEARCH_S = 1.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSize:
+    """How large a site is."""
+
+    applications: int = 5_000
+    runs: int = 100_000
+    days: int = 90
+    seed: int = 1
+
+
+# ---- the release
+
+
+def made_up_release(store: Store, size: SiteSize) -> Release:
+    """Publish a release of so many applications, runs and days."""
+    folder = store.builds / "made-up"
+    applications = _applications(size)
+    built: dict[str, dict[date | None, Path]] = {}
+
+    def keep(name: str, rows: pl.DataFrame, day: date | None = None) -> None:
+        path = folder / name / f"{day or 'all'}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = contract(name)
+        write_parquet(_whole(rows, name), made, path)
+        built.setdefault(name, {})[day] = path
+
+    keep("applications", applications.drop("place", "filesystem"))
+    for name, rows in _signatures(applications, size):
+        keep(name, rows)
+    sets = []
+    for number in range(size.days):
+        day = _BEGAN + timedelta(days=number)
+        runs = _runs(applications, size, number)
+        for name, rows in _of_day(runs, day, np.random.default_rng([size.seed, number])):
+            keep(name, rows, day)
+        sets.append(_directed(runs).drop("node_count"))
+    latest = pl.concat(sets).sort("started_at").group_by("application_id", "direction", maintain_order=True)
+    keep("sample_sets", latest.tail(_SET_RUNS).with_columns(pl.col("duration_s") * 1e8, interval_s=_STEP_S))
+    draft = Draft("2026-03-31-made-up", "made-up", (None,), (), (), "{}", "0", "passed", None)
+    return publishing.publish(store, draft, built)
+
+
+def _whole(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return rows with all columns of a table: NULL, or nothing, where they are not given."""
+    made = contract(name)
+    schema = frames.schema(made)
+    lacking = [column for column in made.columns if column.name not in rows.columns]
+    filled = rows.with_columns(pl.lit(_least(column), schema[column.name]).alias(column.name) for column in lacking)
+    return filled.select(made.column_names).cast(schema)
+
+
+def _least(column: Column) -> object:
+    """Return NULL, or the least that a column may hold."""
+    if column.nullable:
+        return None
+    nothing = {"text": (*column.choices, "")[0], "int": column.low or 0, "real": column.low or 0.0, "bool": False}
+    return nothing.get(column.dtype, [])
+
+
+def _applications(size: SiteSize) -> pl.DataFrame:
+    place = pl.int_range(size.applications, eager=True).alias("place").to_frame()
+    return place.with_columns(
+        user=pl.format("u{}", pl.col("place") % 400),
+        application=pl.format("app{}", "place"),
+        node_count=2 ** (pl.col("place") % 8),
+        filesystem=pl.format("widow{}", 1 + pl.col("place") % 2),
+        sample_count=pl.lit(size.runs // size.applications),
+        first_at=pl.lit(_midnight(_BEGAN)),
+        last_at=pl.lit(_midnight(_BEGAN + timedelta(days=size.days))),
+    ).with_columns(application_id=pl.format("{}/{}/{}", "user", "application", "node_count"))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _runs(applications: pl.DataFrame, size: SiteSize, number: int) -> pl.DataFrame:
+    """Return the runs of a day, each application's in turn."""
+    first, last = (size.runs * edge // size.days for edge in (number, number + 1))
+    chance = np.random.default_rng([size.seed, number, 7])
+    job = np.arange(first, last)
+    seconds = chance.integers(0, 84_000, len(job))
+    runs = pl.DataFrame({"place": job % size.applications, "job_id": [str(1_000_000 + one) for one in job.tolist()]})
+    day = _BEGAN + timedelta(days=number)
+    return runs.join(
+        applications.drop("sample_count", "first_at", "last_at"), on="place", maintain_order="left"
+    ).select(
+        pl.exclude("place"),
+        cluster=pl.lit("titan"),
+        started_at=pl.lit(_midnight(day)) + pl.duration(seconds=pl.Series(seconds)),
+        duration_s=pl.lit(_STEP_S * _STEPS),
+        ended_on=pl.lit(day),
+    )
+
+
+def _directed(runs: pl.DataFrame) -> pl.DataFrame:
+    names = ("application_id", "filesystem", "cluster", "job_id", "started_at", "ended_on", "duration_s", "node_count")
+    each = [runs.select(names).with_columns(direction=pl.lit(name)) for name in ("read", "write")]
+    return pl.concat(each).with_columns(source=pl.lit("server"), step_count=pl.lit(_STEPS))
+
+
+def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Iterator[tuple[str, pl.DataFrame]]:
+    ended = pl.col("started_at") + pl.duration(seconds=_STEP_S * _STEPS)
+    yield "jobs", runs.with_columns(is_application_run=pl.lit(True), job_kind=pl.lit("allocation"), ended_at=ended,
+                                    submitted_at=pl.col("started_at"), state=pl.lit("COMPLETED"))  # fmt: skip
+    both = _directed(runs)
+    rates = chance.lognormal(18.0, 1.0, (both.height, _STEPS))
+    yield (
+        "samples",
+        both.with_columns(
+            grid_started_at=pl.col("started_at"),
+            interval_s=pl.lit(_STEP_S),
+            sample_bytes_per_s=pl.Series(rates).arr.to_list(),
+            reported_ratios=pl.Series(np.ones_like(rates)).arr.to_list(),
+        ),
+    )
+    volume = pl.Series("volume_bytes", rates.sum(axis=1) * _STEP_S)
+    told = both.with_columns(volume, outcome=pl.lit("measured"), is_shared_traffic=pl.lit(True))
+    yield "best_job_io", told
+    judged = told.rename({"job_id": "subject_id"}).with_columns(
+        subject_kind=pl.lit("job"), outcome=pl.lit("classified"), label=pl.lit("UNIFORM"), ended_on=pl.lit(day)
+    )
+    yield "classes", judged
+    yield "periods", judged.with_columns(
+        outcome=pl.lit("periodic"), method=pl.lit("controlled"), is_default=pl.lit(True),
+        period_s=pl.Series(chance.uniform(20, 600, judged.height)),
+    )  # fmt: skip
+    written = both.filter(direction="write").with_columns(minute=pl.lit(list(range(1, 25)))).explode("minute")
+    yield "attributed_io", written.with_columns(
+        minute_at=pl.col("started_at").dt.truncate("1m") + pl.duration(minutes="minute"),
+        explained_bytes=pl.lit(2e9), low_bytes=pl.lit(1e9), high_bytes=pl.lit(3e9), certainty=pl.lit(0.8),
+    )  # fmt: skip
+    yield from _polls(day, chance)
+
+
+def _polls(day: date, chance: np.random.Generator) -> Iterator[tuple[str, pl.DataFrame]]:
+    edges = np.arange(_STEP_S, 86_400 + _STEP_S, _STEP_S)
+    names = pl.DataFrame({"filesystem": ["widow1", "widow2"], "polled_on": [day] * 2})
+    moved = (chance.lognormal(19.0, 1.0, len(edges)) * _STEP_S).astype(np.int64)
+    ticks = pl.DataFrame({"second": edges, "read_bytes": moved, "written_bytes": 2 * moved})
+    at = pl.lit(_midnight(day)) + pl.duration(seconds="second")
+    yield "ticks", names.join(ticks, how="cross").with_columns(polled_at=at, interval_s=pl.lit(_STEP_S))
+    total = int(moved.sum())
+    yield "poll_days", names.with_columns(
+        read_bytes=pl.lit(total), written_bytes=pl.lit(2 * total), poll_count=pl.lit(len(edges)),
+        expected_poll_count=pl.lit(len(edges)), missing_ratio=pl.lit(0.0), interval_s=pl.lit(_STEP_S),
+    )  # fmt: skip
+    yield "explained_days", names.with_columns(
+        direction=pl.lit("write"), measured_bytes=pl.lit(2.0 * total), explained_bytes=pl.lit(1.0 * total),
+        unexplained_bytes=pl.lit(1.0 * total), over_explained_bytes=pl.lit(0.0), certainty=pl.lit(0.8),
+    )  # fmt: skip
+
+
+def _signatures(applications: pl.DataFrame, size: SiteSize) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the signatures of writes, their points and bursts: four bursts each, of heights of their own."""
+    chance = np.random.default_rng(size.seed)
+    key = applications.select("application_id", "filesystem", "first_at", "last_at").with_columns(
+        direction=pl.lit("write"), method=pl.lit("warped"), is_default=pl.lit(True), outcome=pl.lit("extracted")
+    )
+    heights = chance.lognormal(21.0, 0.6, key.height)
+    is_burst = np.arange(_SECONDS) % 300 < 60
+    yield "signatures", key.with_columns(
+        sample_count=pl.lit(_SET_RUNS), used_sample_count=pl.lit(_SET_RUNS), outlier_job_ids=pl.lit("[]"),
+        duration_s=pl.lit(float(_SECONDS)), burst_count=pl.lit(4), method_parameters=pl.lit("{}"),
+        volume_bytes=pl.Series(heights * is_burst.sum()), peak_bytes_per_s=pl.Series(heights),
+        trust=pl.Series(chance.uniform(0, 1, key.height)),
+    )  # fmt: skip
+    noise = chance.uniform(0.8, 1.2, (key.height, _SECONDS)) * is_burst * heights[:, None]
+    own = key.select("application_id", "filesystem", "direction", "method")
+    yield (
+        "signature_points",
+        (
+            own.with_columns(
+                offset_s=pl.lit(np.arange(_SECONDS, dtype=float).tolist()), bytes_per_s=pl.Series(noise).arr.to_list()
+            )
+            .explode("offset_s", "bytes_per_s")
+            .with_columns(low_bytes_per_s=pl.col("bytes_per_s") * 0.8, high_bytes_per_s=pl.col("bytes_per_s") * 1.2)
+        ),
+    )
+    starts = [0.0, 300.0, 600.0, 900.0]
+    yield "signature_bursts", own.with_columns(started_s=pl.lit(starts), burst=pl.lit([0, 1, 2, 3])).explode(
+        "started_s", "burst"
+    ).with_columns(
+        peaked_s=pl.col("started_s") + 30, ended_s=pl.col("started_s") + 60, volume_bytes=pl.lit(1e11),
+        support_ratio=pl.lit(1.0),
+    )  # fmt: skip
+
+
+# ---- what is measured
+
+
+def figures(scratch: Path, size: SiteSize | None = None) -> Iterator[Figure]:
+    """Measure the report of a made-up release: writing it, writing it again, its sizes, and opening it."""
+    size = size or SiteSize()
+    store = Store(scratch / "warehouse")
+    release = made_up_release(store, size)
+    shutil.rmtree(store.builds, ignore_errors=True)
+    about = f"{size.applications:,} applications, {size.runs:,} runs, {size.days} days"
+    folder = scratch / "report"
+    for name in (f"the report of {about}, all of it new", "… written again, nothing changed"):
+        began, used = time.perf_counter(), time.process_time()
+        written = report(store, release, folder)
+        took, cpu = time.perf_counter() - began, time.process_time() - used
+        yield Figure(
+            name, f"{took:.1f} s ({cpu:.1f} s of processor time; {written.new_count:,} files)", "", "", "", True
+        )
+    own = written.page.parent.resolve()
+    yield from _sizes(own, written.byte_count)
+    yield from _opened(own, size)
+
+
+def _sizes(own: Path, total: int) -> Iterator[Figure]:
+    largest = max((path.stat().st_size for path in (own / "data/application").iterdir()), default=0)
+    found = {
+        "shell": ("what all pages share", sum(len(content.data) for content in assets())),
+        "night": ("Night", (own / "index.html").stat().st_size),
+        "list": ("the list of applications", (own / "data/applications.js").stat().st_size),
+        "application": ("the largest application", largest),
+        "all": ("all of it", total),
+    }
+    for name, (said, size) in found.items():
+        limit = _MOST[name]
+        yield Figure(f"… {said}", f"{size / 1e3:,.0f} kB", "", "", f"{limit / 1e3:,.0f} kB", size <= limit)
+
+
+def _opened(own: Path, size: SiteSize) -> Iterator[Figure]:
+    """Open Night and search in headless Chromium, where there is one."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        drawn = []
+        for _ in range(5):
+            began = time.perf_counter()
+            page.goto((own / "index.html").as_uri())
+            page.wait_for_selector("html[data-ready=yes]")
+            drawn.append(time.perf_counter() - began)
+        night = statistics.median(drawn)
+        limit = f"{_MOST_NIGHT_S:g} s"
+        yield Figure("… Night drawn in headless Chromium", f"{night:.2f} s", "", "", limit, night <= _MOST_NIGHT_S)
+        began = time.perf_counter()
+        page.keyboard.press("/")
+        page.wait_for_function("() => document.getElementById('search').dataset.ready === 'yes'")
+        yield Figure(
+            "… names and jobs loaded to be searched, once", f"{time.perf_counter() - began:.2f} s", "", "", "", True
+        )
+        taken = []
+        for text in ("app123", "u17", str(1_000_000 + size.runs // 2)[:5], "app4999", "100"):
+            page.fill("#search", text)
+            page.wait_for_function("(text) => document.getElementById('found').dataset.of === text", arg=text)
+            taken.append(float(page.get_attribute("#found", "data-took") or "nan") / 1e3)
+        worst = max(taken)
+        limit = f"{_MOST_SEARCH_S * 1e3:g} ms"
+        yield Figure("… the slowest of five searches", f"{worst * 1e3:.0f} ms", "", "", limit, worst <= _MOST_SEARCH_S)
+        began = time.perf_counter()
+        page.goto((own / "applications.html").as_uri())
+        page.wait_for_selector("html[data-ready=yes]")
+        yield Figure("… all applications drawn", f"{time.perf_counter() - began:.2f} s", "", "", "", True)
+        browser.close()
+
+
+def main() -> None:
+    """Measure, and print a line for each figure."""
+    usual = SiteSize()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--applications", type=int, default=usual.applications)
+    parser.add_argument("--runs", type=int, default=usual.runs)
+    parser.add_argument("--days", type=int, default=usual.days)
+    parser.add_argument("--into", type=Path, help="keep what is made in this folder")
+    given = parser.parse_args()
+    size = SiteSize(given.applications, given.runs, given.days)
+    with tempfile.TemporaryDirectory(prefix="iosig-bench-") as scratch:
+        for one in figures(given.into or Path(scratch), size):
+            print(
+                f"{one.name}: {one.ours}" + (f" (limit {one.limit}: {'yes' if one.holds else 'NO'})" * bool(one.limit))
+            )
+
+
+if __name__ == "__main__":
+    main()
