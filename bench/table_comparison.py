@@ -29,6 +29,7 @@ KEYS = {
     "counter_ends": "filesystem component target job_key counted_on",
     "counter_gaps": "filesystem component target is_job_scrape until_at",
     "counter_rises": "filesystem component target job_key until_at",
+    "exact_checks": "cluster job_id started_at filesystem direction",
     "exact_samples": "cluster job_id started_at filesystem direction",
     "explained_days": "filesystem polled_on direction",
     "extrapolations": "trace_set_id process_count",

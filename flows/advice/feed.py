@@ -70,6 +70,8 @@ FIELDS: dict[str, tuple[Column, ...]] = {
         *_of("signatures", "duration_s", "volume_bytes", "peak_bytes_per_s", "is_changed", "change_correlation"),
         Column("traced_run_count", "int", "Traced runs with which the signature was compared.", unit="runs"),
         Column("traced_correlation", "real", "The median correlation with these.", unit="1", nullable=True),
+        Column("counted_run_count", "int", "Runs that servers counted, with which it was compared.", unit="runs"),
+        Column("counted_correlation", "real", "The median correlation with these.", unit="1", nullable=True),
     ),
     "periods": (
         *_WHOSE,
@@ -183,7 +185,7 @@ def by_volume(parts: Sequence[tuple[float, float | None]]) -> float | None:
 # ---- out of the release
 
 _TABLES = {
-    "signatures": "signatures signature_bursts signature_checks",
+    "signatures": "signatures signature_bursts signature_checks exact_checks",
     "periods": "periods signatures trace_jobs jobs",
 }
 
@@ -200,13 +202,21 @@ _SIGNATURES = f"""
             median(correlation) as traced_correlation
         from signature_checks
         group by all
+    ),
+
+    counted as (
+        select application_id, filesystem, direction, method, count(*) as counted_run_count,
+            median(correlation) as counted_correlation
+        from exact_checks
+        group by all
     )
 
-    select * exclude (method_parameters, outlier_job_ids, first_at, last_at, traced_run_count), {_NAMED},
-        date_trunc('second', first_at) as first_at, date_trunc('second', last_at) as last_at,
-        coalesce(traced_run_count, 0) as traced_run_count
+    select * exclude (method_parameters, outlier_job_ids, first_at, last_at, traced_run_count, counted_run_count),
+        {_NAMED}, date_trunc('second', first_at) as first_at, date_trunc('second', last_at) as last_at,
+        coalesce(traced_run_count, 0) as traced_run_count, coalesce(counted_run_count, 0) as counted_run_count
     from signatures
     left join compared using (application_id, filesystem, direction, method)
+    left join counted using (application_id, filesystem, direction, method)
     where is_default
     order by application_id, filesystem, direction
 """

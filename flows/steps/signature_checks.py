@@ -91,8 +91,8 @@ def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float 
     truth = _by_second(traced, place)
     missed, false = similarity.burst_errors(signature.bursts, bursts_of(truth))
     return (
-        _known(similarity.cross_correlation(signature.bytes_per_s, truth)),
-        _known(similarity.correlation(signature.bytes_per_s, truth)),
+        known(similarity.cross_correlation(signature.bytes_per_s, truth)),
+        known(similarity.correlation(signature.bytes_per_s, truth)),
         signature.volume_bytes,
         float(truth.sum()),
         missed,
@@ -111,7 +111,8 @@ def _by_second(traced: Subjects, place: int) -> Reals:
     return by_second
 
 
-def _known(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """Return a correlation, None where there is none."""
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 

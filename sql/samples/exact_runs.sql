@@ -25,6 +25,7 @@ known as (
         cluster,
         filesystem
     from run_rises
+    where is_owner
 ),
 
 -- what a run may have used, and what it did use

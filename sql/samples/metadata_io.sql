@@ -8,6 +8,7 @@ exact_runs as (
 -- whose an interval is
 run_rises as (
     select * from samples.run_rises
+    where is_owner
 ),
 
 names as (

@@ -171,19 +171,45 @@ near as (
         and (runs.ended_at is null or rises.from_at < runs.ended_at + to_seconds($late_s))
 ),
 
+-- where job ids of several machines meet on a file system, one of which no job is known there alone is none of its own
+alone as (
+    select
+        filesystem,
+        min(cluster) as cluster
+    from near
+    group by filesystem, scheduler_id, from_at, until_at
+    having count(distinct cluster) = 1
+),
+
+machines as (
+    select distinct * from alone
+),
+
+possible as (
+    select near.*
+    from near
+    left join machines using (filesystem, cluster)
+    qualify
+        machines.cluster is not null
+        or not bool_or(machines.cluster is not null) over (
+            partition by near.filesystem, near.scheduler_id, near.from_at, near.until_at
+        )
+),
+
 ranked as (
     select
         *,
         row_number() over (
             partition by filesystem, scheduler_id, from_at, until_at
             order by common_us desc, started_at, cluster, job_id
-        ) as place,
+        ) = 1 as is_owner,
         count(*) filter (where common_us > 0) over (
             partition by filesystem, scheduler_id, from_at, until_at
         ) as run_count
-    from near
+    from possible
 )
 
+-- another run that was there has nothing of it, and may lack something
 select
     ended_on,
     cluster,
@@ -193,11 +219,12 @@ select
     scheduler_id,
     from_at,
     until_at,
-    read_bytes,
-    written_bytes,
-    metadata_operation_count,
+    case when is_owner then read_bytes else 0 end as read_bytes,
+    case when is_owner then written_bytes else 0 end as written_bytes,
+    case when is_owner then metadata_operation_count end as metadata_operation_count,
+    is_owner,
     is_sure,
     run_count < 2 as is_alone
 from ranked
-where place = 1 and list_contains($days::date[], ended_on)
+where (is_owner or common_us > 0) and list_contains($days::date[], ended_on)
 order by cluster, job_id, started_at, filesystem, from_at, until_at

@@ -303,6 +303,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "support_ratio": 0.9,
     },
     "signature_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
+    "exact_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
 }
 
 #: what any row of a table breaks: a note, no fault of the row
@@ -511,6 +512,8 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("signature_bursts", {"has_support"}, {"support_ratio": None}),
     ("signature_checks", {"cross_correlation_is_positive", "signature_is_like_the_trace"}, {"cross_correlation": -0.1}),
     ("signature_checks", {"signature_is_like_the_trace"}, {"cross_correlation": 0.4}),
+    ("exact_checks", {"cross_correlation_is_positive", "signature_is_like_the_run"}, {"cross_correlation": -0.1}),
+    ("exact_checks", {"signature_is_like_the_run"}, {"cross_correlation": 0.4}),
     ("classes", set(), {"subject_kind": "application", "is_shared_traffic": False, "started_at": None}),
     ("periods", set(), {"subject_kind": "application", "is_shared_traffic": False, "started_at": None}),
     ("jobs", {"start_year_plausible", "end_year_plausible", "start_year_near_others"}, of_year(1970)),

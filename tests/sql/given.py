@@ -45,6 +45,7 @@ _HARMLESS: dict[str, Any] = {
     "landing_id": "landing",
     "part_order": 0,
     "is_application_run": True,
+    "is_owner": True,
     "outcome": "measured",
 }
 _RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NOON}

@@ -55,11 +55,47 @@ def test_steps_of_a_job_have_what_rose_while_they_ran_and_say_where_two_did(sele
     expect(
         found,
         """
-        job_id until_at written_bytes is_alone
-        7.0    10:00:50 5             yes
-        7.0    10:01:10 6             no
-        7.1    10:01:30 7             yes
-        7.1    10:01:50 8             no
+        job_id until_at written_bytes is_alone is_owner
+        7.0    10:00:50 5             yes      yes
+        7.0    10:01:10 6             no       yes
+        7.1    10:01:10 0             no       no
+        7.1    10:01:30 7             yes      yes
+        7.1    10:01:50 8             no       yes
+        7.2    10:01:50 0             no       no
+        """,
+    )
+
+
+TWO_MACHINES = """
+    cluster job_id started_at ended_at
+    big     7      10:00:00   10:01:00
+    small   7      10:00:30   10:02:00
+    big     8      10:00:00   10:01:00
+    {other} 9      10:00:00   10:01:00
+    """
+
+
+@pytest.mark.parametrize(("other", "is_alone"), [("big", "yes"), ("small", "no")])
+def test_of_two_machines_jobs_of_one_id_it_is_that_of_the_machine_that_is_known_on_the_file_system(
+    select: Select, other: str, is_alone: str
+) -> None:
+    keys = "filesystem job_key scheduler_id \n lake 7 7 \n lake 8 8 \n lake 9 9"
+    rises = """
+        filesystem job_key from_at  until_at written_bytes
+        lake       7       10:00:30 10:00:50 5
+        lake       8       10:00:00 10:00:20 6
+        lake       9       10:00:00 10:00:20 7
+        """
+    found = select(RUN_RISES, {JOBS: TWO_MACHINES.format(other=other), KEYS: keys, RISES: rises})
+    rows = "" if other == "big" else "small 7 10:00:50 0 no no"
+    expect(
+        found.sort("job_id", "cluster"),
+        f"""
+        cluster job_id until_at written_bytes is_alone   is_owner
+        big     7      10:00:50 5             {is_alone} yes
+        {rows}
+        big     8      10:00:20 6             yes        yes
+        {other} 9      10:00:20 7             yes        yes
         """,
     )
 

@@ -106,6 +106,7 @@ VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x in
 MEAN_BYTES_PER_S = Column(
     "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average."
 )
+EXACT_BYTES = Column("exact_bytes", "real", "Bytes of the exact sample.")
 GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.")
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")

@@ -14,7 +14,8 @@ _JOB_IO_OUTCOME = Column(
     "text",
     "Whether it was measured, and if not, why: no polls of the job's file system were there, the trace does not tell "
     "the size of every request, servers may have counted more than is known (incomplete: the volume is the least), or "
-    "another run of the same job was there at the same time (several_runs: it may hold bytes of that one).",
+    "another run of the same job, or one of its id on another machine, was there at the same time (several_runs: it "
+    "may hold bytes of that one, or lack some).",
     choices=("measured", "no_polls", "unknown_sizes", "incomplete", "several_runs"),
 )
 _OF_A_RUN = (

@@ -124,7 +124,7 @@ _OUTCOME = Column(
     "outcome",
     "text",
     "Whether all that the run moved is in it; if not, servers may have counted more than is known (incomplete), or "
-    "another run of the same job was there at the same time (several_runs).",
+    "another run of the same job, or one of its id on another machine, was there at the same time (several_runs).",
     choices=("measured", "incomplete", "several_runs"),
 )
 
@@ -145,8 +145,9 @@ RUN_RISES = Table(
         c.READ_BYTES,
         c.WRITTEN_BYTES,
         c.METADATA_OPERATION_COUNT.optional(),
+        Column("is_owner", "bool", "Whether it is taken as the run's; else another one of that id was there for more."),
         Column("is_sure", "bool", "Whether that is all that its counters rose by."),
-        Column("is_alone", "bool", "Whether no other run of the same job was there meanwhile."),
+        Column("is_alone", "bool", "Whether no other run of the same job was there meanwhile, nor one of its id."),
     ),
     is_published=False,
 )
@@ -199,7 +200,7 @@ SAMPLE_CHECKS = Table(
         *_OF_A_RUN,
         c.FILESYSTEM,
         c.DIRECTION,
-        Column("exact_bytes", "real", "Bytes of the exact sample."),
+        c.EXACT_BYTES,
         Column("cut_bytes", "real", "Bytes of the sample that was cut out of shared traffic."),
         Column(
             "times_exact",

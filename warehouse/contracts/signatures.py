@@ -1,4 +1,4 @@
-"""Signatures: what an application's runs have in common, and how that stands against traced runs."""
+"""Signatures: what an application's runs have in common, and how that stands against traced and counted runs."""
 
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
@@ -124,6 +124,18 @@ SIGNATURE_BURSTS = Table(
     ),
 )
 
+_CROSS_CORRELATION = Column(
+    "cross_correlation",
+    "real",
+    "Normalized cross-correlation of the signature with what the run moved, at the best shift.",
+    nullable=True,
+)
+_CORRELATION = Column(
+    "correlation", "real", "Correlation coefficient of the signature with what the run moved.", nullable=True
+)
+_MISSED = Column("missed_burst_count", "int", "Bursts of the run that the signature lacks.")
+_FALSE = Column("false_burst_count", "int", "Bursts of the signature that the run lacks.")
+
 SIGNATURE_CHECKS = Table(
     name="signature_checks",
     layer="transforms",
@@ -132,16 +144,33 @@ SIGNATURE_CHECKS = Table(
     columns=(
         *_MADE,
         c.TRACE_ID,
-        Column(
-            "cross_correlation",
-            "real",
-            "Normalized cross-correlation of the signature with the traced run, at the best shift.",
-            nullable=True,
-        ),
-        Column("correlation", "real", "Correlation coefficient of the signature with the traced run.", nullable=True),
+        _CROSS_CORRELATION,
+        _CORRELATION,
         c.VOLUME_BYTES,
         Column("true_volume_bytes", "real", "What the traced run moved."),
-        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks."),
-        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks."),
+        _MISSED,
+        _FALSE,
     ),
+)
+
+EXACT_CHECKS = Table(
+    name="exact_checks",
+    layer="transforms",
+    grain="one row per run, file system and direction of which servers counted all, whose application has a signature",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        *_MADE,
+        Column("is_used", "bool", "Whether the signature rests on the run's exact sample, among others."),
+        _CROSS_CORRELATION,
+        _CORRELATION,
+        c.VOLUME_BYTES,
+        c.EXACT_BYTES,
+        _MISSED,
+        _FALSE,
+    ),
+    partition="ended_on",
 )

@@ -80,7 +80,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         ana/ior_a/16   scratch    write     robust t2       0.8
         ana/ior_a/16   scratch    write     iosi   t1       0.1
     """
-    content = {"periods": {9: PERIODS}, "trace_jobs": {9: TRACE_JOBS}, "jobs": {9: JOBS}}
+    counted = """
+        cluster job_id started_at application_id filesystem direction method correlation
+        c       1      09:00:00   ana/ior_a/16   scratch    write     robust 0.7
+        c       2      10:00:00   ana/ior_a/16   scratch    write     robust 0.9
+        c       3      11:00:00   ana/ior_a/16   scratch    write     iosi   0.1
+    """
+    content = {"exact_checks": {9: counted}, "periods": {9: PERIODS}, "trace_jobs": {9: TRACE_JOBS}, "jobs": {9: JOBS}}
     publish(store, "periods", {**content, "signature_checks": {None: checks}})
     return store
 
@@ -118,6 +124,7 @@ def test_bursts_can_be_staggered(store: Store) -> None:
         (180.0, 40.0, 4e10),
     ]
     assert (entry["traced_run_count"], entry["traced_correlation"]) == (2, pytest.approx(0.85))
+    assert (entry["counted_run_count"], entry["counted_correlation"]) == (2, pytest.approx(0.8))
     assert entry["peak_bytes_per_s"] == 2e9
 
 

@@ -1,0 +1,123 @@
+"""Signatures against what servers counted: each exact sample beside its application's signature."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, ragged
+from flows.signatures import published
+from flows.signatures.published import KEY, SUBJECT
+from flows.steps.pieces import Day, Given
+from flows.steps.run import Run, Work, built
+from flows.steps.signature_checks import known
+from transforms.arrays import Reals
+from transforms.sample_checks import Sampled
+from transforms.signatures import similarity
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.signature import Signature
+from warehouse.contracts import frames
+from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
+from warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from warehouse.store import models
+
+_RUN = ("cluster", "job_id", "started_at")
+_TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")
+
+
+def check_runs(given: Given) -> int:
+    """Compare what servers counted for the runs that ended on a day with their signatures. Returns the comparisons."""
+    exact = given.frame(EXACT_SAMPLES).filter(pl.col("application_id").is_not_null(), outcome="measured")
+    signatures = given.frame(SIGNATURES).filter("is_default", outcome="extracted")
+    pairs = exact.drop("outcome").join(signatures.select(*KEY, "volume_bytes", "outlier_job_ids"), on=SUBJECT)
+    rows = _compared(given, pairs.sort(EXACT_CHECKS.key)) if pairs.height else frames.empty(EXACT_CHECKS)
+    given.write_days(rows, EXACT_CHECKS)
+    return rows.height
+
+
+def _compared(given: Given, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `exact_checks`; pairs: rows of `exact_samples`, with what there is of their signatures."""
+    with given.engine() as connection:
+        for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
+            models.expose(connection, "main", table, given.files(table))
+        rows = published.of_keys(connection, pairs)
+        signatures = published.read_signatures(connection, rows)
+    numbered = pairs.join(rows.select(KEY).with_row_index("signature"), on=KEY, how="left", maintain_order="left")
+    exact = Sampled(
+        ragged(pairs["sample_bytes_per_s"]),
+        epoch_s(pairs["grid_started_at"]) - epoch_s(pairs["started_at"]),
+        pairs["interval_s"].to_numpy(),
+    )
+    places = numbered["signature"].to_list()
+    told = [against(signatures[number], exact, run) for run, number in enumerate(places)]
+    schema = frames.schema(EXACT_CHECKS)
+    found = pl.DataFrame(told, schema={name: schema[name] for name in _TOLD}, orient="row")
+    return pl.concat([_with_use(pairs, given.frame(SAMPLE_SETS)), found], how="horizontal").select(
+        EXACT_CHECKS.column_names
+    )
+
+
+def against(signature: Signature, exact: Sampled, run: int) -> tuple[float | int | None, ...]:
+    """Return what tells how a signature stands against one run's exact sample: in the columns of `exact_checks`.
+
+    exact: samples that begin so many seconds after their runs. Both are compared step by step of the sample, bursts
+    second by second.
+    """
+    first, last = exact.rates.offsets[run : run + 2]
+    rates, interval_s = np.nan_to_num(exact.rates.values[first:last]), float(exact.interval_s[run])
+    # there was no run before its start: what the first step has came after it
+    count = max(len(rates), int(np.ceil((signature.duration_s - exact.started_s[run]) / interval_s)))
+    edges = np.maximum(exact.started_s[run] + np.arange(count + 1) * interval_s, 0.0)
+    truth = np.zeros(count)
+    truth[: len(rates)] = rates * interval_s
+    found = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))
+    missed, false = similarity.burst_errors(signature.bursts, bursts_of(_by_second(truth, edges)))
+    return (
+        known(similarity.cross_correlation(found, truth)),
+        known(similarity.correlation(found, truth)),
+        float(truth.sum()),
+        missed,
+        false,
+    )
+
+
+def _running(values: Reals) -> Reals:
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+def _by_second(moved: Reals, edges: Reals) -> Reals:
+    """Return what was moved between edges [s] by each second; no byte is lost."""
+    total = _running(moved)
+    seconds = np.arange(int(np.ceil(edges[-1] - 1e-9)) + 1)
+    by_second: Reals = np.diff(np.interp(seconds, edges, total))
+    # a first step that ends as the run begins has no length
+    by_second[:1] += total[-1] - by_second.sum()
+    return by_second
+
+
+def _with_use(pairs: pl.DataFrame, sets: pl.DataFrame) -> pl.DataFrame:
+    """Add whether signatures rest on these samples: on those of their sets that they do not leave out."""
+    own = sets.filter(source="jobstats").select(*SUBJECT, *_RUN, is_in_set=pl.lit(True))
+    left_out = [job in json.loads(names) for job, names in pairs.select("job_id", "outlier_job_ids").iter_rows()]
+    told = pairs.join(own, on=[*SUBJECT, *_RUN], how="left", maintain_order="left")
+    return told.with_columns(is_used=pl.col("is_in_set").fill_null(False) & ~pl.Series(left_out, dtype=pl.Boolean))
+
+
+def _is_counted(run: Run, day: Day) -> bool:
+    """Take the days of runs of which servers counted."""
+    return bool(run.built(EXACT_SAMPLES, [day]) and run.built(SIGNATURES, [None]))
+
+
+WORK = Work(
+    "exact checks",
+    check_runs,
+    reads=(
+        built(EXACT_SAMPLES, SIGNATURE_POINTS),
+        built(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS, days=lambda plan: [None]),
+    ),
+    writes=(EXACT_CHECKS,),
+    daily=lambda plan: plan.job_days,
+    where=_is_counted,
+)
