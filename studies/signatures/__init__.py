@@ -2,6 +2,7 @@
 
 - `backgrounds`: What others do while runs are under way: rates in seconds, in units of an application's peak.
 - `bounds`: What is lost before any noise: runs do not compute equally long.
+- `counted_page`: What signatures are like where servers count by job: beside shared traffic, and the bound.
 - `edison`: Applications injected into real traffic: a day of Edison's scratch file system.
 - `families`: Families of simulated sites that differ in what matters to signatures: all that they are, in one place.
 - `family_page`: What the families say: the means of each, and of all of them.
@@ -24,7 +25,7 @@ import click
 from studies.study import SEED, WORKERS, Study, seeds
 
 #: what can be asked for; real traffic is another one, where it is given
-PARTS = ("levels", "families", "sweeps", "drift", "faults", "times")
+PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")
 
 STUDY = Study(
     "signatures",

@@ -65,6 +65,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("wandering", "walk", 0.012, "latency", 2.0, "neighbour", "skipping", 5.0, 0.0),
 )
 
+#: neither drift nor contention: a run is the application alone
+ALONE = Family("alone", "gaps", 0.0, "fair", 1e9, "rests", "same", 2.0, 0.0)
 #: what runs are like among real traffic (Edison, polled every 5 s): cut into pieces that do not overlap, reads and
 #: writes apart, each scaled to the levels
 REAL = Family("edison", "gaps", 0.003, "seeks", 0.15, "real", "same", 5.0, 0.0)

@@ -13,6 +13,7 @@ import polars as pl
 from studies.pages import Block, Figure, Table
 from studies.signatures import figures
 from studies.signatures.bounds import DRAWS, KNOWN
+from studies.signatures.counted_page import counted_blocks, counted_tables
 from studies.signatures.family_page import family_blocks, family_tables
 from studies.signatures.methods import DEFAULT, SWEEPS
 from studies.signatures.running import Results
@@ -77,6 +78,7 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
         for title, cell in cells.items():
             yield title, Table(columns, list(table(levels, keys, cell)))
     yield from family_tables(results)
+    yield from counted_tables(results)
     yield from _varied(results, summed, applications)
     if not results.times.is_empty():
         yield "Time for one set [ms]", _time_table(results.times)
@@ -202,6 +204,7 @@ def blocks(results: Results) -> Iterator[Block]:
     yield _target_table(results)
     yield from _accuracy(results, levels, names)
     yield from family_blocks(results)
+    yield from counted_blocks(results)
     yield from _parameters(summed, names)
     yield from _conditions(results, summed, names)
     if not results.times.is_empty():

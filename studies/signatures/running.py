@@ -14,12 +14,13 @@ from studies.pieces import Told, nobody, worked
 from studies.signatures import PARTS
 from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
 from studies.signatures.edison import EdisonSetting, Traffic
-from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
+from studies.signatures.families import ALONE, FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
 from studies.signatures.injected import FamilySetting
 from studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, Method
 from studies.signatures.scores import judges_of, scored, with_chosen
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
 from studies.signatures.timing import SCHEMA as TIMES, timed
+from transforms.signatures.methods import USUAL_METHODS
 from transforms.synthetic.workload import Direction
 
 #: how differently runs compute: none, the study's, and up to the simulated site's own default
@@ -30,6 +31,10 @@ _MIDDLE = "busy"
 _DRIFTING = ("calm",)
 #: what comes before a family's name in its experiment
 FAMILY = "family "
+#: what comes before a family's name where it is asked as servers tell of it: of all traffic, of a run's own bytes, and
+#: of these with what others moved beside them
+COUNTED = "counted "
+SHARED, OWN, OWN_AND_OTHERS = 0.0, 1.0, 2.0
 #: of the seeds, so many fall to each piece of real traffic
 _SEEDS_BY_PIECE = 0.25
 
@@ -62,9 +67,9 @@ class Results:
 
     answers: a row for each experiment, value, level, seed, application and method, with the columns of
     `scores.SCHEMA`; NULL where there is no signature. Experiments: levels; wavelet_level, gamma, kappa (of `iosi`);
-    drift; faults; edison; `FAMILY` and a family's name; value is that of the parameter, or the number of the piece of
-    real traffic, 0 where nothing is varied. times: see `timing.timed`; they are the machine's, and differ from run to
-    run. bounds: see `bounds.bounds`, where runs are made to differ.
+    drift; faults; edison; `FAMILY` or `COUNTED` and a family's name; value is that of the parameter, the number of the
+    piece of real traffic, or what servers tell, 0 where nothing is varied. times: see `timing.timed`; they are the
+    machine's, and differ from run to run. bounds: see `bounds.bounds`, where runs are made to differ.
     """
 
     params: StudyParams
@@ -101,7 +106,7 @@ def study(params: StudyParams, methods: Sequence[Method] = METHODS, told: Told =
 def pieces(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
     """Yield the work, the longest pieces first."""
     traffic = None if params.polls is None else Traffic.read(params.polls)
-    if params.wants("families"):
+    if params.wants("families") or params.wants("counted"):
         yield from _families(params, methods)
     if traffic is not None and params.wants("families") and params.polls is not None:
         yield from _real(params, methods)
@@ -133,10 +138,11 @@ def _sites(
 
 
 def _families(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
-    """Yield each family at each level, as its polls are and, for the oracles, without others' bytes."""
-    for number, family in product(range(params.seed_count), FAMILIES):
-        for level in FOREIGN_LEVELS:
-            yield from _both(FamilySetting(family, level), 0.0, number, params, methods)
+    """Yield each family at each level, by what servers tell of it."""
+    calm = next(iter(FOREIGN_LEVELS))
+    alone = [(ALONE, calm)] if params.wants("counted") else []
+    for number, (family, level) in product(range(params.seed_count), [*alone, *product(FAMILIES, FOREIGN_LEVELS)]):
+        yield from _told(FamilySetting(family, level), 0.0, number, params, methods)
 
 
 def _real(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
@@ -147,17 +153,27 @@ def _real(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
     for number in range(ceil(params.seed_count * _SEEDS_BY_PIECE)):
         for (place, piece), level in product(enumerate(pieces), FOREIGN_LEVELS):
             setting = FamilySetting(REAL, level, real=piece)
-            yield from _both(setting, float(place), number * len(pieces) + place, params, methods)
+            yield from _told(setting, float(place), number * len(pieces) + place, params, methods)
 
 
-def _both(
+def _told(
     setting: FamilySetting, value: float, number: int, params: StudyParams, methods: Sequence[Method]
 ) -> Iterator[Piece]:
-    experiment, seed = f"{FAMILY}{setting.family.name}", seed_of(params.seed, number)
-    asked = tuple((experiment, value, method) for method in (*methods, LACKING) if not method.is_slow)
-    yield Piece(setting, setting.level, number, seed, asked)
-    known = tuple((experiment, value, method) for method in ORACLES)
-    yield Piece(replace(setting, is_alone_seen=True), setting.level, number, seed, known)
+    """Yield a site as its polls are, without others' bytes, and with these beside its own, as far as it is asked so."""
+    name, seed = setting.family.name, seed_of(params.seed, number)
+    asked: dict[float, list[tuple[str, float, Method]]] = {SHARED: [], OWN: [], OWN_AND_OTHERS: []}
+    if params.wants("families") and setting.family != ALONE:
+        asked[SHARED] += [(f"{FAMILY}{name}", value, one) for one in (*methods, LACKING) if not one.is_slow]
+        asked[OWN] += [(f"{FAMILY}{name}", value, one) for one in ORACLES]
+    if params.wants("counted") and setting.real is None:
+        usual = [one for one in methods if one.name in USUAL_METHODS]
+        for way in asked:
+            asked[way] += [(f"{COUNTED}{name}", way, one) for one in usual]
+        asked[OWN] += [(f"{COUNTED}{name}", OWN, one) for one in ORACLES]
+    for way, each in asked.items():
+        told = replace(setting, is_alone_seen=way == OWN, is_counted=way == OWN_AND_OTHERS)
+        if each:
+            yield Piece(told, setting.level, number, seed, tuple(each))
 
 
 def _of_usual(params: StudyParams, methods: Sequence[Method], level: str) -> list[tuple[str, float, Method]]:

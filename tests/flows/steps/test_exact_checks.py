@@ -73,8 +73,8 @@ def test_gaps_hold_no_bytes_and_a_first_step_that_ends_at_the_start_is_the_first
 def rows(table: Table, told: list[dict[str, Any]]) -> pl.DataFrame:
     schema = frames.schema(table)
     known = {"application_id": "ann/wave/8", "filesystem": "lake", "direction": "write", "cluster": "c"}
-    fill = {pl.Int64: 0, pl.Float64: 0.0, pl.String: "", pl.Boolean: False}
-    usual = {name: fill.get(type(dtype), fill.get(dtype)) for name, dtype in schema.items()}
+    fill: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.String: "", pl.Boolean: False}
+    usual = {name: fill.get(dtype) for name, dtype in schema.items()}
     return pl.DataFrame([{**usual, **known, **row} for row in told], schema=schema, orient="row")
 
 

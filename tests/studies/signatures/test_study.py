@@ -64,7 +64,7 @@ def told_the_truth(drawn: Drawn) -> list[Signature]:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    parts = tuple(part for part in PARTS if part not in ("families", "sweeps", "times"))
+    parts = tuple(part for part in PARTS if part not in ("families", "counted", "sweeps", "times"))
     with pytest.MonkeyPatch.context() as patch:
         few = partial(bounds.bounds, draws=2)
         patch.setattr(studies.signatures.running, "bounds", few)
@@ -247,7 +247,7 @@ def test_a_row_for_each_signature(results: Results) -> None:
 def test_no_site_is_drawn_twice() -> None:
     work = list(pieces(StudyParams(2), METHODS))
     sites = [(piece.setting, piece.seed) for piece in work]
-    assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1 + 2 * 3 * len(FAMILIES))
+    assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1 + 3 * 3 * len(FAMILIES) + 3)
     swept = {(experiment, value) for piece in work for experiment, value, _ in piece.asked if piece.level == "busy"}
     assert {(sweep.name, float(value)) for sweep in SWEEPS for value in sweep.values} <= swept
     assert all(sweep.usual in sweep.values for sweep in SWEEPS)

@@ -1,0 +1,86 @@
+"""What signatures are like where servers count by job: beside those of shared traffic, and beside the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from studies.pages import Block, Table
+from studies.signatures.families import ALONE, FOREIGN_LEVELS
+from studies.signatures.methods import ORACLES
+from studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results
+from studies.signatures.scores import CHOSEN
+
+_WITNESSES = {SHARED: "shared", OWN: "own", OWN_AND_OTHERS: "own_and_others"}
+_TITLE = "Signatures by what servers tell: mean correlation with the truth"
+
+
+def of_counted(results: Results) -> pl.DataFrame:
+    """Return a row for each family and level: mean correlations with the truth by what servers tell, and the bound.
+
+    Columns: family, level, shared (of all traffic), own (of a run's own bytes), own_and_others (of these with what
+    others moved beside them), each of the chosen answers; bound: of the better oracle. No signature counts as 0.
+    """
+    answers = results.answers.filter(pl.col("experiment").str.starts_with(COUNTED)).with_columns(
+        pl.col("experiment").str.strip_prefix(COUNTED).alias("family"), pl.col("correlation").fill_null(0.0)
+    )
+    is_oracle = pl.col("method").is_in([method.name for method in ORACLES])
+    means = (
+        answers.filter((pl.col("method") == CHOSEN) | is_oracle)
+        .group_by("family", "level", "value", "method", maintain_order=True)
+        .agg(pl.col("correlation").mean())
+    )
+    chosen = pl.col("method") == CHOSEN
+    told = (
+        pl.col("correlation").filter(chosen, pl.col("value") == value).first().alias(name)
+        for value, name in _WITNESSES.items()
+    )
+    return means.group_by("family", "level", maintain_order=True).agg(
+        *told, pl.col("correlation").filter(~chosen).max().alias("bound")
+    )
+
+
+def counted_tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield the title and the table, if it was asked for."""
+    found = of_counted(results)
+    if not found.is_empty():
+        yield _TITLE, _table(found)
+
+
+def counted_blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page says of it."""
+    found = of_counted(results)
+    if found.is_empty():
+        return
+    yield "## Where servers count by job"
+    yield (
+        "The same families as servers tell of them that count bytes by job: of all traffic, as everywhere else here; "
+        "of a run's own bytes; and of these where the file system was polled as well, so that it is known what others "
+        "moved meanwhile, who delay a run and do not show in its bytes. Correlations of the chosen answers with the "
+        f"truth, means over seeds, applications and levels ({', '.join(FOREIGN_LEVELS)}); the bound is the better "
+        f"oracle. The last columns: in how many of the levels the answer of own bytes and others is below that of "
+        f"shared traffic, and by how much at most. `{ALONE.name}` has neither drift nor contention, at "
+        f"{next(iter(FOREIGN_LEVELS))} alone."
+    )
+    yield _table(found)
+
+
+def _table(found: pl.DataFrame) -> Table:
+    names = [*_WITNESSES.values(), "bound"]
+    lead = pl.col("own_and_others") - pl.col("shared")
+    rows = found.group_by("family", maintain_order=True).agg(
+        pl.col(names).mean(), (lead < 0).sum().alias("below"), pl.len().alias("levels"), lead.min().alias("least")
+    )
+    columns = ("family", "shared traffic", "own bytes", "own and others", "bound", "below", "at most by")
+    cells = [
+        (
+            row["family"],
+            *(f"{row[name]:.3f}" for name in names),
+            f"{row['below']} of {row['levels']}",
+            f"{-row['least']:.3f}" if row["below"] else "-",
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+    means = rows.filter(pl.col("family") != ALONE.name).select(pl.col(names).mean()).row(0)
+    return Table(columns, [*cells, ("all but the first", *(f"{mean:.3f}" for mean in means), "", "")])
