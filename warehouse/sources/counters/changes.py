@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warehouse.contracts.counters import SCRAPES
 from warehouse.sources.counters.samples import filesystems, instants
 from warehouse.sources.protocol import Reading
 
+Numbers = npt.NDArray[Any]
 #: what a counter is told by, each a text that may be NULL
 KEYS = ("filesystem", "component", "target", "job_key", "collector")
 _OWNERS = tuple(name for name in KEYS if name != "job_key")
@@ -118,22 +121,52 @@ def wide(points: pl.DataFrame) -> pl.DataFrame:
     heads = points.filter(key["key"].is_first_distinct())
     known = key.unique(maintain_order=True).with_row_index("place")
     place = key.join(known, on="key", how="left", maintain_order="left")["place"].to_numpy()
-    value = points["value"].to_numpy()
-    columns = {}
-    is_doubled = np.zeros(heads.height, np.bool_)
-    for name in points["column"].unique().sort().to_list():
-        own = (points["column"] == name).to_numpy()
-        values = np.zeros(heads.height, np.int64)
-        times = np.bincount(place[own], minlength=heads.height)
+    names = points["column"].unique().sort()
+    column = names.search_sorted(points["column"]).to_numpy()
+    return heads.select(*KEYS, "at_us", "line").hstack(
+        _filled(place, heads.height, column, names.to_list(), points["value"].to_numpy())
+    )
+
+
+def wide_of_series(series: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+    """Return counters a row, as `wide` does, of series that are read more than once.
+
+    series: KEYS and `column` of each; NULL in `column` where a series counts elsewhere. values: `series` (its place),
+    `at_us`, `value` and `line`, in the order of lines; of one time there is one snapshot.
+    """
+    values = values.filter(series["column"].is_not_null().gather(values["series"]))
+    key = series.select(KEYS).hash_rows()
+    counter = key.unique().sort().search_sorted(key).to_numpy()
+    names = series["column"].drop_nulls().unique().sort()
+    column = names.search_sorted(series["column"].fill_null("")).to_numpy()
+    number = values["series"].to_numpy()
+    times, time = np.unique(values["at_us"].to_numpy(), return_inverse=True)
+    own = counter[number].astype(np.int64) * len(times) + time
+    _, first, place = np.unique(own, return_index=True, return_inverse=True)
+    # in the order of their first lines
+    order = np.argsort(first)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    heads = values[first[order]]
+    told = series.select(KEYS)[heads["series"].to_numpy()].hstack(heads.select("at_us", "line"))
+    return told.hstack(_filled(ranks[place], told.height, column[number], names.to_list(), values["value"].to_numpy()))
+
+
+def _filled(place: Numbers, count: int, column: Numbers, names: Sequence[str], value: Numbers) -> list[pl.Series]:
+    """Return `is_doubled` and the columns of counters, of values with the place of their row and of their column."""
+    columns = []
+    is_doubled = np.zeros(count, np.bool_)
+    for number, name in enumerate(names):
+        own = column == number
+        values = np.zeros(count, np.int64)
+        times = np.bincount(place[own], minlength=count)
         if times.max(initial=0) > 1:
             np.add.at(values, place[own], value[own])
         else:
             values[place[own]] = value[own]
-        there = times > 0
         is_doubled |= (times > 1) & (name != _SUMMED)
-        columns[name] = pl.Series(name, values).set(pl.Series(~there), None)
-    marks = pl.Series("is_doubled", is_doubled)
-    return heads.select(*KEYS, "at_us", "line").hstack([marks, *columns.values()])
+        columns.append(pl.Series(name, values).set(pl.Series(times == 0), None))
+    return [pl.Series("is_doubled", is_doubled), *columns]
 
 
 def as_samples(rows: pl.DataFrame) -> pl.DataFrame:

@@ -78,6 +78,11 @@ def meant(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
     series: `name`, the roles as columns of text, NULL where a label is absent. The result has KEYS and `column` in
     their place; a component that is not told is that of the target's name, else a server.
     """
+    return with_columns_of(series, columns).filter(pl.col("column").is_not_null())
+
+
+def with_columns_of(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
+    """Return all series as `meant` does, NULL in `column` where they count elsewhere."""
     told = series.select("name", "operation", "component").unique()
     known = [column_of(name, operation, component, columns) for name, operation, component in told.iter_rows()]
     told = told.with_columns(pl.Series("column", known, pl.String))
@@ -92,4 +97,4 @@ def meant(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
     found = series.join(
         told, on=["name", "operation", "component"], how="left", nulls_equal=True, maintain_order="left"
     )
-    return found.filter(pl.col("column").is_not_null()).with_columns(component=component).drop("name", "operation")
+    return found.with_columns(component=component).drop("name", "operation")

@@ -7,7 +7,7 @@ An exporter's text does not say when it was read. A line's own time stamp goes f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,8 @@ import polars as pl
 from warehouse.contracts.counters import COMPONENT
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import metrics, prometheus_json, samples
-from warehouse.sources.counters.changes import CUT, Changes, news, wide
-from warehouse.sources.counters.exposition import Exposition
+from warehouse.sources.counters.changes import CUT, Changes, news, wide, wide_of_series
+from warehouse.sources.counters.exposition import Exposition, Told
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import text_blocks, times
 from warehouse.sources.rows.faults import Fault, sift
@@ -52,15 +52,18 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 @dataclass(slots=True)
 class _Text:
-    """Snapshots of metrics, each of which begins with a time or is the only one."""
+    """Snapshots of metrics, each of which begins with a time or is the only one.
+
+    They are numbered; the last one of a block may go on in the next block.
+    """
 
     path: Path
     reading: Reading
     zone: str
     has_any: bool = False
-    _stamp_us: int | None = None
-    _is_first: bool = True
-    _points: list[pl.DataFrame] = field(default_factory=list)
+    _number: int = 0
+    _stamps_us: dict[int, int | None] = field(default_factory=lambda: {0: None})
+    _told: list[Told] = field(default_factory=list)
     _refused: list[pl.DataFrame] = field(default_factory=list)
     _changes: Changes = field(default_factory=Changes)
     _exposition: Exposition = field(init=False)
@@ -75,27 +78,27 @@ class _Text:
         lines = text_blocks.lines(block)
         # few lines begin as a time does: the others need no closer look
         may_be = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
-        found = lines["text"].gather(may_be).str.extract(_TIME)
-        stamps = dict(zip(may_be.to_list(), found.to_list(), strict=True))
-        start = 0
-        for place in (place for place, text in stamps.items() if text is not None):
-            self._add(lines[start:place])
-            at_us = samples.instant_us(stamps[place], self.zone)
+        stamps = lines[may_be.to_numpy()].with_columns(time=pl.col("text").str.extract(_TIME)).drop_nulls("time")
+        for number, (line, text) in enumerate(stamps.select("line", "time").iter_rows(), self._number + 1):
+            self._stamps_us[number] = at_us = samples.instant_us(text, self.zone)
             if at_us is None:
-                self._refused.append(frame_of([(lines["line"][place], "This is no time.", CUT, stamps[place])]))
-            yield from self._snapshot(is_end=False)
-            self._stamp_us, start = at_us, place + 1
-        self._add(lines[start:])
+                self._refused.append(frame_of([(line, "This is no time.", CUT, text)]))
+        told = stamps["line"].search_sorted(lines["line"], side="right").cast(pl.Int64) + self._number
+        own = lines.with_columns(snapshot=told)
+        self._add(own if stamps.is_empty() else own.join(stamps, on="line", how="anti", maintain_order="left"))
+        self._number += stamps.height
+        if stamps.height:
+            yield from self._ended(is_end=False)
 
     def _add(self, lines: pl.DataFrame) -> None:
         if not lines.is_empty():
-            values, refused = self._exposition.read(lines)
-            self._points.append(values)
-            self._refused.append(refused)
+            told = self._exposition.read(lines)
+            self._told.append(told)
+            self._refused.append(told.refused)
 
     def end(self) -> Iterator[Batch]:
         """Yield the last snapshot, and when each was read."""
-        yield from self._snapshot(is_end=True)
+        yield from self._ended(is_end=True)
         if not self.has_any:
             raise InputRefused(
                 "The file holds none of the metrics that count bytes or operations of storage.",
@@ -103,36 +106,82 @@ class _Text:
             )
         yield from samples.batches(frame_of([]), scrapes=self._changes.scrapes())
 
-    def _snapshot(self, *, is_end: bool) -> Iterator[Batch]:
-        """Yield what changed in the snapshot that ends here."""
-        values = pl.concat(self._points) if self._points else pl.DataFrame()
-        self._points, refused, self._refused = [], self._refused, []
-        is_only, self._is_first = self._is_first and is_end, False
+    def _ended(self, *, is_end: bool) -> Iterator[Batch]:
+        """Yield what changed in the snapshots that have ended; the one that goes on waits."""
+        refused, self._refused = [frame_of([]), *self._refused], []
+        if self._told:
+            told, self._told = _together(self._told), []
+            goes_on = told.values["snapshot"] == self._number
+            if not is_end and goes_on.any():
+                self._told = [told._replace(values=told.values.filter(goes_on))]
+                told = told._replace(values=told.values.filter(~goes_on))
+            for rows, faulty in self._rows(told, is_only=is_end and self._number == 0):
+                self.has_any = True
+                refused += faulty
+                yield from samples.batches(frame_of([]), rows)
+        yield from samples.batches(pl.concat(refused))
+        self._stamps_us = {self._number: self._stamps_us[self._number]}
+
+    def _rows(self, told: Told, *, is_only: bool) -> Iterator[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+        """Yield the samples that changed, and the refused rows, of snapshots together where one cannot be another."""
+        values = told.values
         if values.is_empty():
-            yield from samples.batches(pl.concat([frame_of([]), *refused]))
             return
-        self.has_any = True
-        sound = sift(values.sort("line"), _NO_OWNER)
-        refused.append(sound.refused)
-        values = sound.rows.with_columns(pl.col("at_us").fill_null(pl.lit(self._time_us(is_only=is_only), pl.Int64)))
+        numbers = values["snapshot"].unique().sort().to_list()
+        stamps = [self._stamps_us[number] for number in numbers]
+        is_plain = values["at_us"].null_count() == values.height and None not in stamps
+        is_of_nodes = bool((told.series["name"] == metrics.GPFS_NODE).any())
+        if is_plain and not is_of_nodes and len(set(stamps)) == len(stamps):
+            at_us = pl.col("snapshot").replace_strict(dict(zip(numbers, stamps, strict=True)), return_dtype=pl.Int64)
+            yield self._rows_of_series(told._replace(values=values.with_columns(at_us=at_us)))
+            return
+        for number in numbers:
+            own = told._replace(values=values.filter(snapshot=number)).rows()
+            yield self._rows_of_one(own, self._time_us(number, is_only=is_only))
+
+    def _rows_of_series(self, told: Told) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Return the samples that changed of snapshots with a time each."""
+        numbered = told.series.with_row_index("line").cast({"line": pl.Int64})
+        bad, values, refused = sift(numbered, _NO_OWNER).refused["line"], told.values, list[pl.DataFrame]()
+        if len(bad):
+            is_bad = values["series"].is_in(bad.implode())
+            refused.append(sift(told._replace(values=values.filter(is_bad)).rows(), _NO_OWNER).refused)
+            values = values.filter(~is_bad)
+        rows, more = self._changed(wide_of_series(metrics.with_columns_of(told.series, self._columns), values))
+        return rows, [*refused, more]
+
+    def _rows_of_one(self, values: pl.DataFrame, time_us: int | None) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Return the samples that changed in one snapshot."""
+        sound = sift(values, _NO_OWNER)
+        refused = [sound.refused]
+        values = sound.rows.with_columns(pl.col("at_us").fill_null(pl.lit(time_us, pl.Int64)))
         is_timed = values["at_us"].is_not_null()
         if not is_timed.all():
             refused.append(frame_of([_untimed(int(values["line"][0]))]))
         points = metrics.meant(_with_nodes(values.filter(is_timed), self.path), self._columns)
-        rows, faulty = self._rows(points)
-        yield from samples.batches(pl.concat([*refused, faulty]), rows)
+        rows, more = self._changed(wide(points))
+        return rows, [*refused, more]
 
-    def _time_us(self, *, is_only: bool) -> int | None:
-        if self._stamp_us is not None or not is_only:
-            return self._stamp_us
+    def _changed(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return what changed of counters a row, and the refused ones."""
+        found = sift(rows, _FAULTS)
+        changed, lacking = news(found.rows.drop("is_doubled"), self._changes, self.reading)
+        return changed, pl.concat([found.refused, lacking])
+
+    def _time_us(self, number: int, *, is_only: bool) -> int | None:
+        if self._stamps_us[number] is not None or not is_only:
+            return self._stamps_us[number]
         named = samples.said_time(self.path.name, self.zone)
         return named if named is not None else round(self.path.stat().st_mtime * 1e6)
 
-    def _rows(self, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the samples that changed, and the refused rows."""
-        found = sift(wide(points), _FAULTS)
-        rows, lacking = news(found.rows.drop("is_doubled"), self._changes, self.reading)
-        return rows, pl.concat([found.refused, lacking])
+
+def _together(told: Sequence[Told]) -> Told:
+    """Return what lines of several blocks say as one."""
+    parts, before = [], 0
+    for each in told:
+        parts.append(each.values.with_columns(pl.col("series") + before))
+        before += each.series.height
+    return Told(pl.concat([each.series for each in told]), pl.concat(parts), told[0].refused.clear())
 
 
 _FAULTS = [
