@@ -81,39 +81,47 @@ def blocks(path: Path, ending: Ending, block_bytes: int = BLOCK_BYTES) -> Iterat
     What a packed file that breaks off holds is yielded, and `ending` says so. Raises InputRefused for other damage,
     and for a line that is longer than the limit.
     """
-    number, held = 1, b""
-    for content in _contents(path, ending):
-        held += content
-        if len(held) < block_bytes:
-            continue
-        end = held.rfind(b"\n") + 1
-        if not end and len(held) > in_force().line_bytes:
-            raise _too_long()
-        if end:
-            found, number = _block(held[:end], number)
-            held = held[end:]
-            yield found
-    if held:
-        body, _, last = held.rstrip(_BLANK).rpartition(b"\n")
-        if last.strip(_BLANK) == b"]":
-            ending.is_closed = True
-            held = body + b"\n" if body else b""
-        yield _block(held, number)[0]
-
-
-def _contents(path: Path, ending: Ending) -> Iterator[bytes]:
-    line_count = 0
+    number, held, size = 1, list[bytes](), 0
     try:
         with open_bytes(path) as file:
             # what comes before a break is given: `read` would keep it for itself
             while content := file.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
-                line_count += content.count(b"\n")
-                yield content
+                held.append(content)
+                size += len(content)
+                if size < block_bytes:
+                    continue
+                whole, rest = _whole_lines(b"".join(held))
+                held, size = [rest], len(rest)
+                if whole:
+                    found, number = _block(whole, number)
+                    yield found
     except EOFError:
         ending.is_cut = True
     except DAMAGE as error:
         raise_of_machine(error)
-        raise damaged_after(line_count, error) from error
+        raise damaged_after(number - 1 + b"".join(held).count(b"\n"), error) from error
+    if last := _unclosed(b"".join(held), ending):
+        yield _block(last, number)[0]
+
+
+def _whole_lines(content: bytes) -> tuple[bytes, bytes]:
+    """Return whole lines, and what is behind them; raise InputRefused for a line that is longer than the limit."""
+    end = content.rfind(b"\n") + 1
+    if not end and len(content) > in_force().line_bytes:
+        raise _too_long()
+    return content[:end], content[end:]
+
+
+def _unclosed(content: bytes, ending: Ending) -> bytes:
+    """Return the last lines without a closing bracket, and note whether there is one."""
+    end = len(content)
+    while end and content[end - 1] in _BLANK:
+        end -= 1
+    start = content.rfind(b"\n", 0, end) + 1
+    if content[start:end].strip(_BLANK) != b"]":
+        return content
+    ending.is_closed = True
+    return content[:start]
 
 
 def _block(content: bytes, number: int) -> tuple[Block, int]:
