@@ -4,4 +4,5 @@
   explains.
 - `landed` (`who_of_landed`): The same of a time that is in no release yet, from what has landed.
 - `picture` (`view_of`): What the picture of an answer shows.
+- `unknown` (`unknown`, `document`): What moves bytes again and again, and is in no job log.
 """

@@ -10,6 +10,7 @@ import click
 
 from flows.command.completing import filesystems, quietly
 from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
+from flows.command.unknown import tell_unknown
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 @click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
 @click.option("--direction", type=click.Choice(["write", "read"]), help="Else both together.")
 @click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of each.")
+@click.option(
+    "--unknown", "is_unknown", is_flag=True, help="What comes again and again in what nobody explains, instead."
+)
 @release_option
 @json_option
 @plot_option
@@ -41,6 +45,7 @@ def who_command(
     until: datetime | None,
     direction: str | None,
     most_count: int,
+    is_unknown: bool,
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
@@ -52,6 +57,11 @@ def who_command(
     """
     from flows.attribution.asking import Asked, document
 
+    if is_unknown:
+        if at is not None or plot is not None:
+            raise click.UsageError("--unknown takes --since and --until, and draws nothing.")
+        release, window = chosen_release(obj[0], release_id), (since, until)
+        return tell_unknown(obj[0], release, filesystem, direction, window, most_count, as_json=as_json)
     asked = Asked.of(filesystem, at, since, until, direction)
     release = chosen_release(obj[0], release_id)
     told = _told(obj, release, asked)

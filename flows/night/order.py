@@ -37,6 +37,7 @@ from flows.steps import (
     signatures,
     stage,
     traces,
+    unnamed_patterns,
 )
 from flows.steps.pieces import Done
 from flows.steps.run import Run, Work
@@ -69,6 +70,7 @@ STEPS = (
     Step("samples", (samples.CUT, exact_samples.WORK, samples.IO, samples.COUNT, counters.UNASSIGNED)),
     Step("signatures", (signatures.GATHER, signatures.MAKE, signature_checks.WORK, exact_checks.WORK)),
     Step("attribution", (attribution.WORK, attribution.DAYS)),
+    Step("unnamed patterns", (unnamed_patterns.WORK,)),
     Step("classes", (classes.WORK,)),
     Step("periods", (periods.WORK, metadata_periods.WORK)),
     Step("metadata rates", (metadata_rates.WORK,)),

@@ -26,4 +26,5 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
 - `subjects` (`Subjects`, `job_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
+- `unnamed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -87,8 +88,14 @@ class Seen:
 def drawn(family: str, level: str, seed: int) -> dict[Direction, Seen]:
     """Return a site of a family and level in each direction."""
     params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
-    site = simulate(params)
-    jobs = site.jobs.filter(pl.col("started_at").is_not_null()).sort("started_at", "job_id")
+    return seen(simulate(params))
+
+
+def seen(site: Site, unlogged: Sequence[str] = ()) -> dict[Direction, Seen]:
+    """Return a site in each direction; what some users run is not logged."""
+    params = site.params
+    is_logged = pl.col("started_at").is_not_null() & ~pl.col("user").is_in(list(unlogged))
+    jobs = site.jobs.filter(is_logged).sort("started_at", "job_id")
     logged = _logged(site, jobs)
     return {
         direction: Seen(
@@ -102,17 +109,22 @@ def drawn(family: str, level: str, seed: int) -> dict[Direction, Seen]:
 
 
 def _logged(site: Site, jobs: pl.DataFrame) -> Logged:
-    names = pl.concat_str("user", "job_name", pl.col("node_count").cast(pl.String), separator="/")
     return Logged(
-        jobs.select(names.rank("dense")).to_series().to_numpy().astype(np.int64) - 1,
+        application_names(jobs).rank("dense").to_numpy().astype(np.int64) - 1,
         jobs["node_count"].to_numpy().astype(np.float64),
-        _seconds(site, jobs["started_at"]),
-        _seconds(site, jobs["ended_at"].fill_null(_ends(site))),
+        seconds(site, jobs["started_at"]),
+        seconds(site, jobs["ended_at"].fill_null(_ends(site))),
         jobs["ended_at"].is_not_null().to_numpy(),
     )
 
 
-def _seconds(site: Site, instants: pl.Series) -> Reals:
+def application_names(jobs: pl.DataFrame) -> pl.Series:
+    """Return the application of each job."""
+    name = pl.concat_str("user", "job_name", pl.col("node_count").cast(pl.String), separator="/")
+    return jobs.select(name).to_series()
+
+
+def seconds(site: Site, instants: pl.Series) -> Reals:
     """Return seconds since the left edge of the first poll, of which the site's start is the right one."""
     found: Reals = (instants - site.params.start).dt.total_microseconds().to_numpy() / 1e6 + site.params.interval_s
     return found
@@ -129,7 +141,7 @@ def _truth(site: Site, jobs: pl.DataFrame, direction: Direction) -> Reals:
     place = jobs.select("job_id").with_row_index("job")
     moved = site.bursts.filter(direction=direction).drop_nulls("started_at").join(place, on="job_id", how="inner")
     begun, ceased = (
-        _seconds(site, moved[name].fill_null(_ends(site))) / MINUTE_S for name in ("started_at", "ended_at")
+        seconds(site, moved[name].fill_null(_ends(site))) / MINUTE_S for name in ("started_at", "ended_at")
     )
     ceased = np.maximum(ceased, begun + 1e-6)
     first = np.floor(begun).astype(np.int64)

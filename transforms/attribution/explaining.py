@@ -47,7 +47,7 @@ class Explained:
 def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: ExplainParams | None = None) -> Explained:
     """Explain traffic (bytes in each step of a file system and direction; NaN where nothing was measured) by runs."""
     params = params or ExplainParams()
-    room = _room(traffic_bytes, interval_s, params)
+    room = room_of(traffic_bytes, interval_s, params)
     left = room.copy()
     first, after = runs.windows(len(room))
     own = [left[start:end] for start, end in zip(first.tolist(), after.tolist(), strict=True)]
@@ -64,8 +64,9 @@ def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: Explain
     return _rows(first, taken, runs.trust * np.exp(-cost), room)
 
 
-def _room(traffic_bytes: Reals, interval_s: float, params: ExplainParams) -> Reals:
+def room_of(traffic_bytes: Reals, interval_s: float, params: ExplainParams | None = None) -> Reals:
     """Return what bursts may have of each step: the traffic without what flows all the time."""
+    params = params or ExplainParams()
     count = max(1, round(params.background_s / interval_s))
     room = np.zeros(len(traffic_bytes))
     for start in range(0, len(room), count):

@@ -53,3 +53,68 @@ EXPLAINED_DAYS = Table(
     ),
     partition="polled_on",
 )
+
+UNNAMED_PATTERNS = Table(
+    name="unnamed_patterns",
+    layer="transforms",
+    grain="one row per file system, direction and pattern of what nobody explains, or why there is none",
+    key=("filesystem", "direction", "pattern_id"),
+    columns=(
+        c.FILESYSTEM,
+        c.DIRECTION,
+        Column(
+            "pattern_id",
+            "text",
+            "The pattern's id, which it keeps while later releases recognize it; NULL where there is none.",
+            nullable=True,
+        ),
+        Column(
+            "outcome",
+            "text",
+            "Whose the pattern is: no logged application's (unnamed), one's (named), perhaps one's (unsure); or why "
+            "there is none: nothing comes again (nothing_recurs), or too little was polled (too_short).",
+            choices=("unnamed", "named", "unsure", "nothing_recurs", "too_short"),
+        ),
+        Column("known_since_at", "instant", "When it first appeared, in the first release that has it.", nullable=True),
+        Column(
+            "first_appeared_at", "instant", "When it first appeared in the days that were looked at.", nullable=True
+        ),
+        Column("last_appeared_at", "instant", "When it last appeared.", nullable=True),
+        Column("appearance_count", "int", "How often it appeared.", nullable=True),
+        Column("appearance_bytes", "real", "What an appearance moves: the median.", nullable=True),
+        Column("appearance_s", "real", "How long an appearance lasts: the median.", nullable=True, low=0),
+        Column("appearance_burst_count", "int", "Bursts of an appearance.", nullable=True),
+        c.PERIOD_S.optional(),
+        c.FALSE_ALARM_PROBABILITY.optional(),
+        c.APPLICATION_ID.optional(),
+        Column(
+            "covered_appearance_count",
+            "int",
+            "Appearances that lie in a run of the application, which is the one that fits best.",
+            nullable=True,
+        ),
+        Column(
+            "application_run_count", "int", "Runs of the application in the days that were looked at.", nullable=True
+        ),
+        Column("covering_run_count", "int", "Those of its runs in which the pattern appeared.", nullable=True),
+        Column(
+            "chance_probability",
+            "real",
+            "How likely so many appearances lie in some application's runs by chance, all applications counted.",
+            unit="1",
+            nullable=True,
+            low=0,
+            high=1,
+        ),
+        Column("appeared_s", "reals", "When each appearance began, since first_appeared_at.", nullable=True, low=0),
+        Column("lasted_s", "reals", "How long each appearance lasted.", nullable=True, low=0),
+        Column("appeared_bytes", "reals", "What each appearance moved.", nullable=True),
+        Column("pattern_step_s", "real", "How long a step of the pattern's signature is.", nullable=True, low=0),
+        Column(
+            "pattern_bytes_per_s",
+            "reals",
+            "The pattern's signature: the rate in each step of an appearance, the median of all.",
+            nullable=True,
+        ),
+    ),
+)

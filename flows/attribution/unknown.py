@@ -1,0 +1,76 @@
+"""`iosig who --unknown`: what moves a file system's bytes again and again, and is in no job log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from warehouse.contracts.attribution import UNNAMED_PATTERNS
+from warehouse.errors import UsageError
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+#: outcomes that say why there is no pattern
+_NONE = ("nothing_recurs", "too_short")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The patterns of a file system, those first that moved most; `nothing`: why a direction has none."""
+
+    filesystem: str
+    patterns: pl.DataFrame
+    nothing: dict[str, str]
+
+
+def unknown(
+    store: Store,
+    release: Release,
+    filesystem: str,
+    direction: str | None = None,
+    window: tuple[datetime | None, datetime | None] = (None, None),
+) -> Unknown:
+    """Return the patterns of a release that appeared in a time, or at all; UsageError for an unknown file system."""
+    with opened(store, release, UNNAMED_PATTERNS.name) as connection:
+        rows = connection.sql("select * from unnamed_patterns").pl()
+    if filesystem not in rows["filesystem"]:
+        names = ", ".join(rows["filesystem"].unique().sort()) or "none"
+        raise UsageError(f"{filesystem} is no file system that the release has polls of: {names}.")
+    own = rows.filter(pl.col("filesystem") == filesystem)
+    if direction:
+        own = own.filter(pl.col("direction") == direction)
+    is_none = pl.col("outcome").is_in(_NONE)
+    nothing = dict(own.filter(is_none).select("direction", "outcome").rows())
+    patterns = own.filter(~is_none)
+    since, until = window
+    if since is not None:
+        patterns = patterns.filter(pl.col("last_appeared_at") >= since)
+    if until is not None:
+        patterns = patterns.filter(pl.col("first_appeared_at") < until)
+    return Unknown(
+        filesystem,
+        patterns.sort(-pl.col("appearance_bytes") * pl.col("appearance_count"), "pattern_id"),
+        nothing,
+    )
+
+
+def document(told: Unknown, most_count: int, release_id: str) -> dict[str, Any]:
+    """Return patterns for programs: so many at most, and how many there are."""
+    return {
+        "release_id": release_id,
+        "filesystem": told.filesystem,
+        "pattern_count": told.patterns.height,
+        "nothing": told.nothing,
+        "patterns": [_plain(row) for row in told.patterns.head(most_count).drop("filesystem").to_dicts()],
+    }
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,265 @@
+"""Unnamed patterns: what stays unexplained of a file system's traffic and comes again, and whose runs were there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, floats
+from flows.steps.pieces import Day, File, Given
+from flows.steps.run import Run, Work, released
+from transforms.arrays import Reals
+from warehouse.contracts import frames
+from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import TICKS
+from warehouse.store.store import write_parquet
+
+if TYPE_CHECKING:
+    from transforms.unnamed_patterns.beside import Beside, Runs
+    from transforms.unnamed_patterns.patterns import Pattern
+    from transforms.unnamed_patterns.recognized import Known
+
+#: patterns are looked for in the last so many days of polls: it bounds the memory
+_WINDOW_DAYS = 14
+#: where less was polled nothing can come again
+_LEAST_POLLED_S = 6 * 3600.0
+#: a step of what is left lasts so long at least: one that divides a minute, or is some
+_STEPS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)
+_MINUTE_S = 60.0
+_VOLUMES = {"read": "read_bytes", "write": "written_bytes"}
+#: an attributed run ends so many days after a minute of it, at most
+_MOST_DAYS = 31
+_ID_DIGITS = 12
+
+
+def find_patterns(given: Given) -> int:
+    """Find what comes again in what nobody explains of each file system. Returns the rows."""
+    ticks, before = given.scan(TICKS), _known_rows(given)
+    found = [frames.empty(UNNAMED_PATTERNS)]
+    for filesystem in ticks.select(pl.col("filesystem").unique().sort()).collect().to_series():
+        polled = _polled(ticks, filesystem)
+        jobs = _jobs(given, filesystem)
+        for direction, column in _VOLUMES.items():
+            left = _left(polled, column, _explained(given, filesystem, direction))
+            key = {"filesystem": filesystem, "direction": direction}
+            rows = _rows(left, jobs, before.filter(**key), key)
+            found.append(
+                frames.widened(
+                    rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNNAMED_PATTERNS
+                )
+            )
+    rows = pl.concat(found).sort(UNNAMED_PATTERNS.key)
+    write_parquet(rows, UNNAMED_PATTERNS, given.path(UNNAMED_PATTERNS))
+    return rows.height
+
+
+# ---- what is left
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Bytes of each step that nobody explains, NaN where nothing was measured; began_s: when the first step begins."""
+
+    volume_bytes: Reals
+    began_s: float
+    step_s: float
+
+    @property
+    def is_long(self) -> bool:
+        """Whether so much was polled that something could come again."""
+        return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _LEAST_POLLED_S)
+
+
+def _polled(ticks: pl.LazyFrame, filesystem: str) -> pl.DataFrame:
+    """Return a file system's polls by their right edges: what of an instant was polled at all, together."""
+    sums = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES.values()]
+    own = ticks.filter(pl.col("filesystem") == filesystem)
+    return own.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at").collect()
+
+
+def _explained(given: Given, filesystem: str, direction: str) -> pl.DataFrame:
+    """Return what is explained of each minute, by its right edge."""
+    own = given.scan(ATTRIBUTED_IO).filter(pl.col("filesystem") == filesystem, pl.col("direction") == direction)
+    return own.group_by("minute_at").agg(pl.col("explained_bytes").sum()).sort("minute_at").collect()
+
+
+def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
+    """Return what is left of polls in steps on end, which begin with a minute."""
+    from transforms.unnamed_patterns.leftover import left_over, on_steps
+
+    edge_s, interval_s = epoch_s(polled["polled_at"]), floats(polled["interval_s"])
+    typical_s = float(np.median(interval_s))
+    step_s = next((each for each in _STEPS_S if each >= typical_s - 1e-6), _MINUTE_S * np.ceil(typical_s / _MINUTE_S))
+    stretch_s = max(_MINUTE_S, step_s)
+    began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
+    traffic = on_steps(edge_s, interval_s, floats(polled[column]), began_s, step_s)
+    stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
+    count = int(stretch.max(initial=-1)) + 1
+    place = np.ceil((epoch_s(explained["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
+    is_there = (place >= 0) & (place < count)
+    known: Reals = np.bincount(place[is_there], floats(explained["explained_bytes"])[is_there], count).astype(
+        np.float64
+    )
+    return Left(left_over(traffic, known, stretch, step_s), began_s, step_s)
+
+
+# ---- who was there
+
+
+def _jobs(given: Given, filesystem: str) -> pl.DataFrame:
+    """Return the runs that may have used a file system: application_id, started_at, ended_at."""
+    name = pl.concat_str(
+        pl.col("user").str.replace_all("/", "%2F", literal=True),
+        "application",
+        pl.col("node_count").cast(pl.String),
+        separator="/",
+    )
+    others = [name for name, used in given.settings.partitions.items() if filesystem not in used]
+    is_elsewhere = pl.col("filesystem").is_null() & pl.col("partition").is_in(others).fill_null(value=False)
+    return (
+        given.scan(JOBS)
+        .filter("is_application_run", pl.col("started_at").is_not_null(), ~is_elsewhere)
+        .filter(pl.col("filesystem").is_null() | (pl.col("filesystem") == filesystem))
+        .select("started_at", "ended_at", application_id=name)
+        .drop_nulls("application_id")
+        .sort("application_id", "started_at", "ended_at")
+        .collect()
+    )
+
+
+def _runs(jobs: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
+    """Return the runs that were there while polls were, on their steps, and the applications' ids."""
+    from transforms.unnamed_patterns.beside import Runs
+
+    count = len(left.volume_bytes)
+    started = (epoch_s(jobs["started_at"]) - left.began_s) / left.step_s
+    ended = np.nan_to_num((epoch_s(jobs["ended_at"]) - left.began_s) / left.step_s, nan=float(count))
+    is_there = (ended > 0) & (started < count)
+    names = jobs.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
+    application = names.rank("dense").cast(pl.Int64).to_numpy() - 1
+    return Runs(application, started[is_there], ended[is_there]), names.unique().sort().to_list()
+
+
+# ---- rows
+
+
+def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+    """Return the patterns of one file system and direction, or the row that says why there is none."""
+    if not left.is_long:
+        return pl.DataFrame({"outcome": ["too_short"]})
+    from transforms.unnamed_patterns.beside import beside
+    from transforms.unnamed_patterns.patterns import find
+
+    found = find(left.volume_bytes, left.step_s)
+    if not found:
+        return pl.DataFrame({"outcome": ["nothing_recurs"]})
+    runs, names = _runs(jobs, left)
+    told = []
+    for one in found:
+        whose = beside(one.started, one.ended, runs, len(left.volume_bytes), left.step_s)
+        told.append(_told(one, left) | {"outcome": whose.outcome} | _told_of(whose, names))
+    rows = pl.DataFrame(told, schema_overrides={"period_s": pl.Float64, "application_id": pl.String})
+    return _identified(rows, before, key)
+
+
+def _told(one: Pattern, left: Left) -> dict[str, object]:
+    """Return what a pattern is."""
+    begun_s, lasted_s = left.began_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
+    first_at, last_at = (datetime.fromtimestamp(float(each), UTC) for each in (begun_s[0], begun_s[-1]))
+    return {
+        "first_appeared_at": first_at,
+        "last_appeared_at": last_at,
+        "appearance_count": len(begun_s),
+        "appearance_bytes": float(np.median(one.volume_bytes)),
+        "appearance_s": float(np.median(lasted_s)),
+        "appearance_burst_count": one.burst_count,
+        "period_s": one.period * left.step_s if one.is_train else None,
+        "false_alarm_probability": one.period_chance if one.is_train else None,
+        "appeared_s": (begun_s - begun_s[0]).tolist(),
+        "lasted_s": lasted_s.tolist(),
+        "appeared_bytes": one.volume_bytes.tolist(),
+        "pattern_step_s": left.step_s,
+        "pattern_bytes_per_s": (one.signature_bytes / left.step_s).tolist(),
+    }
+
+
+def _told_of(whose: Beside, names: Sequence[str]) -> dict[str, object]:
+    """Return whose a pattern may be; nothing where no application was there."""
+    if whose.application < 0:
+        return {}
+    return {
+        "application_id": names[whose.application],
+        "covered_appearance_count": whose.seen_count,
+        "application_run_count": whose.run_count,
+        "covering_run_count": whose.seen_run_count,
+        "chance_probability": whose.chance,
+    }
+
+
+# ---- ids
+
+
+def _known_rows(given: Given) -> pl.DataFrame:
+    """Return the patterns of the release before."""
+    files = given.released(UNNAMED_PATTERNS)
+    found = frames.widened(pl.read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
+    return found.filter(pl.col("pattern_id").is_not_null())
+
+
+def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+    """Return patterns with the ids of those of before that they are, or with new ones."""
+    from transforms.unnamed_patterns.recognized import recognized
+
+    was = recognized(list(_known(rows)), list(_known(before)))
+    ids, since = [], []
+    for place, (first_at, volume) in zip(
+        was, rows.select("first_appeared_at", "appearance_bytes").iter_rows(), strict=True
+    ):
+        told = "\n".join((*key.values(), first_at.isoformat(), f"{volume:.6g}"))
+        new = hashlib.sha256(told.encode()).hexdigest()[:_ID_DIGITS]
+        ids.append(before["pattern_id"][place] if place >= 0 else new)
+        since.append(before["known_since_at"][place] if place >= 0 else first_at)
+    return rows.with_columns(pattern_id=pl.Series(ids), known_since_at=pl.Series(since, dtype=pl.Datetime("us", "UTC")))
+
+
+def _known(rows: pl.DataFrame) -> Iterator[Known]:
+    """Yield what tells patterns from each other."""
+    from transforms.unnamed_patterns.recognized import Known
+
+    for first_at, appeared_s, volume, lasting_s in rows.select(
+        "first_appeared_at", "appeared_s", "appearance_bytes", "appearance_s"
+    ).iter_rows():
+        yield Known(first_at.timestamp() + np.array(appeared_s), volume, max(lasting_s, 1.0))
+
+
+# ---- what is read
+
+
+def _window(run: Run) -> tuple[date, date] | None:
+    """Return the first and the last day that are looked at; None without polls."""
+    days = [file.day for file in run.live(TICKS) if file.day is not None]
+    return (max(days) - timedelta(days=_WINDOW_DAYS - 1), max(days)) if days else None
+
+
+def _read(run: Run, _: Day) -> Iterator[File]:
+    """Yield the polls of the last days, what is explained of them, and the jobs that may have been there."""
+    window = _window(run)
+    if window is None:
+        return
+    first, last = window
+    for table, until in (
+        (TICKS, last),
+        (ATTRIBUTED_IO, last + timedelta(days=_MOST_DAYS)),
+        (JOBS, last + timedelta(days=_MOST_DAYS)),
+    ):
+        yield from (file for file in run.live(table) if file.day is None or first <= file.day <= until)
+
+
+WORK = Work("unnamed patterns", find_patterns, reads=(_read, released(UNNAMED_PATTERNS)), writes=(UNNAMED_PATTERNS,))

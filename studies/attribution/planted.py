@@ -1,0 +1,165 @@
+"""What no log names: applications planted on a site, and which of them are found in what nobody explains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import floats
+from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Seen, application_names, seconds, seen, signed
+from studies.attribution.ways import attribution
+from transforms.arrays import Ints, Reals
+from transforms.synthetic.site import Site, simulate
+from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
+from transforms.unnamed_patterns.beside import Beside, Runs, beside
+from transforms.unnamed_patterns.leftover import left_over
+from transforms.unnamed_patterns.patterns import Pattern, find
+
+#: who is in no log
+_NOBODY = "nobody"
+DAYS = 7.0
+#: a planted application that appeared less often is not asked about: it was stopped early
+LEAST_APPEARANCES = 6
+#: a pattern is what most of its appearances are of
+_MOST = 0.7
+
+
+def planted(seed: int, days: float) -> tuple[Application, ...]:
+    """Return five applications that no log names: three trains, and two that come as they like.
+
+    Two trains last as long as the site, one a third of it. Of the others one does one burst, one three.
+    """
+    rng = stream(seed, "planted")
+    ways: list[Direction] = ["write", "read", "write"]
+    trains = [
+        _train(f"train_{way}_{number}", way, rng, days * DAY_S * share)
+        for number, (way, share) in enumerate(zip(ways, (0.98, 0.98, 0.33), strict=True))
+    ]
+    single = Burst(
+        5.0, rng.uniform(30, 150) * GB, rng.uniform(1.0, 3.0) * GB, "read" if rng.random() < 0.5 else "write"
+    )
+    volumes, peaks = rng.uniform(20, 120, 3) * GB, rng.uniform(0.8, 2.5, 3) * GB
+    begun = 5.0 + np.cumsum([0.0, *(volumes[:2] / peaks[:2] * 1.4 + rng.uniform(60, 400, 2))])
+    three = tuple(Burst(*each) for each in zip(begun.tolist(), volumes.tolist(), peaks.tolist(), strict=True))
+    return (*trains, _at_times("single", (single,), rng), _at_times("three", three, rng))
+
+
+def _train(name: str, way: Direction, rng: np.random.Generator, span_s: float) -> Application:
+    every_s, peak = float(rng.choice([600, 900, 1200, 1800, 3600])), rng.uniform(0.7, 2.2)
+    count = int(span_s / every_s) - 1
+    volume = peak * rng.uniform(10, 40)
+    return Application(name, _NOBODY, "", 1, span_s, bursts(every_s / 2, every_s, [volume] * count, [peak], way), 1)
+
+
+def _at_times(name: str, each: tuple[Burst, ...], rng: np.random.Generator) -> Application:
+    return Application(name, _NOBODY, "", 1, each[-1].ended_s + 5.0, each, int(rng.integers(8, 15)))
+
+
+def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
+    """Return what is found on one site: a row each planted application, and each pattern that is none of them.
+
+    what: `planted` or `other`; name: the planted one, or whose most of a pattern's appearances are; appearance_count,
+    found_count: how often a planted one appeared, and how many of these the pattern has that was found of it; outcome:
+    what is said of the pattern, `missed` where there is none; is_right: whether it is of the application that is named.
+    """
+    family, level, seed = piece
+    params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
+    site = simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
+    key = {"family": family, "level": level, "seed": seed}
+    rows = [
+        key | {"direction": direction} | row
+        for direction, one in seen(site, [_NOBODY]).items()
+        for row in _held(_Truth.of(site, direction), found_in(one), one.interval_s)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"is_right": pl.Boolean}, infer_schema_length=None)
+
+
+def found_in(one: Seen) -> list[tuple[Pattern, Beside]]:
+    """Return the patterns of what nobody explains of a site, and whose they may be."""
+    given = attribution(one, signed(one)).sum(axis=0)
+    minute = (np.arange(len(one.traffic_bytes)) * one.interval_s / MINUTE_S).astype(np.int64)
+    left = left_over(one.traffic_bytes, given, np.minimum(minute, one.minute_count - 1), one.interval_s)
+    logged = one.logged
+    runs = Runs(logged.application, logged.started_s / one.interval_s, logged.ended_s / one.interval_s)
+    return [
+        (pattern, beside(pattern.started, pattern.ended, runs, len(left), one.interval_s))
+        for pattern in find(left, one.interval_s)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """All transfers (m) of a site in one direction: whose each was, when, and its bytes; times in seconds.
+
+    application (m): the number of its application among the logged ones, -1 where it is of none.
+    """
+
+    owner: list[str]
+    application: Ints
+    started_s: Reals
+    ended_s: Reals
+    moved_bytes: Reals
+    appearances: dict[str, int]
+
+    @classmethod
+    def of(cls, site: Site, direction: Direction) -> _Truth:
+        moved = site.bursts.filter(direction=direction).drop_nulls("started_at")
+        logged = site.jobs.filter(pl.col("started_at").is_not_null(), pl.col("user") != _NOBODY)
+        numbers = logged.select("job_id", application=application_names(logged).rank("dense").cast(pl.Int64) - 1)
+        moved = moved.join(numbers, on="job_id", how="left", maintain_order="left")
+        hidden = site.jobs.filter(user=_NOBODY).select("job_id", is_hidden=True)
+        moved = moved.join(hidden, on="job_id", how="left", maintain_order="left")
+        own = moved.filter(pl.col("is_hidden"))
+        counts = (
+            own.group_by("name", "burst").len().group_by("name").agg(pl.col("len").max(), pl.col("burst").n_unique())
+        )
+        return cls(
+            [
+                f"{_NOBODY}/{name}" if is_hidden else name
+                for name, is_hidden in moved.select("name", "is_hidden").rows()
+            ],
+            moved["application"].fill_null(-1).to_numpy(),
+            seconds(site, moved["started_at"]),
+            seconds(site, moved["ended_at"].fill_null(moved["started_at"])),
+            floats(moved["moved_bytes"]),
+            # a train's bursts are an appearance each, and a run of the others'
+            {f"{_NOBODY}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
+        )
+
+    def owner_of(self, started_s: Reals, ended_s: Reals) -> tuple[str, int, Ints]:
+        """Return whose most of some appearances are, how many of them, and the application of each, -1 for none."""
+        own = np.minimum(ended_s[:, None], self.ended_s) - np.maximum(started_s[:, None], self.started_s)
+        share = np.clip(own, 0.0, None) / np.maximum(self.ended_s - self.started_s, 1e-6) * self.moved_bytes
+        most = share.argmax(axis=1)
+        names = [self.owner[each] for each in most]
+        name, count = Counter(names).most_common(1)[0]
+        return name, count, self.application[most]
+
+
+def _held(truth: _Truth, found: list[tuple[Pattern, Beside]], interval_s: float) -> Iterator[dict[str, object]]:
+    """Yield what is found, held against whose bursts they were."""
+    best: dict[str, tuple[int, str]] = {}
+    for pattern, whose in found:
+        owner, count, applications = truth.owner_of(pattern.started * interval_s, pattern.ended * interval_s)
+        is_own = count >= _MOST * len(pattern.started)
+        if is_own and owner in truth.appearances:
+            best[owner] = max(best.get(owner, (0, "missed")), (count, whose.outcome))
+            continue
+        is_right = float((applications == whose.application).mean()) > 0.5 if whose.application >= 0 else None
+        yield {
+            "what": "other",
+            "name": owner if is_own else "several",
+            "appearance_count": len(pattern.started),
+            "found_count": count,
+            "outcome": whose.outcome,
+            "is_right": is_right,
+        }
+    for owner, appearances in truth.appearances.items():
+        if appearances >= LEAST_APPEARANCES:
+            count, outcome = best.get(owner, (0, "missed"))
+            told = {"what": "planted", "name": owner, "appearance_count": appearances, "found_count": count}
+            yield told | {"outcome": outcome, "is_right": None}

@@ -1,0 +1,45 @@
+"""Bursts of what is left: where they begin and end, what stands out, and what is beside a gap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transforms.arrays import Reals
+from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, left_bursts
+
+STEP_S = 10.0
+
+
+def surface(count: int = 2000) -> Reals:
+    return np.random.default_rng(3).lognormal(0.0, 0.3, count)
+
+
+def test_bursts_are_found_with_their_bytes_and_widths() -> None:
+    left = surface()
+    left[500:510] += 50.0
+    left[900] += 400.0
+    # a dip of one step is part of it
+    left[1200:1203] += 80.0
+    left[1204:1206] += 80.0
+    found = left_bursts(left, 6.0)
+    assert list(zip(found.first.tolist(), found.after.tolist(), strict=True)) == [(500, 510), (900, 901), (1200, 1206)]
+    assert found.volume_bytes == pytest.approx([510.0, 401.0, 406.0], rel=0.01)
+    assert found.width[:2] == pytest.approx([10.0, 1.0], rel=0.01)
+    assert found.profile[0] == pytest.approx(np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1), abs=0.02)
+    # of others that are as many steps apart as that
+    assert len(left_bursts(left, STEP_S)) == 4
+
+
+def test_what_is_beside_a_gap_is_left_out() -> None:
+    left = surface()
+    left[500:510] += 50.0
+    left[510:520] = np.nan
+    left[700:705] += 50.0
+    left[-5:] += 50.0
+    assert left_bursts(left, STEP_S).first.tolist() == [700]
+
+
+@pytest.mark.parametrize("left", [np.zeros(0), np.zeros(50), np.full(50, np.nan), np.ones(50)])
+def test_without_anything_that_stands_out_there_are_none(left: Reals) -> None:
+    assert not len(left_bursts(left, STEP_S))

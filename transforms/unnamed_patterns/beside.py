@@ -1,0 +1,114 @@
+"""Whose runs were there each time a pattern appeared, and how likely that is by chance.
+
+By chance, appearances would lie to the job log as if one were turned against the other by any time: the share of
+turns tells how much of the time an application's runs cover (its exposure), and how much the covered share of
+appearances varies from turn to turn, as how many independent ones they count (design effect: Kish, Survey Sampling,
+1965, section 8.2): the appearances of one train stand or fall together. So many of them covered, or more, is a binomial
+tail, and times the applications that were tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betainc
+
+from transforms.arrays import Ints, Reals
+
+
+@dataclass(frozen=True, slots=True)
+class BesideParams:
+    """When a pattern is an application's; the values are ours.
+
+    slack_s: a job log's times, and what is flushed after a run, are so inexact. least_share: an application was there
+    in so many of the appearances. chance: less likely than that, it is the application's. doubt: less likely than that,
+    without regard to how many were tried, it may be.
+    """
+
+    slack_s: float = 60.0
+    least_share: float = 0.75
+    chance: float = 0.01
+    doubt: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs (n) in a window of time: which application each is of, when it was there, in steps."""
+
+    application: Ints
+    started: Reals
+    ended: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The application whose runs fit a pattern best.
+
+    application: -1 where none was there in most appearances. seen_count: appearances in one of its runs. run_count: its
+    runs in the window; seen_run_count: those in which the pattern appeared. chance: how likely so many are by chance,
+    all applications counted. outcome: `named` (it is the application's), `unsure`, `unnamed` (nobody's who is logged).
+    """
+
+    outcome: str
+    application: int
+    seen_count: int
+    run_count: int
+    seen_run_count: int
+    chance: float
+
+
+_NOBODY = Beside("unnamed", -1, 0, 0, 0, float("nan"))
+
+
+def beside(
+    started: Reals, ended: Reals, runs: Runs, step_count: int, interval_s: float, params: BesideParams | None = None
+) -> Beside:
+    """Return whose runs were there when a pattern appeared (k: from, until), in a window of so many steps."""
+    params = params or BesideParams()
+    slack = params.slack_s / interval_s
+    is_in = (runs.started[:, None] <= started + slack) & (runs.ended[:, None] >= ended - slack)
+    count = int(runs.application.max(initial=-1)) + 1
+    covered = np.zeros((count, len(started)), np.bool_)
+    run, appearance = np.nonzero(is_in)
+    covered[runs.application[run], appearance] = True
+    seen = covered.sum(axis=1)
+    candidates = np.flatnonzero(seen >= params.least_share * len(started))
+    if not len(candidates) or not len(started):
+        return _NOBODY
+    middles = (started + ended) / 2
+    tails = np.array(
+        [_tail(middles, _of(runs, each), int(seen[each]), step_count, slack) for each in candidates.tolist()]
+    )
+    best = int(candidates[np.lexsort((-seen[candidates], tails))[0]])
+    own = runs.application == best
+    tail = float(tails.min())
+    chance = min(1.0, tail * count)
+    outcome = "named" if chance < params.chance else "unsure" if tail < params.doubt else "unnamed"
+    return Beside(outcome, best, int(seen[best]), int(own.sum()), int(is_in[own].any(axis=1).sum()), chance)
+
+
+def _of(runs: Runs, application: int) -> tuple[Reals, Reals]:
+    own = runs.application == application
+    return runs.started[own], runs.ended[own]
+
+
+#: turns are tried at so many places of the window, at most
+_MOST_PLACES = 1 << 15
+
+
+def _tail(middles: Reals, run: tuple[Reals, Reals], seen: int, step_count: int, slack: float) -> float:
+    """Return how likely so many appearances or more lie in an application's runs if both are turned at random."""
+    places = min(_MOST_PLACES, max(step_count, 1))
+    scale = places / max(step_count, 1)
+    first, last = ((each * scale).astype(np.int64).clip(0, places) for each in (run[0] - slack, run[1] + slack + 1))
+    edges = np.bincount(first, minlength=places + 1) - np.bincount(last, minlength=places + 1)
+    is_there = (np.cumsum(edges)[:places] > 0).astype(np.float64)
+    shown = np.bincount((middles * scale).astype(np.int64).clip(0, places - 1), minlength=places) / len(middles)
+    turned = np.fft.irfft(np.fft.rfft(is_there) * np.conj(np.fft.rfft(shown)), places)
+    exposure, varies = float(is_there.mean()), float(turned.var())
+    if exposure >= 1.0 - 1e-12:
+        return 1.0
+    independent = min(exposure * (1.0 - exposure) / max(varies, 1e-12), float(len(middles)))
+    share = seen / len(middles)
+    return float(betainc(max(share * independent, 1e-9), (1.0 - share) * independent + 1.0, exposure))
