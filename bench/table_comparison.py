@@ -74,6 +74,7 @@ KEYS = {
     "trace_requests": "trace_id request",
     "trace_signals": "trace_id module direction is_async",
     "unassigned_io": "filesystem counted_on key_kind",
+    "unnamed_patterns": "filesystem direction pattern_id",
 }
 #: (table, column) -> why its values are not compared
 LEFT_OUT = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from warehouse.releases.releases import Release
     from warehouse.store.store import Store
 
-_COLUMNS = ("pattern", "way", "times", "every", "bytes", "takes", "last seen", "whose")
+_COLUMNS = ("pattern", "way", "times", "every", "bytes", "last seen", "whose")
 #: of a name, so that a table fits a terminal of 80
 _MOST_CHARACTERS = 16
 _WHY = {"nothing_recurs": "nothing comes again", "too_short": "too little was polled to tell"}
@@ -68,8 +68,7 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
         row["appearance_count"],
         duration_text(row["period_s"]) if row["period_s"] else None,
         volume_text(row["appearance_bytes"]),
-        duration_text(row["appearance_s"]),
-        f"{row['last_appeared_at'].astimezone(UTC):%m-%d %H:%MZ}",
+        f"{row['last_appeared_at'].astimezone(UTC):%m-%d %H:%M}",
         shortened(whose, _MOST_CHARACTERS),
     )
 

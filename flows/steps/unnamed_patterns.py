@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 _WINDOW_DAYS = 14
 #: where less was polled nothing can come again
 _LEAST_POLLED_S = 6 * 3600.0
-#: a step of what is left lasts so long at least: one that divides a minute, or is some
-_STEPS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)
 _MINUTE_S = 60.0
 _VOLUMES = {"read": "read_bytes", "write": "written_bytes"}
 #: an attributed run ends so many days after a minute of it, at most
 _MOST_DAYS = 31
 _ID_DIGITS = 12
+#: what is said of patterns beside what they are and whose
+_SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
 
 
 def find_patterns(given: Given) -> int:
@@ -92,11 +92,10 @@ def _explained(given: Given, filesystem: str, direction: str) -> pl.DataFrame:
 
 def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
     """Return what is left of polls in steps on end, which begin with a minute."""
-    from transforms.unnamed_patterns.leftover import left_over, on_steps
+    from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
 
     edge_s, interval_s = epoch_s(polled["polled_at"]), floats(polled["interval_s"])
-    typical_s = float(np.median(interval_s))
-    step_s = next((each for each in _STEPS_S if each >= typical_s - 1e-6), _MINUTE_S * np.ceil(typical_s / _MINUTE_S))
+    step_s = step_for(float(np.median(interval_s)))
     stretch_s = max(_MINUTE_S, step_s)
     began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
     traffic = on_steps(edge_s, interval_s, floats(polled[column]), began_s, step_s)
@@ -154,19 +153,15 @@ def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, s
     """Return the patterns of one file system and direction, or the row that says why there is none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
-    from transforms.unnamed_patterns.beside import beside
     from transforms.unnamed_patterns.patterns import find
 
-    found = find(left.volume_bytes, left.step_s)
+    runs, names = _runs(jobs, left)
+    found = find(left.volume_bytes, left.step_s, runs)
     if not found:
         return pl.DataFrame({"outcome": ["nothing_recurs"]})
-    runs, names = _runs(jobs, left)
-    told = []
-    for one in found:
-        whose = beside(one.started, one.ended, runs, len(left.volume_bytes), left.step_s)
-        told.append(_told(one, left) | {"outcome": whose.outcome} | _told_of(whose, names))
-    rows = pl.DataFrame(told, schema_overrides={"period_s": pl.Float64, "application_id": pl.String})
-    return _identified(rows, before, key)
+    told = [_told(one.pattern, left) | _told_of(one.whose, names) for one in found]
+    schema = {name: dtype for name, dtype in frames.schema(UNNAMED_PATTERNS).items() if name not in _SAID}
+    return _identified(pl.DataFrame(told, schema=schema), before, key)
 
 
 def _told(one: Pattern, left: Left) -> dict[str, object]:
@@ -191,10 +186,11 @@ def _told(one: Pattern, left: Left) -> dict[str, object]:
 
 
 def _told_of(whose: Beside, names: Sequence[str]) -> dict[str, object]:
-    """Return whose a pattern may be; nothing where no application was there."""
+    """Return whose a pattern may be; its outcome alone where no application was there."""
     if whose.application < 0:
-        return {}
+        return {"outcome": whose.outcome}
     return {
+        "outcome": whose.outcome,
         "application_id": names[whose.application],
         "covered_appearance_count": whose.seen_count,
         "application_run_count": whose.run_count,

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats
-from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Seen, application_names, seconds, seen, signed
+from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds, seen, signed
 from studies.attribution.ways import attribution
 from transforms.arrays import Ints, Reals
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
-from transforms.unnamed_patterns.beside import Beside, Runs, beside
-from transforms.unnamed_patterns.leftover import left_over
-from transforms.unnamed_patterns.patterns import Pattern, find
+from transforms.unnamed_patterns.beside import Runs
+from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
+from transforms.unnamed_patterns.patterns import Found, find
 
 #: who is in no log
 _NOBODY = "nobody"
@@ -70,25 +70,27 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
     site = simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
     key = {"family": family, "level": level, "seed": seed}
-    rows = [
-        key | {"direction": direction} | row
-        for direction, one in seen(site, [_NOBODY]).items()
-        for row in _held(_Truth.of(site, direction), found_in(one), one.interval_s)
-    ]
+    rows = []
+    for direction, one in seen(site, [_NOBODY]).items():
+        left, step_s = left_of(one)
+        told = _held(_Truth.of(site, direction), found_in(left, step_s, one.logged), step_s)
+        rows += [key | {"direction": direction} | row for row in told]
     return pl.DataFrame(rows, schema_overrides={"is_right": pl.Boolean}, infer_schema_length=None)
 
 
-def found_in(one: Seen) -> list[tuple[Pattern, Beside]]:
-    """Return the patterns of what nobody explains of a site, and whose they may be."""
+def left_of(one: Seen) -> tuple[Reals, float]:
+    """Return what nobody explains of a site, in steps, and how long a step is."""
     given = attribution(one, signed(one)).sum(axis=0)
-    minute = (np.arange(len(one.traffic_bytes)) * one.interval_s / MINUTE_S).astype(np.int64)
-    left = left_over(one.traffic_bytes, given, np.minimum(minute, one.minute_count - 1), one.interval_s)
-    logged = one.logged
-    runs = Runs(logged.application, logged.started_s / one.interval_s, logged.ended_s / one.interval_s)
-    return [
-        (pattern, beside(pattern.started, pattern.ended, runs, len(left), one.interval_s))
-        for pattern in find(left, one.interval_s)
-    ]
+    edges: Reals = np.arange(1.0, len(one.traffic_bytes) + 1.0) * one.interval_s
+    step_s = step_for(one.interval_s)
+    traffic = on_steps(edges, np.full(len(edges), one.interval_s), one.traffic_bytes, 0.0, step_s)
+    minute = (np.arange(len(traffic)) * step_s / MINUTE_S).astype(np.int64)
+    return left_over(traffic, given, np.minimum(minute, one.minute_count - 1), step_s), step_s
+
+
+def found_in(left: Reals, step_s: float, logged: Logged) -> list[Found]:
+    """Return the patterns of what is left, and whose they may be."""
+    return find(left, step_s, Runs(logged.application, logged.started_s / step_s, logged.ended_s / step_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +137,16 @@ class _Truth:
         own = np.minimum(ended_s[:, None], self.ended_s) - np.maximum(started_s[:, None], self.started_s)
         share = np.clip(own, 0.0, None) / np.maximum(self.ended_s - self.started_s, 1e-6) * self.moved_bytes
         most = share.argmax(axis=1)
-        names = [self.owner[each] for each in most]
+        is_any = share.max(axis=1) > 0
+        names = [self.owner[each] if has else "background" for each, has in zip(most, is_any, strict=True)]
         name, count = Counter(names).most_common(1)[0]
-        return name, count, self.application[most]
+        return name, count, np.where(is_any, self.application[most], -1)
 
 
-def _held(truth: _Truth, found: list[tuple[Pattern, Beside]], interval_s: float) -> Iterator[dict[str, object]]:
+def _held(truth: _Truth, found: list[Found], interval_s: float) -> Iterator[dict[str, object]]:
     """Yield what is found, held against whose bursts they were."""
     best: dict[str, tuple[int, str]] = {}
-    for pattern, whose in found:
+    for pattern, whose in ((one.pattern, one.whose) for one in found):
         owner, count, applications = truth.owner_of(pattern.started * interval_s, pattern.ended * interval_s)
         is_own = count >= _MOST * len(pattern.started)
         if is_own and owner in truth.appearances:

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from studies.attribution import planted
 from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Seen, drawn, signed
 from studies.attribution.ways import WAYS, known_jobs
 from studies.pieces import Told, nobody, worked
@@ -31,19 +32,27 @@ class Results:
     """What came of it.
 
     sites: a row each site, direction and way: bytes and numbers of minutes. jobs: a row each job of a known application
-    and way that moved anything to speak of: what it moved, and what it was given.
+    and way that moved anything to speak of: what it moved, and what it was given. patterns: what `planted.judged` says
+    of sites on which applications are that no log names.
     """
 
     params: StudyParams
     sites: pl.DataFrame
     jobs: pl.DataFrame
+    patterns: pl.DataFrame
 
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
     """Draw and judge all sites."""
     pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
     found = worked(judged, pieces, params.worker_count, told)
-    return Results(params, pl.concat([sites for sites, _ in found]), pl.concat([jobs for _, jobs in found]))
+    patterns = worked(planted.judged, pieces, params.worker_count, told)
+    return Results(
+        params,
+        pl.concat([sites for sites, _ in found]),
+        pl.concat([jobs for _, jobs in found]),
+        pl.concat(patterns, how="diagonal_relaxed"),
+    )
 
 
 def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:

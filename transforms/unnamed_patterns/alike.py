@@ -10,7 +10,7 @@ not. Within a kind, bursts of different shapes are told apart by hierarchical cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from transforms.arrays import Bools, Ints, Reals
 from transforms.unnamed_patterns.left_bursts import LeftBursts
 
 #: the cells of the plane: so much of the logarithms of volume and width
-_CELLS = (0.01, 0.1)
+_CELLS = (0.01, 0.05)
 #: so many places are tried for each burst: with as many, chance makes kinds as often as is promised (seeds 0 to 99)
 _PLACES = 10
 
@@ -30,60 +30,78 @@ _PLACES = 10
 class AlikeParams:
     """What is alike; the values are ours, chosen on simulated sites (seeds 11 to 13).
 
-    reaches: how far from the middle of a kind its bursts lie in the logarithm of volume: each is tried; width_reach:
-    the same of width. around: how far what is beside it reaches, in volume. least_count: a kind has so many bursts.
-    false_alarm_probability: of one kind in a plane without any. least_purity: so many of its bursts are more than what
+    reaches: how far from the middle of a kind its bursts lie in the logarithms of volume and of width: each is tried.
+    around: how far what is beside it reaches, in volume. least_count: a kind has so many bursts.
+    false_alarm_probability: of one kind in a plane without any; hint_count: so many kinds of chance are taken out as
+    hints, which something else has to bear out. least_purity: so many of its bursts are more than what
     is beside it lets expect. shape_distance: shapes of a kind differ by less, in the share of bytes that has passed.
     most_shapes: of so many bursts shapes are compared.
     """
 
-    reaches: tuple[float, ...] = (0.02, 0.05, 0.1)
-    width_reach: float = 0.3
+    reaches: tuple[tuple[float, float], ...] = ((0.02, 0.1), (0.02, 0.3), (0.04, 0.2))
     around: float = 0.8
     least_count: int = 5
     false_alarm_probability: float = 0.01
-    least_purity: float = 0.6
+    hint_count: float = 10.0
+    least_purity: float = 0.75
     shape_distance: float = 0.25
     most_shapes: int = 1500
 
 
-def alike(bursts: LeftBursts, params: AlikeParams | None = None) -> list[Ints]:
-    """Return kinds of bursts, the surest first: which bursts are of each, in order of time."""
-    params = params or AlikeParams()
-    if len(bursts) < params.least_count:
-        return []
-    # the plane is as wide as bursts are, with room around them
-    plane = np.stack([np.log(bursts.volume_bytes), np.log(bursts.width)], axis=1)
-    room = np.divide((params.around, params.width_reach), _CELLS) + 1
-    cells = np.floor((plane - plane.min(axis=0)) / _CELLS + room).astype(np.int64)
-    shape = tuple((cells.max(axis=0) + room + 1).astype(np.int64).tolist())
-    return [
-        kind
-        for members in _bumps(cells, shape, params)
-        for kind in _of_one_shape(members, bursts.profile[members], params)
-    ]
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Bursts that are alike, in order of time, and whether so many hardly are by chance."""
+
+    members: Ints
+    is_sure: bool
 
 
-def _bumps(cells: Ints, shape: tuple[int, ...], params: AlikeParams) -> Iterator[Ints]:
-    """Yield which bursts lie together where more do than chance brings there, the least likely first."""
-    counts = np.zeros(shape)
-    np.add.at(counts, tuple(cells.T), 1.0)
-    level = np.log(params.false_alarm_probability / (_PLACES * len(cells) * len(params.reaches)))
-    is_left = np.ones(len(cells), np.bool_)
-    while is_left.sum() >= params.least_count:
-        chance, middle, half = min(_least_likely(counts, reach, params) for reach in params.reaches)
-        if chance > level:
-            return
-        is_in: Bools = is_left & (np.abs(cells - np.array(middle)) <= np.array(half)).all(axis=1)
-        members = np.flatnonzero(is_in)
-        is_left[members] = False
-        np.add.at(counts, tuple(cells[members].T), -1.0)
-        yield members
+class Plane:
+    """Bursts (n) in the plane of their volumes and widths, of which kinds are taken out one by one."""
+
+    def __init__(self, bursts: LeftBursts, params: AlikeParams | None = None) -> None:
+        """Lay all bursts out."""
+        self._params = params = params or AlikeParams()
+        self._profile = bursts.profile
+        # the plane is as wide as bursts are, with room around them
+        places = np.stack([np.log(bursts.volume_bytes), np.log(bursts.width)], axis=1)
+        room = np.divide((params.around, max(reach[1] for reach in params.reaches)), _CELLS) + 1
+        self._cells: Ints = np.floor((places - places.min(axis=0, initial=np.inf)) / _CELLS + room).astype(np.int64)
+        self._counts = np.zeros(tuple((self._cells.max(axis=0, initial=0) + room + 1).astype(np.int64).tolist()))
+        np.add.at(self._counts, tuple(self._cells.T), 1.0)
+        self.is_left: Bools = np.ones(len(bursts), np.bool_)
+        self._log_tried = math.log(_PLACES * max(len(bursts), 1) * len(params.reaches))
+
+    def take(self) -> Kind | None:
+        """Take out the kind that is least likely by chance; None where not even hints are left."""
+        while self.is_left.sum() >= self._params.least_count:
+            chance, middle, half = min(
+                _least_likely(self._counts, reach, self._params) for reach in self._params.reaches
+            )
+            chance += self._log_tried
+            if chance > math.log(self._params.hint_count):
+                return None
+            is_in: Bools = self.is_left & (np.abs(self._cells - np.array(middle)) <= np.array(half)).all(axis=1)
+            members = np.flatnonzero(is_in)
+            own = _of_one_shape(members, self._profile[members], self._params)
+            if len(own) >= self._params.least_count:
+                self.set_aside(own)
+                return Kind(own, chance <= math.log(self._params.false_alarm_probability))
+            self.set_aside(members)
+        return None
+
+    def set_aside(self, members: Ints) -> None:
+        """Take bursts out that are in no kind."""
+        gone = members[self.is_left[members]]
+        self.is_left[gone] = False
+        np.add.at(self._counts, tuple(self._cells[gone].T), -1.0)
 
 
-def _least_likely(counts: Reals, reach: float, params: AlikeParams) -> tuple[float, tuple[int, ...], tuple[int, int]]:
+def _least_likely(
+    counts: Reals, reach: tuple[float, float], params: AlikeParams
+) -> tuple[float, tuple[int, ...], tuple[int, int]]:
     """Return the least logarithm of a chance, the cell around which it is, and how many cells it reaches each way."""
-    half, wide = ((round(far / _CELLS[0]), round(params.width_reach / _CELLS[1])) for far in (reach, params.around))
+    half, wide = ((round(far / _CELLS[0]), round(reach[1] / _CELLS[1])) for far in (reach[0], params.around))
     within, near = (_sums(counts, (2 * one + 1, 2 * other + 1)) for one, other in (half, wide))
     chances = _log_chances(within, near - within, (2 * half[0] + 1) / (2 * wide[0] + 1), params)
     at = int(chances.argmin())
@@ -113,11 +131,9 @@ def _part(count: Reals, expected: Reals) -> Reals:
     return found
 
 
-def _of_one_shape(members: Ints, profile: Reals, params: AlikeParams) -> Iterator[Ints]:
-    """Yield those of a kind's bursts that have one shape, of each shape that has enough."""
+def _of_one_shape(members: Ints, profile: Reals, params: AlikeParams) -> Ints:
+    """Return those of a kind's bursts that have the shape that most of them have."""
     even = np.unique(np.linspace(0, len(members) - 1, min(len(members), params.most_shapes)).astype(np.int64))
-    members, profile = members[even], profile[even]
-    shapes = fcluster(linkage(profile, "average", "chebyshev"), params.shape_distance, "distance")
-    for shape, count in enumerate(np.bincount(shapes)):
-        if count >= params.least_count:
-            yield members[shapes == shape]
+    shapes = fcluster(linkage(profile[even], "average", "chebyshev"), params.shape_distance, "distance")
+    own: Ints = members[even][shapes == np.bincount(shapes).argmax()]
+    return own

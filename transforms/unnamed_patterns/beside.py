@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Bools, Ints, Reals
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,22 @@ class BesideParams:
     """When a pattern is an application's; the values are ours.
 
     slack_s: a job log's times, and what is flushed after a run, are so inexact. least_share: an application was there
-    in so many of the appearances. chance: less likely than that, it is the application's. doubt: less likely than that,
-    without regard to how many were tried, it may be.
+    in so many of the appearances. chance: less likely than that, it is the application's; doubt: less likely than that,
+    it may be. most_share, even_odds: and so it may where an application was there in so many of them, and that is less
+    likely, without regard to how many were tried: nothing speaks against it. makers, makers_share: so may so many
+    applications that happen to do alike, where they together were there in so many; not those that are there for a
+    larger share of the time than most_exposed: they are beside everything.
     """
 
     slack_s: float = 60.0
-    least_share: float = 0.75
+    least_share: float = 0.2
+    most_share: float = 0.75
     chance: float = 0.01
-    doubt: float = 0.1
+    doubt: float = 0.05
+    even_odds: float = 0.5
+    makers: int = 3
+    makers_share: float = 0.9
+    most_exposed: float = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +70,21 @@ _NOBODY = Beside("unnamed", -1, 0, 0, 0, float("nan"))
 
 
 def beside(
-    started: Reals, ended: Reals, runs: Runs, step_count: int, interval_s: float, params: BesideParams | None = None
+    appeared: tuple[Reals, Reals],
+    runs: Runs,
+    step_count: int,
+    interval_s: float,
+    params: BesideParams | None = None,
+    *,
+    is_train: bool = False,
 ) -> Beside:
-    """Return whose runs were there when a pattern appeared (k: from, until), in a window of so many steps."""
+    """Return whose runs were there when a pattern appeared, in a window of so many steps.
+
+    appeared: from, until (k each), in steps. is_train: whether the appearances are surely one maker's; else a few that
+    happen to move the same volume may have made them.
+    """
     params = params or BesideParams()
+    started, ended = appeared
     slack = params.slack_s / interval_s
     is_in = (runs.started[:, None] <= started + slack) & (runs.ended[:, None] >= ended - slack)
     count = int(runs.application.max(initial=-1)) + 1
@@ -73,19 +92,30 @@ def beside(
     run, appearance = np.nonzero(is_in)
     covered[runs.application[run], appearance] = True
     seen = covered.sum(axis=1)
-    candidates = np.flatnonzero(seen >= params.least_share * len(started))
-    if not len(candidates) or not len(started):
+    candidates = np.flatnonzero(seen >= params.least_share * max(len(started), 1))
+    if not len(candidates):
         return _NOBODY
     middles = (started + ended) / 2
-    tails = np.array(
-        [_tail(middles, _of(runs, each), int(seen[each]), step_count, slack) for each in candidates.tolist()]
-    )
+    told = [_chance(middles, _of(runs, each), int(seen[each]), step_count, slack) for each in candidates.tolist()]
+    tails, exposures = np.array(told).T
     best = int(candidates[np.lexsort((-seen[candidates], tails))[0]])
     own = runs.application == best
     tail = float(tails.min())
     chance = min(1.0, tail * count)
-    outcome = "named" if chance < params.chance else "unsure" if tail < params.doubt else "unnamed"
+    is_covered = np.array([seen[each] >= params.most_share * len(started) for each in candidates])
+    may_be = chance < params.doubt or bool((is_covered & (tails < params.even_odds)).any())
+    makers = covered[candidates[exposures <= params.most_exposed]]
+    may_be |= not is_train and _together(makers, params.makers) >= params.makers_share
+    outcome = "named" if chance < params.chance else "unsure" if may_be else "unnamed"
     return Beside(outcome, best, int(seen[best]), int(own.sum()), int(is_in[own].any(axis=1).sum()), chance)
+
+
+def _together(covered: Bools, count: int) -> float:
+    """Return the share of appearances (applications, appearances) that the best so many applications cover."""
+    is_open = np.ones(covered.shape[1], np.bool_)
+    for _ in range(min(count, len(covered))):
+        is_open &= ~covered[int((covered & is_open).sum(axis=1).argmax())]
+    return 1.0 - float(is_open.mean())
 
 
 def _of(runs: Runs, application: int) -> tuple[Reals, Reals]:
@@ -97,8 +127,11 @@ def _of(runs: Runs, application: int) -> tuple[Reals, Reals]:
 _MOST_PLACES = 1 << 15
 
 
-def _tail(middles: Reals, run: tuple[Reals, Reals], seen: int, step_count: int, slack: float) -> float:
-    """Return how likely so many appearances or more lie in an application's runs if both are turned at random."""
+def _chance(middles: Reals, run: tuple[Reals, Reals], seen: int, step_count: int, slack: float) -> tuple[float, float]:
+    """Return how likely so many appearances or more lie in an application's runs if both are turned at random.
+
+    And for which share of the time it is there.
+    """
     places = min(_MOST_PLACES, max(step_count, 1))
     scale = places / max(step_count, 1)
     first, last = ((each * scale).astype(np.int64).clip(0, places) for each in (run[0] - slack, run[1] + slack + 1))
@@ -108,7 +141,8 @@ def _tail(middles: Reals, run: tuple[Reals, Reals], seen: int, step_count: int, 
     turned = np.fft.irfft(np.fft.rfft(is_there) * np.conj(np.fft.rfft(shown)), places)
     exposure, varies = float(is_there.mean()), float(turned.var())
     if exposure >= 1.0 - 1e-12:
-        return 1.0
+        return 1.0, exposure
     independent = min(exposure * (1.0 - exposure) / max(varies, 1e-12), float(len(middles)))
     share = seen / len(middles)
-    return float(betainc(max(share * independent, 1e-9), (1.0 - share) * independent + 1.0, exposure))
+    tail = betainc(max(share * independent, 1e-9), (1.0 - share) * independent + 1.0, exposure)
+    return float(tail), exposure

@@ -24,8 +24,8 @@ class LeftBurstParams:
 
     stretch_s: float = 7200.0
     calm_quantile: float = 0.25
-    rise: float = 6.0
-    edge_ratio: float = 0.5
+    rise: float = 12.0
+    edge_ratio: float = 0.25
     most_apart_s: float = 6.0
 
 

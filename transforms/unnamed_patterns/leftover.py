@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from transforms.arrays import Ints, Reals
 from transforms.attribution.explaining import ExplainParams, room_of
 
+#: steps that last whole shares of a minute
+_STEPS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)
+_MINUTE_S = 60.0
 #: of a step less than this share was polled: it counts as not measured
 _LEAST_POLLED = 0.5
+#: of a stretch so much may be explained, and the rest is still what it was
+_MOST_EXPLAINED = 0.1
 
 
 def left_over(
     traffic_bytes: Reals, explained_bytes: Reals, stretch: Ints, interval_s: float, params: ExplainParams | None = None
 ) -> Reals:
-    """Return the bytes of each step that nobody explains and that do not flow always; NaN where nothing was measured.
+    """Return the bytes of each step that nobody explains and that do not flow always.
 
-    traffic_bytes (steps): NaN where nothing was measured. explained_bytes (stretches): what is explained of each
-    stretch of steps, a minute for instance; stretch (steps): in which one each step lies. Explained bytes are taken
-    from the steps of their stretch in proportion to what these have, and never more than there is.
+    NaN where nothing was measured, and in stretches of which much is explained: nobody knows which of their bytes are
+    left. traffic_bytes (steps): NaN where nothing was measured. explained_bytes (stretches): what is explained of each
+    stretch of steps, a minute for instance; stretch (steps): in which one each step lies.
     """
     room = room_of(traffic_bytes, interval_s, params)
     there = np.bincount(stretch, room, len(explained_bytes))
-    kept = 1.0 - np.minimum(np.divide(explained_bytes, there, out=np.ones_like(there), where=there > 0), 1.0)
-    return np.where(np.isfinite(traffic_bytes), room * kept[stretch], np.nan)
+    is_left = explained_bytes <= _MOST_EXPLAINED * there
+    return np.where(np.isfinite(traffic_bytes) & is_left[stretch], room, np.nan)
+
+
+def step_for(interval_s: float) -> float:
+    """Return how long a step lasts in which polls that come so often are looked at: five seconds at least.
+
+    Shorter ones show the restlessness of servers, and no more of bursts.
+    """
+    whole_minutes = _MINUTE_S * math.ceil(interval_s / _MINUTE_S - 1e-9)
+    return next((each for each in _STEPS_S if each >= interval_s - 1e-6), whole_minutes)
 
 
 def on_steps(edge_s: Reals, interval_s: Reals, volume_bytes: Reals, began_s: float, step_s: float) -> Reals:

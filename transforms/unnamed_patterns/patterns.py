@@ -6,16 +6,18 @@ appearances come at even distances; else they are alike only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
+from transforms.arrays import Bools, Ints, Ragged, Reals, places_of
 from transforms.periods import finding
 from transforms.periods.finding import PeriodParams
-from transforms.unnamed_patterns.alike import AlikeParams, alike
+from transforms.unnamed_patterns.alike import AlikeParams, Kind, Plane
+from transforms.unnamed_patterns.beside import Beside, BesideParams, Runs, beside
 from transforms.unnamed_patterns.left_bursts import LeftBurstParams, LeftBursts, left_bursts
 
 
@@ -26,11 +28,14 @@ class PatternParams:
     longest_s: bursts of one appearance are less apart. lag_ratio, lag_s: bursts of one appearance follow one another at
     one distance, but for that share of it and so many seconds more. together_ratio: such a share of them does.
     most_gap: a train is cut where nothing comes for so many typical distances. least_cycles: a train has so many
-    appearances. samples_a_cycle: of a train's signal.
+    appearances. samples_a_cycle: of a train's signal. flank: bursts of an application that makes a kind differ from it
+    by less, in logarithms of volume and width, where others were in their way.
     """
 
     bursts: LeftBurstParams = field(default_factory=LeftBurstParams)
     alike: AlikeParams = field(default_factory=AlikeParams)
+    beside: BesideParams = field(default_factory=BesideParams)
+    flank: tuple[float, float] = (0.7, 1.0)
     longest_s: float = 3600.0
     lag_ratio: float = 0.03
     lag_s: float = 15.0
@@ -54,8 +59,8 @@ class Pattern:
     volume_bytes: Reals
     signature_bytes: Reals
     burst_count: int
-    period: float
-    period_chance: float
+    period: float = math.nan
+    period_chance: float = math.nan
 
     @property
     def is_train(self) -> bool:
@@ -63,16 +68,131 @@ class Pattern:
         return bool(np.isfinite(self.period))
 
 
-def find(left_bytes: Reals, interval_s: float, params: PatternParams | None = None) -> list[Pattern]:
-    """Return the patterns of what is left (bytes in each step, NaN where nothing was measured), in order of bytes."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A pattern, and whose it may be."""
+
+    pattern: Pattern
+    whose: Beside
+
+
+def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams | None = None) -> list[Found]:
+    """Return the patterns of what is left and whose they may be, in order of bytes.
+
+    left_bytes: bytes in each step, NaN where nothing was measured. runs: those that were there, in steps. What lies in
+    an application's runs, and is about as large as a kind that is surely its, is set aside with that; and so is what
+    lies where a train's next appearance is due: contention made it another burst than it was meant to be.
+    """
     params = params or PatternParams()
     bursts = left_bursts(left_bytes, interval_s, params.bursts)
-    kinds = alike(bursts, params.alike)
-    found = [
-        _pattern(left_bytes, bursts, kinds, group, interval_s, params)
-        for group in _together(bursts, kinds, interval_s, params)
-    ]
-    return sorted(_timed(found, interval_s, params), key=lambda one: -one.volume_bytes.sum())
+    plane = Plane(bursts, params.alike)
+    search = _Search(left_bytes, interval_s, bursts, runs, params)
+    named: list[Found] = []
+    others: list[Kind] = []
+    while kind := plane.take():
+        own, left = search.parted(kind.members)
+        for one, members in own:
+            plane.set_aside(search.of_application(members, one.whose.application))
+        named += [one for one, _ in own]
+        if len(left) >= params.alike.least_count:
+            alone = search.pattern([left])
+            plane.set_aside(search.due(alone))
+            others.append(Kind(left, kind.is_sure or alone.is_train))
+    found = [*named, *search.together(others)]
+    return sorted(found, key=lambda one: -one.pattern.volume_bytes.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What patterns are looked for in."""
+
+    left_bytes: Reals
+    interval_s: float
+    bursts: LeftBursts
+    runs: Runs
+    params: PatternParams
+
+    def judged(self, pattern: Pattern) -> Beside:
+        """Return whose a pattern may be."""
+        count, params = len(self.left_bytes), self.params.beside
+        appeared = pattern.started, pattern.ended
+        return beside(appeared, self.runs, count, self.interval_s, params, is_train=pattern.is_train)
+
+    def parted(self, members: Ints) -> tuple[list[tuple[Found, Ints]], Ints]:
+        """Return the parts of a kind that are surely an application's, and the rest.
+
+        Two that move the same volumes are one kind.
+        """
+        found = []
+        while len(members) >= self.params.alike.least_count:
+            whose = self.judged(self.pattern([members]))
+            if whose.outcome != "named":
+                break
+            is_in = self._in_runs(members, whose.application)
+            own = self.pattern([members[is_in]])
+            found.append((Found(own, replace(whose, seen_count=int(is_in.sum()))), members[is_in]))
+            members = members[~is_in]
+        return found, members
+
+    def together(self, kinds: list[Kind]) -> list[Found]:
+        """Return the patterns of kinds that are sure, or borne out by others that come with them."""
+        groups = _together(self.bursts, [kind.members for kind in kinds], self.interval_s, self.params)
+        patterns = [
+            self.pattern([kinds[place].members for place in group])
+            for group in groups
+            if len(group) > 1 or kinds[group[0]].is_sure
+        ]
+        return [Found(pattern, self.judged(pattern)) for pattern in patterns]
+
+    def _in_runs(self, members: Ints, application: int) -> Bools:
+        """Return which bursts lie in runs of an application."""
+        own, slack = self.runs.application == application, self.params.beside.slack_s / self.interval_s
+        is_begun = self.runs.started[own, None] <= self.bursts.first[members] + slack
+        is_over = self.runs.ended[own, None] >= self.bursts.after[members] - slack
+        is_in: Bools = np.any(is_begun & is_over, axis=0)
+        return is_in
+
+    def of_application(self, members: Ints, application: int) -> Ints:
+        """Return the bursts in an application's runs that are about as large as some of them."""
+        bursts = self.bursts
+        near = np.arange(len(bursts))
+        for values, most in ((bursts.volume_bytes, self.params.flank[0]), (bursts.width, self.params.flank[1])):
+            near = near[np.abs(np.log(values[near] / np.median(values[members]))) <= most]
+        return near[self._in_runs(near, application)]
+
+    def due(self, train: Pattern) -> Ints:
+        """Return the bursts that lie where a train's appearances are due between those that were found."""
+        if not train.is_train:
+            return np.zeros(0, np.int64)
+        gaps = np.diff(train.started)
+        counts = np.maximum(np.rint(gaps / train.period), 1.0).astype(np.int64)
+        # beyond a pause the train may have begun anew
+        counts[counts > self.params.most_gap * 2] = 1
+        owner = np.repeat(np.arange(len(gaps)), counts)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        due = train.started[owner] + place * (gaps / counts)[owner]
+        slack = self.params.lag_s / self.interval_s + self.params.lag_ratio * train.period
+        after = np.searchsorted(due, self.bursts.first - slack)
+        nearest = np.append(due, np.inf)[after]
+        return np.flatnonzero(nearest <= self.bursts.after + slack)
+
+    def pattern(self, kinds: list[Ints]) -> Pattern:
+        """Return the pattern of some kinds: an appearance begins where the first of its bursts does."""
+        bursts = self.bursts
+        members = np.sort(np.concatenate(kinds))
+        first, after, volume = bursts.first[members], bursts.after[members], bursts.volume_bytes[members]
+        begins = np.append(True, np.diff(first) > (0.0 if len(kinds) == 1 else _widest_lag(first, len(kinds))))
+        starts = np.flatnonzero(begins)
+        ended = after[np.append(starts[1:], len(members)) - 1]
+        lasting = round(float(np.median(ended - first[starts])))
+        plain = Pattern(
+            first[starts].astype(np.float64),
+            ended.astype(np.float64),
+            np.add.reduceat(volume, starts),
+            _signature(self.left_bytes, first[starts], lasting),
+            len(kinds),
+        )
+        return _timed(plain, self.interval_s, self.params)
 
 
 # ---- kinds that are one pattern
@@ -108,30 +228,6 @@ def _lag(bursts: LeftBursts, one: Ints, other: Ints, interval_s: float, params: 
     return typical if is_at.sum() >= params.together_ratio * max(len(one), len(other)) else float("nan")
 
 
-def _pattern(
-    left_bytes: Reals, bursts: LeftBursts, kinds: list[Ints], group: Ints, interval_s: float, params: PatternParams
-) -> Pattern:
-    """Return the pattern of some kinds: an appearance begins where the first of its bursts does."""
-    members = np.sort(np.concatenate([kinds[kind] for kind in group]))
-    first, after, volume = bursts.first[members], bursts.after[members], bursts.volume_bytes[members]
-    if len(group) == 1:
-        begins = np.ones(len(members), np.bool_)
-    else:
-        begins = np.append(True, np.diff(first) > _widest_lag(first, len(group)))
-    starts = np.flatnonzero(begins)
-    counts = np.diff(np.append(starts, len(members)))
-    ended = after[starts + counts - 1]
-    return Pattern(
-        first[starts].astype(np.float64),
-        ended.astype(np.float64),
-        np.add.reduceat(volume, starts),
-        _signature(left_bytes, first[starts], round(float(np.median(ended - first[starts])))),
-        len(group),
-        float("nan"),
-        float("nan"),
-    )
-
-
 def _widest_lag(first: Ints, kind_count: int) -> float:
     """Return the distance that parts appearances of so many bursts each: between the usual ones within and between.
 
@@ -155,41 +251,29 @@ def _signature(left_bytes: Reals, first: Ints, count: int) -> Reals:
 # ---- trains
 
 
-def _timed(found: list[Pattern], interval_s: float, params: PatternParams) -> list[Pattern]:
-    """Return patterns with the periods of those that are trains, by the default method of periods.
+def _timed(pattern: Pattern, interval_s: float, params: PatternParams) -> Pattern:
+    """Return a pattern with its period, where it is a train by the default method of periods.
 
     It judges the longest stretch without a long pause, of which samples are the appearances' bytes.
     """
-    places = [place for place, one in enumerate(found) if len(one.started) >= params.least_cycles]
-    stretches = [_longest(found[place].started, params) for place in places]
-    judged = [
-        (place, cut)
-        for place, cut in zip(places, stretches, strict=True)
-        if cut.stop - cut.start >= params.least_cycles
-    ]
-    if not judged:
-        return found
-    signals, sampling_hz = [], []
-    for place, cut in judged:
-        begun = found[place].started[cut]
-        step = float(np.median(np.diff(begun))) / params.samples_a_cycle
-        at = ((begun - begun[0]) / step + 0.5 * params.samples_a_cycle).astype(np.int64)
-        signals.append(np.bincount(at, found[place].volume_bytes[cut], at[-1] + params.samples_a_cycle // 2))
-        sampling_hz.append(1.0 / (step * interval_s))
-    samples = Ragged(np.concatenate(signals), offsets_of([len(signal) for signal in signals]))
+    own = _longest(pattern.started, params)
+    if own.stop - own.start < params.least_cycles:
+        return pattern
+    begun, volume = pattern.started[own], pattern.volume_bytes[own]
+    step = float(np.median(np.diff(begun))) / params.samples_a_cycle
+    at = ((begun - begun[0]) / step + 0.5 * params.samples_a_cycle).astype(np.int64)
+    signal: Reals = np.bincount(at, volume, at[-1] + params.samples_a_cycle // 2).astype(np.float64)
     answers = finding.detect(
-        samples, np.array(sampling_hz), np.zeros(len(judged)), PeriodParams(methods=("controlled",))
+        Ragged(signal, np.array([0, len(signal)])),
+        np.array([1.0 / step]),
+        np.zeros(1),
+        PeriodParams(methods=("controlled",)),
     )
     detections, _ = answers["controlled"]
-    told = list(found)
-    for number, (place, _) in enumerate(judged):
-        if detections.is_periodic[number]:
-            told[place] = replace(
-                told[place],
-                period=1.0 / float(detections.frequency_hz[number]) / interval_s,
-                period_chance=float(detections.false_alarm_probability[number]),
-            )
-    return told
+    if not detections.is_periodic[0]:
+        return pattern
+    chance = float(detections.false_alarm_probability[0])
+    return replace(pattern, period=1.0 / float(detections.frequency_hz[0]), period_chance=chance)
 
 
 def _longest(started: Reals, params: PatternParams) -> slice:

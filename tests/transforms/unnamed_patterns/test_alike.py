@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.alike import alike
+from transforms.unnamed_patterns.alike import Plane
 from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 
 EVEN = np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1)
@@ -24,29 +24,48 @@ def clutter(seed: int, count: int = 1000) -> tuple[Reals, Reals]:
     return rng.lognormal(23.0, 1.2, count), np.ceil(rng.lognormal(1.0, 0.6, count))
 
 
+def kinds(of: LeftBursts) -> list[tuple[list[int], bool]]:
+    """Return all kinds that are taken out, and whether each is sure."""
+    plane, found = Plane(of), []
+    while kind := plane.take():
+        found.append((kind.members.tolist(), kind.is_sure))
+    return found
+
+
 def test_many_of_one_volume_are_a_kind_and_the_surest_comes_first() -> None:
     rng = np.random.default_rng(5)
     volume, width = clutter(5)
-    volume[100:120], width[100:120] = 9e11 * rng.normal(1.0, 0.01, 20), 12.0
-    volume[300:360], width[300:360] = 2e9 * rng.normal(1.0, 0.01, 60), 30.0
-    found = alike(bursts(volume, width))
-    assert len(found) == 2
-    assert len(set(found[0].tolist()) & set(range(300, 360))) > 55
-    assert found[1].tolist() == list(range(100, 120))
+    volume[100:120], width[100:120] = 9e11 * rng.normal(1.0, 0.005, 20), 12.0
+    volume[300:360], width[300:360] = 2e9 * rng.normal(1.0, 0.005, 60), 30.0
+    (first, is_sure), (second, _), *hints = kinds(bursts(volume, width))
+    assert is_sure
+    assert len(set(first) & set(range(300, 360))) > 55
+    assert second == list(range(100, 120))
+    assert not any(is_sure for _, is_sure in hints)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_chance_makes_no_kind(seed: int) -> None:
-    assert alike(bursts(*clutter(seed))) == []
+def test_chance_makes_hints_at_most(seed: int) -> None:
+    assert not any(is_sure for _, is_sure in kinds(bursts(*clutter(seed))))
 
 
 def test_bursts_of_different_shapes_are_different_kinds() -> None:
-    profile = np.tile(EVEN, (40, 1))
+    profile = np.tile(EVEN, (41, 1))
     profile[::2] = np.sqrt(EVEN) * 0.2 + 0.8
-    found = alike(bursts(np.full(40, 1e10), np.full(40, 5.0), profile))
-    assert sorted(kind.tolist() for kind in found) == [list(range(0, 40, 2)), list(range(1, 40, 2))]
+    found = kinds(bursts(np.full(41, 1e10), np.full(41, 5.0), profile))
+    assert found == [(list(range(0, 41, 2)), True), (list(range(1, 41, 2)), True)]
+
+
+def test_what_is_set_aside_is_in_no_kind() -> None:
+    plane = Plane(bursts(np.full(40, 1e10), np.full(40, 5.0)))
+    plane.set_aside(np.arange(30))
+    plane.set_aside(np.arange(25, 31))
+    kind = plane.take()
+    assert kind is not None
+    assert kind.members.tolist() == list(range(31, 40))
+    assert plane.take() is None
 
 
 def test_few_are_no_kind() -> None:
-    assert alike(bursts(np.full(4, 1e10), np.full(4, 5.0))) == []
-    assert alike(bursts(np.zeros(0), np.zeros(0))) == []
+    assert kinds(bursts(np.full(4, 1e10), np.full(4, 5.0))) == []
+    assert kinds(bursts(np.zeros(0), np.zeros(0))) == []

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Runs, _tail, beside
+from transforms.unnamed_patterns.beside import Runs, _chance, beside
 
 COUNT, STEP_S = 10_000, 60.0
 
@@ -25,7 +25,7 @@ def test_a_pattern_in_every_run_of_one_application_is_its() -> None:
     at = spread(9)
     own = [(1, start - 20, start + 40) for start in at]
     other = [(0, start, start + 500) for start in spread(8, 2)]
-    found = beside(at, at + 5, runs(*own, *other), COUNT, STEP_S)
+    found = beside((at, at + 5), runs(*own, *other), COUNT, STEP_S)
     assert (found.outcome, found.application) == ("named", 1)
     assert (found.seen_count, found.run_count, found.seen_run_count) == (9, 9, 9)
     assert found.chance < 1e-5
@@ -33,20 +33,20 @@ def test_a_pattern_in_every_run_of_one_application_is_its() -> None:
 
 def test_an_application_that_is_always_there_is_no_answer() -> None:
     at = spread(9)
-    found = beside(at, at + 5, runs((0, 0, COUNT)), COUNT, STEP_S)
+    found = beside((at, at + 5), runs((0, 0, COUNT)), COUNT, STEP_S)
     assert (found.outcome, found.application, found.seen_count, found.chance) == ("unnamed", 0, 9, 1.0)
-    assert beside(at, at + 5, runs((0, -50, -10)), COUNT, STEP_S).outcome == "unnamed"
+    assert beside((at, at + 5), runs((0, -50, -10)), COUNT, STEP_S).outcome == "unnamed"
     nobody = Runs(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    assert beside(at, at + 5, nobody, COUNT, STEP_S).application == -1
+    assert beside((at, at + 5), nobody, COUNT, STEP_S).application == -1
 
 
 def test_one_train_in_one_run_is_one_appearance() -> None:
-    train = 5000.0 + 10.0 * np.arange(30)
-    alone = beside(train, train + 2, runs((0, 4990, 5300)), COUNT, STEP_S)
+    train = np.linspace(5000.0, 5290.0, 30)
+    alone = beside((train, train + 2), runs((0, 4990, 5300)), COUNT, STEP_S)
     # however many bursts it has: turned by little it lies in the run, and once in 30 times one of them does
     assert 0.0005 < alone.chance < 0.03
     others = [(number, 10.0, 20.0) for number in range(1, 40)]
-    assert beside(train, train + 2, runs((0, 4990, 5300), *others), COUNT, STEP_S).outcome == "unsure"
+    assert beside((train, train + 2), runs((0, 4990, 5300), *others), COUNT, STEP_S).outcome == "unsure"
 
 
 def test_independent_appearances_are_a_binomial_tail() -> None:
@@ -54,7 +54,8 @@ def test_independent_appearances_are_a_binomial_tail() -> None:
     starts = np.arange(0.0, COUNT, 100)
     middles = np.sort(rng.choice(COUNT, 40, replace=False)).astype(np.float64)
     # exposed for 30 % of the time, in pieces that appearances do not know of
-    tail = _tail(middles, (starts, starts + 29), 20, COUNT, 0.0)
+    tail, exposure = _chance(middles, (starts, starts + 29), 20, COUNT, 0.0)
+    assert exposure == pytest.approx(0.3, abs=0.01)
     assert np.log(tail) == pytest.approx(np.log(binom.sf(19, 40, 0.3)), rel=0.35)
 
 
@@ -64,4 +65,4 @@ def test_by_chance_nobody_is_named(seed: int) -> None:
     at = spread(10, seed)
     starts = rng.uniform(0, COUNT, 200)
     each = zip(rng.integers(0, 20, 200), starts, starts + rng.uniform(10, 200, 200), strict=True)
-    assert beside(at, at + 3, runs(*each), COUNT, STEP_S).outcome == "unnamed"
+    assert beside((at, at + 3), runs(*each), COUNT, STEP_S).outcome == "unnamed"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Reals
+from transforms.arrays import AnyReals, Ints, Reals
+from transforms.unnamed_patterns.beside import Runs
 from transforms.unnamed_patterns.patterns import find
 
 STEP_S = 10.0
 COUNT = 30_000
+NOBODY = Runs(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 def traffic(seed: int = 7) -> Reals:
@@ -22,15 +24,17 @@ def traffic(seed: int = 7) -> Reals:
     return left
 
 
-def put(left: Reals, at: Reals, volume: float, width: int) -> None:
-    for start in at.astype(int):
+def put(left: Reals, at: AnyReals | Ints, volume: float, width: int) -> None:
+    for start in at.astype(np.int64).tolist():
         left[start : start + width] += volume / width
 
 
 def test_a_train_has_a_period() -> None:
     left = traffic()
     put(left, np.arange(90, COUNT - 100, 180), 3000.0, 6)
-    (found,) = find(left, STEP_S)
+    (one,) = find(left, STEP_S, NOBODY)
+    found = one.pattern
+    assert one.whose.outcome == "unnamed"
     assert found.is_train
     assert found.period == pytest.approx(180, rel=1e-3)
     assert found.period_chance < 1e-6
@@ -44,7 +48,8 @@ def test_bursts_that_come_together_are_one_pattern() -> None:
     at = np.sort(np.random.default_rng(8).choice(np.arange(100, COUNT - 400, 300), 20, replace=False))
     put(left, at, 9000.0, 8)
     put(left, at + 40, 20000.0, 12)
-    (found,) = find(left, STEP_S)
+    (one,) = find(left, STEP_S, NOBODY)
+    found = one.pattern
     assert (found.burst_count, found.is_train) == (2, False)
     assert 12 <= len(found.started) <= 20
     assert np.isin(np.rint(found.started), np.concatenate([at, at + 40])).mean() > 0.9
@@ -54,9 +59,25 @@ def test_bursts_that_come_together_are_one_pattern() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_chance_is_no_pattern(seed: int) -> None:
-    assert find(traffic(seed), STEP_S) == []
+    assert find(traffic(seed), STEP_S, NOBODY) == []
 
 
 @pytest.mark.parametrize("left", [np.zeros(0), np.zeros(100), np.full(100, np.nan)])
 def test_nothing_has_none(left: Reals) -> None:
-    assert find(left, STEP_S) == []
+    assert find(left, STEP_S, NOBODY) == []
+
+
+def test_two_that_move_the_same_are_told_apart_by_whose_runs_were_there() -> None:
+    left, rng = traffic(), np.random.default_rng(9)
+    places = rng.permutation(np.arange(100, COUNT - 400, 90))
+    logged, unlogged = np.sort(places[:100]), np.sort(places[100:160])
+    for at in (logged, unlogged):
+        put(left, at, 9000.0, 8)
+    runs = Runs(np.zeros(100, np.int64), logged - 5.0, logged + 20.0)
+    found = {one.whose.outcome: one for one in find(left, STEP_S, runs)}
+    assert set(found) == {"named", "unnamed"}
+    for outcome, at in (("named", logged), ("unnamed", unlogged)):
+        started = found[outcome].pattern.started
+        assert np.isin(started, at).mean() > 0.95
+        assert len(started) > 0.7 * len(at)
+    assert found["named"].whose.seen_run_count > 80

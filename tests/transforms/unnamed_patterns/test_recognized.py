@@ -8,7 +8,7 @@ from transforms.unnamed_patterns.recognized import Known, recognized
 
 
 def known(first: float, count: int, volume: float = 1e10, every: float = 1800.0) -> Known:
-    return Known(first + every * np.arange(count), volume, 60.0)
+    return Known(np.linspace(first, first + every * (count - 1), count), volume, 60.0)
 
 
 def test_a_window_that_moved_on_has_the_same_patterns() -> None:

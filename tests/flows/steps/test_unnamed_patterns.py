@@ -1,0 +1,136 @@
+"""Unnamed patterns in the night: what is left of polls, who may have been there, ids, and where nothing can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.steps.pieces import File, Given
+from flows.steps.run import Run
+from flows.steps.unnamed_patterns import _read, find_patterns
+from warehouse.contracts import frames
+from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import TICKS
+
+BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
+STEP_S = 10
+COUNT = 8640
+
+
+def at(steps: float) -> datetime:
+    return BEGAN + timedelta(seconds=steps * STEP_S)
+
+
+TRAIN = tuple(range(60, COUNT - 20, 180))
+
+
+def ticks(count: int = COUNT, starts: Sequence[int] = TRAIN) -> pl.DataFrame:
+    """Return a day of polls: bursts of writes, and a restless surface."""
+    rng = np.random.default_rng(3)
+    written = rng.lognormal(16.0, 0.3, count)
+    for start in starts:
+        written[start : start + 6] += 3e10
+    rows = [
+        {
+            "filesystem": "lake",
+            "polled_at": at(place + 1),
+            "interval_s": 10.0,
+            "read_bytes": 0,
+            "written_bytes": int(each),
+        }
+        for place, each in enumerate(written)
+    ]
+    return pl.DataFrame(rows, schema=frames.schema(TICKS))
+
+
+def job(application: str, start: float, end: float, **more: Any) -> dict[str, Any]:
+    told = {"user": "a/b", "application": application, "node_count": 8, "is_application_run": True}
+    return told | {"started_at": at(start), "ended_at": at(end), "filesystem": None, "partition": "batch"} | more
+
+
+def found(
+    folder: Path,
+    polls: pl.DataFrame,
+    jobs: list[dict[str, Any]] | None = None,
+    explained: list[dict[str, Any]] | None = None,
+    before: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Return what the piece writes."""
+    given = {
+        TICKS: polls,
+        ATTRIBUTED_IO: pl.DataFrame(explained or [], schema=frames.schema(ATTRIBUTED_IO)),
+        JOBS: pl.DataFrame(jobs or [], schema=frames.schema(JOBS)),
+    }
+    released = []
+    if before is not None:
+        before.write_parquet(folder / "before.parquet")
+        released = [folder / "before.parquet"]
+    piece = SimpleNamespace(
+        scan=lambda of: given[of].lazy(),
+        released=lambda of: released,
+        path=lambda of: folder / "found.parquet",
+        settings=SimpleNamespace(partitions={"batch": ("lake",), "else": ("pond",)}),
+    )
+    count = find_patterns(cast(Given, piece))
+    rows = frames.require(pl.read_parquet(folder / "found.parquet"), UNNAMED_PATTERNS)
+    assert rows.height == count
+    return rows
+
+
+def test_a_train_is_found_and_keeps_its_id(tmp_path: Path) -> None:
+    first = found(tmp_path, ticks())
+    (row,) = first.filter(pl.col("direction") == "write").to_dicts()
+    assert (row["outcome"], row["application_id"], row["appearance_burst_count"]) == ("unnamed", None, 1)
+    assert row["period_s"] == pytest.approx(1800, rel=1e-3)
+    assert row["appearance_bytes"] == pytest.approx(1.8e11, rel=0.01)
+    assert row["first_appeared_at"] == row["known_since_at"] == at(60)
+    assert row["appeared_s"][:3] == [0, 1800, 3600]
+    assert row["pattern_bytes_per_s"] == pytest.approx([3e9] * 6, rel=0.02)
+    assert first.filter(pl.col("direction") == "read")["outcome"].to_list() == ["nothing_recurs"]
+    later = found(tmp_path, ticks()[3000:], before=first).filter(pl.col("direction") == "write")
+    assert later["pattern_id"].to_list() == [row["pattern_id"]]
+    assert later["known_since_at"].to_list() == [at(60)]
+    assert later["first_appeared_at"][0] > at(3000)
+    assert found(tmp_path, ticks()[3000:])["pattern_id"].drop_nulls().to_list() != [row["pattern_id"]]
+
+
+def test_an_application_that_was_there_each_time_is_named(tmp_path: Path) -> None:
+    starts = np.sort(np.random.default_rng(4).choice(np.arange(20, COUNT - 60, 60), 40, replace=False)).tolist()
+    # one of another partition was there as well, and cannot have done it
+    own = [job("ior", start - 10, start + 20) for start in starts]
+    other = [job("s3d", start - 10, start + 20, partition="else") for start in starts]
+    (row,) = found(tmp_path, ticks(starts=starts), own + other).filter(pl.col("direction") == "write").to_dicts()
+    assert (row["outcome"], row["application_id"]) == ("named", "a%2Fb/ior/8")
+    assert row["covering_run_count"] == row["application_run_count"] == len(starts)
+
+
+def test_what_is_explained_is_no_pattern(tmp_path: Path) -> None:
+    explained = [
+        {"filesystem": "lake", "direction": "write", "minute_at": at(6 * minute), "explained_bytes": 1.8e11}
+        for start in TRAIN
+        for minute in (start // 6 + 1, start // 6 + 2)
+    ]
+    assert found(tmp_path, ticks(), explained=explained)["outcome"].to_list() == ["nothing_recurs"] * 2
+
+
+def test_of_some_hours_nothing_can_be_told(tmp_path: Path) -> None:
+    assert found(tmp_path, ticks(600))["outcome"].to_list() == ["too_short"] * 2
+    assert found(tmp_path, ticks(0)).is_empty()
+
+
+def test_the_last_two_weeks_are_read() -> None:
+    days = [date(2026, 3, 1) + timedelta(days=number) for number in range(30)]
+    run = SimpleNamespace(live=lambda of: [File(of.name, f"{of.name}/{day}", day) for day in (*days, None)])
+    read = list(_read(cast(Run, run), None))
+    assert sum(file.table == TICKS.name and file.day is not None for file in read) == 14
+    assert min(file.day for file in read if file.day) == date(2026, 3, 17)
+    empty = SimpleNamespace(live=lambda of: [])
+    assert list(_read(cast(Run, empty), None)) == []
