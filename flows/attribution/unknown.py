@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -65,12 +65,5 @@ def document(told: Unknown, most_count: int, release_id: str) -> dict[str, Any]:
         "filesystem": told.filesystem,
         "pattern_count": told.patterns.height,
         "nothing": told.nothing,
-        "patterns": [_plain(row) for row in told.patterns.head(most_count).drop("filesystem").to_dicts()],
-    }
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
-        for name, value in row.items()
+        "patterns": told.patterns.head(most_count).drop("filesystem").to_dicts(),
     }

@@ -34,6 +34,7 @@
 - `settings`: `iosig settings`.
 - `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
+- `unknown`: `iosig who --unknown`: patterns of what nobody explains.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
 - `who`: `iosig who`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.

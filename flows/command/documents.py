@@ -484,6 +484,16 @@ def _attribution() -> tuple[Field, ...]:
     )
 
 
+def _unnamed_patterns() -> tuple[Field, ...]:
+    return (
+        _text("release_id", "the release"),
+        _text("filesystem", "the file system"),
+        _count("pattern_count", "patterns that appeared in the time that was asked for", "patterns"),
+        _map("nothing", "by direction, why it has none", of="text"),
+        _list("patterns", "those that moved most", *_columns("unnamed_patterns", but=["filesystem"])),
+    )
+
+
 def _population() -> tuple[Field, ...]:
     return (
         _text("release_id", "the release"),
@@ -565,5 +575,8 @@ DOCUMENTS: dict[str, Document] = {
         Document("study", "iosig study", "What came of a study.", _study),
         Document("damages", "iosig verify", "What is not as it was written.", _damages),
         Document("attribution", "iosig who", "Who moved a file system's bytes.", _attribution),
+        Document(
+            "unnamed-patterns", "iosig who --unknown", "What comes again in what nobody explains.", _unnamed_patterns
+        ),
     )
 }
