@@ -305,7 +305,7 @@ def test_killed_before_any_write_the_next_run_ends_the_same(
     site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run works on the wreck of the last one, and is killed some writes later, until one is not."""
-    for write in range(0, 100, 1 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 4):
+    for write in range(0, 200, 1 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 4):
         try:
             with killed_at(monkeypatch, write):
                 again = run(site)
