@@ -37,7 +37,8 @@ def test_patterns_are_told_with_whose_they_may_be(store: Store, cli: Cli) -> Non
     assert ["aaaaaaaa", "write", "9", "450", "s", "1", "GB", "02-09", "10:00", "nobody's"] in lines
     assert "bbbbbbbb: 9 of 9 in runs of ann_the_long_name/ior_longer/1024, seen in 9 of 10 runs" in out
     assert "read: nothing comes again." in out
-    assert lines[4][0] == "bbbbbbbb", "what moved most comes first"
+    firsts = [line[0] for line in lines if line and line[0] in ("aaaaaaaa", "bbbbbbbb")]
+    assert firsts[:2] == ["bbbbbbbb", "aaaaaaaa"], "what moved most comes first"
     assert max(map(len, out.splitlines()[:6])) <= 80
 
 
