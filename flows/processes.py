@@ -78,17 +78,33 @@ def pool(worker_count: int | None) -> Iterator[Workers]:
 
     Raises WorkerLost in the block where one of them dies.
     """
-    if (others := _elsewhere.get()) is not None:
-        yield others
-        return
-    opened = Pool(workers(worker_count))
+    others = _elsewhere.get()
+    opened = Pool(workers(worker_count)) if others is None else None
     try:
-        yield opened
+        yield others or opened  # type: ignore[misc]
     except BrokenProcessPool as error:
         raise WorkerLost(
             "A process ended before it answered; the system may have run out of memory. "
             "Run again, with fewer processes (engine.worker_count in the settings)."
         ) from error
+    finally:
+        if opened is not None:
+            opened.end()
+
+
+@contextmanager
+def shared(worker_count: int | None = None) -> Iterator[None]:
+    """Have all pools of this block be one, whose processes stay: each takes a second of a core to start.
+
+    For work of many small kinds. A long night lets processes go after each kind, for what they keep of memory.
+    """
+    if workers(worker_count) == 1 or _elsewhere.get() is not None:
+        yield
+        return
+    opened = Pool(workers(worker_count))
+    try:
+        with done_by(opened):
+            yield
     finally:
         opened.end()
 

@@ -28,7 +28,7 @@ _MARK = ".iosig-demo"
 
 @click.command("demo")
 @click.option("--seed", default=1, show_default=True, help="The site's seed.")
-@click.option("--days", default=3, show_default=True, type=click.IntRange(1, 31), help="Days of logs.")
+@click.option("--days", default=2, show_default=True, type=click.IntRange(1, 31), help="Days of logs.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
@@ -44,6 +44,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     refused, the rest goes on. The servers of a second file system count by job for half a day. Beside them,
     the real Darshan logs that ship inside the `darshan` wheel.
     """
+    from flows import processes
     from flows.command.demo_story import tell
     from flows.command.printing import show_json, steps_told
     from flows.command.summary import show_summary
@@ -73,7 +74,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     write_statistics(statistics, folder / "site" / exact.params.cluster)
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
-    with with_child() as executor, steps_told(is_brief=True) as steps:
+    with processes.shared(), with_child() as executor, steps_told(is_brief=True) as steps:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
         release = run_inline(store, settings, steps.done, executor=executor, begin=steps.begin)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from warehouse.releases.releases import Release
 
 _DAY = timedelta(days=1)
+#: a signature that is trusted less is not to be relied on
+_DOUBTFUL = 0.5
 
 
 def tell(
@@ -44,10 +46,13 @@ def tell(
     )
     click.echo()
     _show_signatures(signatures)
+    _tell_doubtful(store, release, signatures)
     _tell_volumes(volumes)
     name = _draw_signature(store, release, signatures, into / "signature.png")
     _tell_who(store, release, filesystem, last_end, into / "who.png")
-    click.echo(f"\nRelease {release.release_id} ({release.verdict}). Look at what was drawn:")
+    click.echo()
+    _tell_release(store, release)
+    click.echo("Look at what was drawn:")
     for picture in ("signature.png", "who.png"):
         if (into / picture).exists():
             click.echo(f"  {into / picture}")
@@ -74,6 +79,34 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
     ]
     columns = ("a run of", "found", "truth", "bursts found", "false", "trust")
     show("What each application does to storage, found in the noise", columns, rows)
+
+
+def _tell_doubtful(store: Store, release: Release, signatures: pl.DataFrame) -> None:
+    """Print what an eye sees beyond the signatures that are hardly trusted, a line each."""
+    from flows.signatures.view import Asked, view_of
+
+    doubtful = signatures.filter((signatures["trust"] < _DOUBTFUL) & (signatures["true_burst_count"] > 0))
+    for row in doubtful.sort("trust").iter_rows(named=True):
+        view = view_of(store, release, Asked(row["application"], direction=row["direction"]))
+        count = len(view.missed)
+        seen = f": {counted(count, 'burst')} of its runs {'is' if count == 1 else 'are'} not in it" if count else ""
+        _say(f"{row['application']} {row['direction']}s, trust {row['trust']:.2f} of 1: do not rely on it{seen}.")
+    if not doubtful.is_empty():
+        click.echo()
+
+
+def _tell_release(store: Store, release: Release) -> None:
+    """Print the release, and of what its checks warn."""
+    from flows.command.summary import warnings
+    from warehouse.releases.reading import opened
+
+    with opened(store, release, "quality") as connection:
+        found = [happened for _, happened, _ in warnings(connection)]
+    _say(f"Release {release.release_id}, {release.verdict}{':' if found else '.'}")
+    for happened in found:
+        _say(f"  {happened}")
+    if found:
+        _say("  (The second machine was watched for a third of a day.)")
 
 
 def _tell_volumes(volumes: pl.DataFrame) -> None:

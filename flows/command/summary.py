@@ -146,6 +146,13 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:
     """Print what happened where a check of anything in the release does not hold, whichever run made its day."""
+    rows = warnings(connection)
+    if rows:
+        show("Checks that do not hold", ("severity", "what happened", "expectation"), rows)
+
+
+def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    """Return what does not hold, but for notes: how severe it is, what happened, and which expectation says so."""
     import json
 
     from expectations import sentences, suites
@@ -156,12 +163,10 @@ def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:
         where not success and severity <> 'info'
         order by severity, table_name, expectation
     """
-    rows = [
+    return [
         (severity, sentences.happened(suites.rule(table, name), count, json.loads(observed)), f"{table}.{name}")
         for table, name, severity, count, observed in connection.sql(query).fetchall()
     ]
-    if rows:
-        show("Checks that do not hold", ("severity", "what happened", "expectation"), rows)
 
 
 def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
