@@ -82,17 +82,17 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
 
 
 def _tell_doubtful(store: Store, release: Release, signatures: pl.DataFrame) -> None:
-    """Print what an eye sees beyond the signatures that are hardly trusted, a line each."""
+    """Print which signatures are hardly trusted, and how many bursts of the runs an eye sees that they lack."""
     from flows.signatures.view import Asked, view_of
 
+    told = []
     doubtful = signatures.filter((signatures["trust"] < _DOUBTFUL) & (signatures["true_burst_count"] > 0))
     for row in doubtful.sort("trust").iter_rows(named=True):
-        view = view_of(store, release, Asked(row["application"], direction=row["direction"]))
-        count = len(view.missed)
-        seen = f": {counted(count, 'burst')} of its runs {'is' if count == 1 else 'are'} not in it" if count else ""
-        _say(f"{row['application']} {row['direction']}s, trust {row['trust']:.2f} of 1: do not rely on it{seen}.")
-    if not doubtful.is_empty():
-        click.echo()
+        count = len(view_of(store, release, Asked(row["application"], direction=row["direction"])).missed)
+        lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
+        told.append(f"{row['application']} {row['direction']}s{lacks}")
+    if told:
+        _say(f"Trust is of 1. Below {_DOUBTFUL} do not rely on it: {', '.join(told)}.")
 
 
 def _tell_release(store: Store, release: Release) -> None:
