@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
+    """Return, as a question after a sentence, which known names may have been meant; nothing where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), list(known), n=most, cutoff=0.6)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
 
 class IosigError(Exception):
     """A fault to be shown without a traceback: what is wrong and what to do about it."""

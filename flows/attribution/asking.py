@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from warehouse.errors import NothingToDo, UsageError
+from warehouse.errors import NothingToDo, UsageError, meant
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -159,7 +159,9 @@ def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[dat
     known = {name: (first, last) for name, first, last in rows.fetchall()}
     if filesystem not in known:
         names = ", ".join(known) or "none"
-        raise UsageError(f"No file system {filesystem!r} was polled; the release has polls of: {names}.")
+        raise UsageError(
+            f"No file system {filesystem!r} was polled; the release has polls of: {names}.{meant(filesystem, known)}"
+        )
     return known[filesystem]
 
 

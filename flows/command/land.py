@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.command.options import DAY, REFUSED, json_option
-from warehouse.errors import UsageError
+from flows.command.printing import printable
+from warehouse.errors import UsageError, meant
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -155,6 +158,16 @@ def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, 
     for is_fault, sentence in faults:
         if is_fault:
             raise UsageError(sentence)
+    for path in paths:
+        if "://" not in path and not os.path.lexists(path):
+            raise UsageError(f"There is no {printable(path)}.{_near(Path(path))} Nothing is landed.")
+
+
+def _near(path: Path) -> str:
+    """Return which file beside a path may have been meant; nothing where none is near."""
+    with suppress(OSError):
+        return printable(meant(path.name, os.listdir(path.parent), most=1))
+    return ""
 
 
 def _land(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from warehouse.errors import IosigError, MachineFault
+from warehouse.errors import IosigError, MachineFault, meant
 from warehouse.store.store import DEFAULT_ROOT, Store
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
@@ -191,6 +192,24 @@ def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> No
         ctx.color = False
 
 
+def _complain(error: click.ClickException) -> None:
+    """Tell what is wrong with a command line, and what may have been meant."""
+    from flows.command.printing import say
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+    say(f"Error: {error.format_message()}{_meant(error.message)}", err=True)
+
+
+def _meant(message: str) -> str:
+    """Return which of several values may have been meant; nothing where none is near."""
+    given, _, choices = message.partition(" is not one of ")
+    return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), most=1)
+
+
 def main() -> None:
     """Run the command; a fault that the user can mend is told in a sentence, without a traceback."""
     # Nothing of ours multiplies large matrices, and OpenBLAS's idle threads spin: 0.2 s of processor time a call.
@@ -205,7 +224,7 @@ def main() -> None:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        _complain(error)
         code = error.exit_code
     except IosigError as error:
         from flows.command.printing import say

@@ -20,12 +20,24 @@ WIDE = "iosig.wide"
 #: the exit code where an input, or some of it, was refused
 REFUSED = 3
 
+
+class _Day(click.DateTime):
+    """A UTC day."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the day; what is none is told without the codes of a format."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no day such as 2018-02-09", param, ctx)
+
+
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
 application_argument = click.argument("application", shell_complete=quietly(applications))
 #: what a picture's name may end in
 PICTURES = (".png", ".svg")
 #: a UTC day
-DAY = click.DateTime(["%Y-%m-%d"])
+DAY = _Day(["%Y-%m-%d"])
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
+from flows.command.options import DAY, chosen_release, json_option, plot_option, release_option, style_option
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.population.asking import By, Population
     from reports.style import Style
 
-_DAY = click.DateTime(["%Y-%m-%d"])
 _SHORT = {"NO_USAGE": "NO USE"}
 
 
 @click.command("population")
-@click.option("--since", type=_DAY, metavar="DAY", help="Runs that ended on this UTC day or later.")
-@click.option("--until", type=_DAY, metavar="DAY", help="Runs that ended on this UTC day or earlier.")
+@click.option("--since", type=DAY, metavar="DAY", help="Runs that ended on this UTC day or later.")
+@click.option("--until", type=DAY, metavar="DAY", help="Runs that ended on this UTC day or earlier.")
 @click.option(
     "--by",
     type=click.Choice(["application", "user", "account"]),

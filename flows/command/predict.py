@@ -174,10 +174,19 @@ def _require_trace(path: Path) -> None:
     from warehouse.sources.files.opening import read_head
     from warehouse.sources.protocol import recognize
 
+    start = b""
     try:
-        source = recognize(read_head(path, None))
+        head = read_head(path, None)
+        start = head.start
+        source = recognize(head)
     except InputRefused:
         # it may just have begun
+        is_packed = start[:1] >= b"\x80"
+        if start and not is_packed and not any(line.lstrip().startswith(b"{") for line in start.splitlines()):
+            raise InputRefused(
+                f"{path} is no trace of TMIO: it begins neither as JSON Lines nor as MessagePack.",
+                "`iosig predict --help` says what is predicted.",
+            ) from None
         return
     if source.name != "tmio":
         raise UsageError(

@@ -10,7 +10,7 @@ import click
 
 from flows.command.completing import quietly, releases
 from flows.command.options import DAY, json_option
-from warehouse.errors import UsageError
+from warehouse.errors import UsageError, meant
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ def _require_method(method: str | None) -> None:
 
     known = table("signatures").column("method").choices
     if method is not None and method not in known:
-        raise UsageError(f"There is no method {method!r} of signatures; there are {', '.join(known)}.")
+        raise UsageError(
+            f"There is no method {method!r} of signatures; there are {', '.join(known)}.{meant(method, known)}"
+        )
 
 
 def _show_changes(changes: pl.DataFrame) -> None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from warehouse.contracts import Table, arrow
-from warehouse.errors import UsageError
+from warehouse.errors import UsageError, meant
 from warehouse.placing import moved_into_place
 from warehouse.releases.reading import connected, opened, rows_of
 from warehouse.releases.releases import Release, published
@@ -72,7 +72,8 @@ def require_published(name: str) -> Table:
     """Return the published table of that name, or raise UsageError with those that there are."""
     tables = {table.name: table for table in published()}
     if name not in tables:
-        raise UsageError(f"No table is called {name!r}; a release holds {', '.join(sorted(tables))}.")
+        held = ", ".join(sorted(tables))
+        raise UsageError(f"No table is called {name!r}.{meant(name, tables)} Of tables a release holds {held}.")
     return tables[name]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
+from warehouse.errors import meant
 from warehouse.releases.reading import INPUTS
 from warehouse.releases.releases import published
 from warehouse.releases.statements import first_sentence
@@ -41,22 +41,19 @@ def sentence(error: Exception, query: str) -> str:
 
 def _unknown_table(name: str) -> str:
     known = [table.name for table in tables()]
-    close = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    meant = f" Did you mean {' or '.join(close)}?" if close else ""
-    return f"There is no table {name!r} in this release.{meant} `show tables` lists them."
+    return f"There is no table {name!r} in this release.{meant(name, known)} `show tables` lists them."
 
 
 def _unknown_column(name: str, query: str) -> str:
     """Say which column may have been meant: one of the tables that the query names, or where that very name is."""
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})
-    close = get_close_matches(name.lower(), columns, n=3, cutoff=0.6)
-    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    near = meant(name, columns)
     others = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
-    elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not close else ""
+    elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not near else ""
     shown = f" `describe {named[0].name}` shows what there is." if named else ""
     where = f" in {' or '.join(table.name for table in named)}" if named else ""
-    return f"There is no column {name!r}{where}.{meant}{elsewhere}{shown}"
+    return f"There is no column {name!r}{where}.{near}{elsewhere}{shown}"
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import warehouse.sources
-from warehouse.errors import InputRefused, UsageError
+from warehouse.errors import InputRefused, UsageError, meant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -129,7 +129,8 @@ def named(name: str) -> Source:
     for source in sources():
         if source.name == name:
             return source
-    raise UsageError(f"No format is called {name!r}; there are: {', '.join(sorted(s.name for s in sources()))}.")
+    names = sorted(source.name for source in sources())
+    raise UsageError(f"No format is called {name!r}.{meant(name, names)} There are: {', '.join(names)}.")
 
 
 def owner(folder: Path, among: Source | None = None) -> tuple[Source, tuple[str, ...]] | None:
