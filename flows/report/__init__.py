@@ -7,5 +7,6 @@
 - `night` (`read`): What a release says of its last day.
 - `quality` (`read`, `failed_checks`): What a release says of the quality of its days.
 - `runs` (`read_runs`, `read_population`, `read_filesystems`): Runs, and file systems with who was on them.
+- `samples` (`coarse_samples`): Samples in fewer steps.
 - `writing` (`write`, `show`, `Written`): Reports as folders: one a release.
 """

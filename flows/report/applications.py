@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows.report.samples import coarse_samples
 from flows.wall import population_map
 from reports.site.applications import ApplicationFrames
 from reports.wall.population_map import MapView
@@ -24,6 +25,8 @@ TABLES = (
 )
 #: releases whose signatures are told beside each other, the newest ones
 _MOST_RELEASES = 12
+_MOST_STEPS = 240
+_RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
 
 
 def read(connection: duckdb.DuckDBPyConnection, history: pl.DataFrame) -> ApplicationFrames:
@@ -32,11 +35,18 @@ def read(connection: duckdb.DuckDBPyConnection, history: pl.DataFrame) -> Applic
         signatures=connection.sql(_SIGNATURES).pl(),
         curves=connection.sql(_CURVES).pl(),
         bursts=connection.sql(_BURSTS).pl(),
-        runs=connection.sql(_RUNS).pl(),
+        runs=_runs(connection),
         checks=connection.sql(_CHECKS).pl(),
         history=history,
         located=_located(population_map.view_of(connection, "")),
     )
+
+
+def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the latest runs of each set, with their samples."""
+    samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
+    latest: pl.DataFrame = connection.sql(_LATEST).pl().drop("ended_on")
+    return latest.join(samples, on=_RUN, how="left").sort(_RUN)
 
 
 def _located(view: MapView) -> pl.DataFrame:
@@ -180,57 +190,37 @@ _BURSTS = """
     order by application_id, filesystem, direction, burst
 """
 
-#: the latest runs of each set, each sample in 240 steps at most, as whole numbers of `scale_bytes_per_s`
-_RUNS = """
-    with latest as (
-        select *
-        from sample_sets
-        qualify row_number() over (
-            partition by application_id, filesystem, direction order by started_at desc, job_id, cluster
-        ) <= 12
-    ),
+#: the latest runs of each set
+_LATEST = """
+    select application_id, filesystem, direction, cluster, job_id, started_at, ended_on, duration_s, volume_bytes,
+        missing_ratio, source
+    from sample_sets
+    qualify row_number() over (
+        partition by application_id, filesystem, direction order by started_at desc, job_id, cluster
+    ) <= 12
+"""
 
-    cut as (
-        select
-            latest.application_id, latest.filesystem, latest.direction, latest.cluster, latest.job_id,
-            latest.started_at, latest.duration_s, latest.volume_bytes, latest.missing_ratio, latest.source,
-            coalesce(exact.interval_s, shared.interval_s) as interval_s,
-            epoch(coalesce(exact.grid_started_at, shared.grid_started_at)) - epoch(latest.started_at) as began_s,
-            coalesce(exact.sample_bytes_per_s, shared.sample_bytes_per_s) as rates
-        from latest
-        left join samples as shared
-            on latest.cluster = shared.cluster and latest.job_id = shared.job_id
-            and latest.started_at = shared.started_at and latest.filesystem = shared.filesystem
-            and latest.direction = shared.direction and latest.ended_on = shared.ended_on
-        left join exact_samples as exact
-            on latest.source = 'jobstats' and latest.cluster = exact.cluster and latest.job_id = exact.job_id
-            and latest.started_at = exact.started_at and latest.filesystem = exact.filesystem
-            and latest.direction = exact.direction and latest.ended_on = exact.ended_on
-    ),
+#: and their samples, of the source that their set is made of
+_SAMPLES = f"""
+    with latest as ({_LATEST}),
 
-    binned as (
-        select * exclude (rates),
-            interval_s * greatest(ceil(len(rates) / 240), 1) as step_s,
-            list_transform(
-                range(ceil(len(rates) / greatest(ceil(len(rates) / 240), 1))::int),
-                lambda bin: list_avg(
-                    rates[
-                        1 + (bin * greatest(ceil(len(rates) / 240), 1))::int
-                        :((bin + 1) * greatest(ceil(len(rates) / 240), 1))::int
-                    ]
-                )
-            ) as rates
-        from cut
-    ),
-
-    scaled as (
-        select * exclude (interval_s), if(list_max(rates) > 0, list_max(rates) / 999, 1) as scale_bytes_per_s
-        from binned
+    told as (
+        select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+            interval_s, sample_bytes_per_s
+        from exact_samples
+        union all
+        select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+            interval_s, sample_bytes_per_s
+        from samples
     )
 
-    select * replace (list_transform(rates, lambda rate: round(rate / scale_bytes_per_s)::int) as rates)
-    from scaled
-    order by application_id, filesystem, direction, started_at, job_id, cluster
+    select application_id, filesystem, direction, cluster, job_id, started_at,
+        epoch(told.grid_started_at) - epoch(started_at) as began_s,
+        told.interval_s,
+        told.sample_bytes_per_s as rates
+    from latest
+    inner join told using (cluster, job_id, started_at, ended_on, filesystem, direction)
+    where told.source = coalesce(latest.source, 'server')
 """
 
 _CHECKS = """

@@ -67,7 +67,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
     last = None if days.is_empty() else days["polled_on"][0]
     return NightFrames(
         days=days,
-        gaps=connection.sql(_GAPS, params={"days": _MOST_DAYS}).pl(),
+        gaps=connection.sql(_GAPS, params={"days": _MOST_DAYS, "day": last}).pl(),
         counts=connection.sql(_COUNTS, params={"day": last}).pl(),
         changed=connection.sql(_CHANGED).pl(),
         busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
@@ -80,11 +80,12 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
 _MOVED_MOST = """
     select filesystem, polled_on
     from poll_days
-    where polled_on = (select max(polled_on) from poll_days) and filesystem in (select filesystem from ticks)
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
     order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc, filesystem
     limit 1
 """
 
+#: a poll at midnight, the last one of a day, is dated by the next: that day is not told of yet
 _DAYS = """
     select
         polled_on,
@@ -98,6 +99,7 @@ _DAYS = """
         from explained_days
         group by polled_on
     ) as explained using (polled_on)
+    where polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
     group by polled_on
     order by polled_on desc
     limit $days
@@ -106,7 +108,7 @@ _DAYS = """
 _GAPS = """
     select filesystem, polled_on, missing_ratio
     from poll_days
-    where missing_ratio > 0.01 and polled_on > (select max(polled_on) from poll_days) - $days
+    where missing_ratio > 0.01 and polled_on > $day::date - $days and polled_on <= $day::date
     order by polled_on desc, filesystem
 """
 
@@ -153,7 +155,7 @@ _BUSIEST = """
         select filesystem, date_trunc('hour', polled_at - interval 1 microsecond) as hour_at,
             sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes
         from ticks
-        where polled_on = $day
+        where polled_at > $day::date and polled_at <= $day::date + interval 1 day
         group by all
     ),
 

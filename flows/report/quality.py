@@ -47,6 +47,8 @@ _DAYS = """
         conflicting_poll_count
     from poll_days
     where polled_on > (select max(polled_on) from poll_days) - $days
+        -- a poll at midnight is the last one of the day before
+        and polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
     order by filesystem, polled_on
 """
 

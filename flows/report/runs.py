@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flows.population.asking import Asked, counted
+from flows.report.samples import coarse_samples
 from flows.wall import storage_calendar
 from reports.site.filesystems import FilesystemFrames
 from reports.site.population import PopulationFrames
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 _DIRECTIONS = ("write", "read")
 #: days of the heat map, the last ones
 _MOST_DAYS = 62
+_MOST_STEPS = 120
+_RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
 
 
 def read_runs(connection: duckdb.DuckDBPyConnection) -> RunFrames:
     """Return the frames of runs."""
-    return RunFrames(runs=connection.sql(_RUNS).pl(), io=connection.sql(_IO).pl())
+    samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
+    told = connection.sql(_IO).pl().join(samples, on=_RUN, how="left").sort(_RUN)
+    return RunFrames(runs=connection.sql(_RUNS).pl(), io=told)
 
 
 def read_filesystems(connection: duckdb.DuckDBPyConnection) -> FilesystemFrames:
@@ -55,8 +60,8 @@ _RUNS = """
     order by started_at, job_id, cluster
 """
 
-#: samples in 120 steps at most, as whole numbers of `scale_bytes_per_s`
-_IO = """
+#: exact samples where there are some, else those that were cut out of all traffic
+_SAMPLES = """
     with exact as (
         select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
             sample_bytes_per_s
@@ -71,37 +76,21 @@ _IO = """
         anti join exact using (cluster, job_id, started_at, filesystem, direction)
     ),
 
-    series as (
+    told as (
         select *, true as is_exact from exact
         union all
         select *, false as is_exact from shared
-    ),
+    )
 
-    stepped as (
-        select cluster, job_id, started_at, filesystem, direction, application_id, is_exact,
-            epoch(grid_started_at) - epoch(started_at) as began_s,
-            greatest(ceil(len(sample_bytes_per_s) / 120), 1)::int as every,
-            interval_s,
-            sample_bytes_per_s
-        from series
-    ),
+    select cluster, job_id, started_at, filesystem, direction, application_id, is_exact,
+        epoch(grid_started_at) - epoch(started_at) as began_s,
+        interval_s,
+        sample_bytes_per_s as rates
+    from told
+"""
 
-    binned as (
-        select * exclude (every, interval_s, sample_bytes_per_s),
-            interval_s * every as step_s,
-            list_transform(
-                range((len(sample_bytes_per_s) + every - 1) // every),
-                lambda bin: list_avg(sample_bytes_per_s[1 + bin * every:(bin + 1) * every])
-            ) as rates
-        from stepped
-    ),
-
-    scaled as (
-        select *, if(list_max(rates) > 0, list_max(rates) / 999, 1) as scale_bytes_per_s
-        from binned
-    ),
-
-    explained as (
+_IO = """
+    with explained as (
         select cluster, job_id, started_at, filesystem, direction,
             sum(explained_bytes) as explained_bytes,
             sum(low_bytes) as low_bytes,
@@ -125,7 +114,6 @@ _IO = """
 
     select
         cluster, job_id, started_at, filesystem, direction,
-        scaled.application_id,
         best_job_io.source,
         best_job_io.outcome,
         best_job_io.is_shared_traffic,
@@ -134,15 +122,11 @@ _IO = """
         best_job_io.peak_bytes_per_s,
         explained.explained_bytes, explained.low_bytes, explained.high_bytes, explained.certainty,
         labels.label, labels.class_outcome,
-        periodic.period_s, periodic.false_alarm_probability,
-        scaled.is_exact, scaled.began_s, scaled.step_s, scaled.scale_bytes_per_s,
-        list_transform(scaled.rates, lambda rate: round(rate / scaled.scale_bytes_per_s)::int) as rates
+        periodic.period_s, periodic.false_alarm_probability
     from best_job_io
-    left join scaled using (cluster, job_id, started_at, filesystem, direction)
     left join explained using (cluster, job_id, started_at, filesystem, direction)
     left join labels using (cluster, job_id, started_at, filesystem, direction)
     left join periodic using (cluster, job_id, started_at, filesystem, direction)
-    order by started_at, job_id, cluster, filesystem, direction
 """
 
 _FILESYSTEMS = """

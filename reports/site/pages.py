@@ -71,7 +71,8 @@ NIGHT = Page(
             "A share that falls says that polls are missing or that somebody new is there.",
             """
             select polled_on, sum(measured_bytes) as measured_bytes, sum(explained_bytes) as explained_bytes
-            from explained_days group by polled_on order by polled_on desc limit 1
+            from explained_days where polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
+            group by polled_on order by polled_on desc limit 1
             """,
         ),
         Figure(
@@ -83,8 +84,10 @@ NIGHT = Page(
             """
             select direction, minute_at, application_id, sum(explained_bytes) as explained_bytes from attributed_io
             where filesystem = (select filesystem from poll_days
-            order by polled_on desc, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc limit 1)
-            and minute_at > (select max(polled_on) from poll_days) group by all order by minute_at
+            where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+            order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc limit 1)
+            and minute_at > (select max(polled_at - interval 1 microsecond)::date from ticks)
+            group by all order by minute_at
             """,
         ),
         Figure(
@@ -118,7 +121,8 @@ NIGHT = Page(
             """
             select filesystem, date_trunc('hour', minute_at - interval 1 second) as hour_at,
             sum(explained_bytes) as explained_bytes, count(distinct application_id) as application_count
-            from attributed_io group by all order by explained_bytes desc limit 10
+            from attributed_io where minute_at > (select max(polled_at - interval 1 microsecond)::date from ticks)
+            group by all order by explained_bytes desc limit 10
             """,
         ),
         Figure(
@@ -128,7 +132,7 @@ NIGHT = Page(
             "What is not there is in no figure: a gap looks like silence to whoever does not know of it.",
             """
             select filesystem, polled_on, missing_ratio from poll_days where missing_ratio > 0.01
-            order by polled_on desc
+            and polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks) order by polled_on desc
             """,
         ),
     ),
