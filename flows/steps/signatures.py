@@ -41,8 +41,9 @@ _RUN = ("cluster", "job_id", "started_at")
 _MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 #: where samples are from, by what tells of it
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
-#: steps of samples that are worked on at a time: it bounds the memory
-_STEPS_AT_A_TIME = 4_000_000
+#: steps of samples that are worked on at a time: it bounds the memory. One longer than two seconds counts as several,
+#: for signatures have a point a second, however seldom servers are asked
+_STEPS_AT_A_TIME, _STEP_S = 4_000_000, 2.0
 #: days of samples that are in memory at a time
 _DAYS_AT_A_TIME = 8
 
@@ -131,7 +132,8 @@ def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]
     """Yield the rows of each table, some sets at a time."""
     settings = given.settings.signatures
     params = params_of(settings)
-    subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=pl.col("step_count").sum())
+    steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
+    subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
     edges = offsets_of(subjects["count"].to_numpy())
     chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
     places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
