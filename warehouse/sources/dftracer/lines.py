@@ -59,8 +59,6 @@ _NO_NAME = r"^(?:-?[0-9][-+0-9.eE]*|true|false|[\[{](?s:.*))$"
 _NO_HASH = r"^(?:-?[0-9]*[-.+][-+0-9.eE]*|[0-9]{1,8}[eE][-+0-9]{0,5}|true|false|[\[{](?s:.*))$"
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
 _BLANK = b" \t\r\n"
-#: what no line of DFTracer's has, and what DuckDB reads otherwise than a reader of JSON may
-_UNUSUAL = (b"\x00", rb"\u0000", b"\r")
 _REMEDY = "Take the line out, or trace again."
 
 
@@ -153,7 +151,7 @@ class Reader:
         """Return the cells of the blocks' lines; None if anything in them needs a closer look."""
         import duckdb
 
-        if any(mark in block.content for block in blocks for mark in _UNUSUAL):
+        if any(_is_unusual(block.content) for block in blocks):
             return None
         with self._place.open("wb") as file:
             for block in blocks:
@@ -170,6 +168,12 @@ class Reader:
             return None
         lines = np.concatenate([np.arange(block.line_count) + block.first_line for block in blocks])
         return cells.with_columns(pl.Series(LINE, lines, dtype=pl.Int64))
+
+
+def _is_unusual(content: bytes) -> bool:
+    """Return whether there is what no line of DFTracer's has, and what DuckDB reads otherwise than JSON may be read."""
+    # a single byte is found fifty times as fast as an escape that ends in a digit
+    return b"\x00" in content or b"\r" in content or (b"\\" in content and rb"\u0000" in content)
 
 
 @cache
