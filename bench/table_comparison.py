@@ -63,6 +63,7 @@ KEYS = {
     "signature_checks": "application_id filesystem direction method trace_id",
     "signature_points": "application_id filesystem direction method offset_s",
     "signatures": "application_id filesystem direction method",
+    "slowdowns": "cluster job_id started_at filesystem direction burst",
     "ticks": "filesystem polled_at interval_s",
     "trace_calls": "trace_id rank call",
     "trace_counters": "trace_id module",

@@ -1,6 +1,6 @@
 """WHEN: the night and its steps, the `iosig` command, settings. Thin: a step calls one function of a room below.
 
-- `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
+- `arrays` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
 - `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
 - `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
@@ -11,6 +11,7 @@
 - `stopping` (`Stop`, `stopped_by_signals`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.
+- `forecast/`: The load to come: what runs and waits, by signatures, and what nobody knows yet, by the past.
 - `population/`: How a site's runs do their I/O: classes, periods, volumes, and how much of it is known for sure.
 - `command/`: The `iosig` command: prints results on stdout and progress on stderr.
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.

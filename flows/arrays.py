@@ -6,12 +6,18 @@ from typing import Any, cast
 
 import polars as pl
 
-from transforms.arrays import Ragged, Reals, offsets_of
+from transforms.arrays import Ints, Ragged, Reals, offsets_of
 
 
 def floats(values: pl.Series) -> Reals:
     """Return a column of numbers as an array."""
     found: Reals = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return found
+
+
+def ints(values: pl.Series) -> Ints:
+    """Return a column of whole numbers, none of them NULL, as an array."""
+    found: Ints = values.cast(pl.Int64).to_numpy()
     return found
 
 

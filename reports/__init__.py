@@ -2,6 +2,7 @@
 
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): The picture of advice.
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): The picture of who moved a file system's bytes.
+- `forecast` (`ForecastView`, `DrawnCollision`, `draw`): The picture of the load to come.
 - `population` (`PopulationView`, `draw`): The picture of how a site's runs do their I/O.
 - `inline_svg` (`svg_of`, `page_rules`): A picture as an SVG element of a page: both grounds in one.
 - `panels` (`write`, `headings`, `inch_axes`, `Columns`): What panels of any picture are made of.

@@ -1,12 +1,14 @@
 """HOW: pure functions on arrays and frames. No files, no clock, no log, no engine.
 
-- `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
+- `advice` (`Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
 - `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
 - `attribution/`: Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `counters` (`CounterParams`, `Rises`, `rises`, `edge_gaps`, `timed_scrapes`): What entries moved between scrapes.
+- `demands` (`Demand`, `Demands`): What runs ask of storage, and what they have moved when they have come so far.
 - `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
+- `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.

@@ -25,9 +25,9 @@ from typing import Literal
 
 import numpy as np
 from scipy import fft
-from scipy.special import ndtri
 
 from transforms.arrays import Ints, Reals
+from transforms.demands import Demand, Demands, standard_errors
 
 #: what choices are ranked by
 Method = Literal["correlation", "contention"]
@@ -39,14 +39,8 @@ _LEAST_TEMPO = 0.5
 _EQUAL_RATIO = 1e-6
 #: the range of a choice holds this share of the sampled phases
 _RANGE = (0.1, 0.9)
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """A signature as it would run alone: bytes_per_s (n), one value for each step of step_s seconds."""
-
-    bytes_per_s: Reals
-    step_s: float
+#: the first of some demands, where there is one
+_FIRST: Ints = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +185,7 @@ class _Weighed:
 def _weighed(demand: Demand, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Weighed:
     """Weigh every delay on one partition; what it is made of, phases by steps, is not kept."""
     expected = _Expected.of(own, partition, grid, params)
-    equal = _EQUAL_RATIO * max(_volume_bytes(demand), 1.0)
+    equal = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
     scores = _scores(expected, demand, grid, params)
     best = _shortest_good(scores, equal, params.least_saving_ratio)
     now, later = (_choice(partition, place, expected, grid, demand) for place in (0, best))
@@ -208,7 +202,7 @@ def _scores(expected: _Expected, demand: Demand, grid: _Grid, params: AdvicePara
     """Return what each delay (k) costs, in bytes; where `correlation` ranks, bytes by the load that they meet."""
     costs = expected.contended_bytes
     if params.method == "correlation":
-        costs = expected.met_load_ratio * _volume_bytes(demand)
+        costs = expected.met_load_ratio * demand.volume_bytes
     scores: Reals = costs + params.delay_cost_bytes_per_s * grid.delays_s
     return scores
 
@@ -256,26 +250,7 @@ def _check_params(params: AdviceParams) -> None:
         raise ValueError("choices are ranked by correlation or by contention")
 
 
-def _volume_bytes(demand: Demand) -> float:
-    return float(demand.bytes_per_s.sum()) * demand.step_s
-
-
-def _duration_s(demand: Demand) -> float:
-    return len(demand.bytes_per_s) * demand.step_s
-
-
 # ---- phases
-
-
-def standard_errors(sample_count: int, dimension_count: int, seed: int) -> Reals:
-    """Return standard normal errors (samples, dimensions), each dimension's evenly spread: a Latin hypercube.
-
-    One sample is none at all: 0.
-    """
-    generator = np.random.default_rng(seed)
-    ranks = np.tile(np.arange(sample_count), (dimension_count, 1))
-    places: Reals = (generator.permuted(ranks, axis=1).T + 0.5) / sample_count
-    return np.asarray(ndtri(places), dtype=float)
 
 
 def _tempos(errors: Reals, drift_ratio: float) -> Reals:
@@ -299,7 +274,7 @@ class _Grid:
     def of(cls, demand: Demand, params: AdviceParams) -> _Grid:
         """Return a grid on which even the slowest run ends."""
         errors = standard_errors(params.sample_count, 1, params.seed)
-        longest_s = _duration_s(demand) / float(_tempos(errors, params.drift_ratio).min())
+        longest_s = demand.duration_s / float(_tempos(errors, params.drift_ratio).min())
         step = max(params.step_s, (longest_s + params.most_delay_s) / MOST_STEPS)
         own_count = max(1, math.ceil(longest_s / step - 1e-9))
         stride = max(1, round(params.delay_step_s / step))
@@ -313,23 +288,12 @@ class _Grid:
         return edges
 
 
-def _rates(demand: Demand, positions_s: Reals, step_s: float) -> Reals:
-    """Return mean rates (..., n) between instants that are so far (..., n + 1) into a signature; no byte is lost.
-
-    Before its start and after its end nothing is demanded.
-    """
-    volumes = np.concatenate([[0.0], np.cumsum(demand.bytes_per_s * demand.step_s)])
-    place = np.clip(positions_s / demand.step_s, 0.0, len(demand.bytes_per_s))
-    whole = np.minimum(place.astype(np.int64), len(demand.bytes_per_s) - 1)
-    moved = volumes[whole] + (place - whole) * (demand.bytes_per_s * demand.step_s)[whole]
-    rates: Reals = np.maximum(np.diff(moved, axis=-1), 0.0) / step_s
-    return rates
-
-
 def _own_demand(demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
     """Return what the application may ask for from its start on (samples, own_count)."""
     tempos = _tempos(standard_errors(params.sample_count, 1, params.seed), params.drift_ratio)
-    return _rates(demand, grid.edges_s(grid.own_count) * tempos, grid.step_s)
+    positions = grid.edges_s(grid.own_count) * tempos
+    rates: Reals = Demands.of([demand]).rates(_FIRST, positions[None], grid.step_s)[0]
+    return rates
 
 
 def _others_demand(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
@@ -357,8 +321,8 @@ def _all_rates(partition: Partition, positions_s: Reals, grid: _Grid) -> Reals:
     """Return each running application's rates (running, samples, count) by its positions."""
     if not len(positions_s):
         return np.zeros((1, positions_s.shape[1], grid.count))
-    running = zip(partition.running, positions_s, strict=True)
-    return np.stack([_rates(each.demand, positions, grid.step_s) for each, positions in running])
+    demands = Demands.of([running.demand for running in partition.running])
+    return demands.rates(np.arange(len(positions_s)), positions_s, grid.step_s)
 
 
 def _positions(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
@@ -382,7 +346,8 @@ def _background(partition: Partition, edges_s: Reals, step_s: float) -> Reals:
     values = np.atleast_1d(np.asarray(partition.background_bytes_per_s, dtype=float))
     known_s = len(values) * step_s
     after_s = np.diff(np.maximum(edges_s, known_s)) / np.diff(edges_s)
-    load: Reals = _rates(Demand(values, step_s), edges_s, float(edges_s[1])) + after_s * values.mean()
+    known = Demands.of([Demand(values, step_s)]).rates(_FIRST, edges_s[None], float(edges_s[1]))[0]
+    load: Reals = known + after_s * values.mean()
     return load
 
 
@@ -469,7 +434,7 @@ def _choice(partition: Partition, place: int, expected: _Expected, grid: _Grid, 
         contended_bytes=contended,
         own_contended_bytes=mine,
         others_contended_bytes=contended - mine,
-        stretch=1.0 + float(expected.extra_s[place]) / _duration_s(demand),
+        stretch=1.0 + float(expected.extra_s[place]) / demand.duration_s,
         low_contended_bytes=min(low, contended),
         high_contended_bytes=max(high, contended),
         met_load_ratio=float(expected.met_load_ratio[place]),

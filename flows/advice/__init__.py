@@ -6,5 +6,6 @@
 - `landed` (`site_state`, `engine`, `jobs_near`): What the warehouse tells advice: signatures of a release.
 - `mix` (`read_mix`): A mix: what a scheduler tells of its file systems and of what runs there, as JSON.
 - `picture` (`view_of`): What the picture of advice shows: the file systems' expected loads as signatures say.
+- `queue` (`queue_at`, `beside_the_log`): What runs and waits, as the scheduler said when it was asked last.
 - `signatures` (`FeedSignatures`, `ReleaseSignatures`): Where advice has signatures from: a release.
 """

@@ -17,7 +17,8 @@ from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Rates,
 from flows.settings import AdviceSettings
 from flows.signatures.view import choose_application, near_applications
 from reports.texts import printable
-from transforms.advice import Advice, AdviceParams, Choice, Demand, Partition, Running, advise
+from transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
+from transforms.demands import Demand
 from warehouse.errors import NothingToDo, UsageError
 
 #: what readers compare; another number means that old readers must not read on

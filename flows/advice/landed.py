@@ -6,7 +6,7 @@ Load and jobs come from what has landed, be it in a release yet or not: advice i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +27,7 @@ from flows.advice.inputs import (
     SiteState,
     on_filesystem,
 )
+from flows.advice.queue import beside_the_log, queue_at
 from flows.settings import AdviceSettings, Settings
 from transforms.arrays import Reals
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
@@ -59,9 +60,10 @@ def site_state(
     """
     landings = ledger.read(store)
     with engine(settings) as connection:
-        at = at or _newest_poll(store, connection, landings)
+        at = at or newest_poll(store, connection, landings)
         ticks = _ticks(store, connection, landings, settings, at)
         jobs = jobs_near(store, connection, landings, settings, at)
+        jobs += beside_the_log(queue_at(store, connection, landings, settings, at), jobs)
     most = _most_seen(store, release, settings.advice) if release else {}
     names = sorted({*ticks, *most, *settings.advice.capacity_bytes_per_s})
     wanted = [name for name in names if not only or name in only]
@@ -117,7 +119,8 @@ def engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
 # ---- load
 
 
-def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger) -> datetime:
+def newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger) -> datetime:
+    """Return when the newest poll is that has landed; NothingToDo where none has."""
     days = landings.parts(POLLS, landings.in_force, pl.col("row_count") > 0)["day"]
     if days.is_empty():
         raise NothingToDo(
@@ -211,6 +214,13 @@ _STRETCHES = """
 """
 
 
+def capacity_of(store: Store, release: Release, settings: AdviceSettings, filesystem: str) -> float | None:
+    """Return what a file system can move at most, as the settings say, else the most it was seen to; None: neither."""
+    told = settings.capacity_bytes_per_s.get(filesystem)
+    most = None if told is not None else _most_seen(store, release, settings).get(filesystem)
+    return told if most is None else most.bytes_per_s
+
+
 def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict[str, _Most]:
     """Return the highest rate that each file system of a release has sustained."""
     with opened(store, release, "ticks") as connection:
@@ -283,19 +293,30 @@ def _running(
 
     As in `runs`: a job uses the file system that the log says, else those of its partition, else all.
     """
-    names = {_application_id(job) for job in jobs} - {None}
-    whole = {f"{name.rpartition('/')[0]}/*" for name in names if name}
-    known = signatures.of(sorted({name for name in names if name} | whole))
+    known = signatures_of(jobs, signatures)
     found: dict[str, list[RunningJob]] = {name: [] for name in filesystems}
     for job in sorted(jobs, key=lambda job: (job["started_at"], job["cluster"], job["job_id"])):
-        told = [job["filesystem"]] if job["filesystem"] else settings.partitions.get(job["partition"] or "")
+        told = filesystems_of(job, settings)
         for name in told or filesystems:
             if name in found:
-                found[name].append(_job(job, name, known, at, is_certain=len(told or filesystems) == 1))
+                found[name].append(job_on(job, name, known, at, is_certain=len(told or filesystems) == 1))
     return found
 
 
-def _job(
+def signatures_of(
+    jobs: Iterable[Mapping[str, Any]], signatures: SignatureSource
+) -> Mapping[str, Mapping[str, KnownSignature]]:
+    """Return what is known of the applications of jobs, also of those of all node counts."""
+    names = {name for name in map(application_id_of, jobs) if name}
+    return signatures.of(sorted(names | {f"{name.rpartition('/')[0]}/*" for name in names}))
+
+
+def filesystems_of(job: Mapping[str, Any], settings: Settings) -> Sequence[str]:
+    """Return the file systems that a job uses, as the log says, else its partition; none: it may be any."""
+    return [job["filesystem"]] if job["filesystem"] else settings.partitions.get(job["partition"] or "", [])
+
+
+def job_on(
     job: Mapping[str, Any],
     filesystem: str,
     known: Mapping[str, Mapping[str, KnownSignature]],
@@ -303,7 +324,8 @@ def _job(
     *,
     is_certain: bool,
 ) -> RunningJob:
-    application_id = _application_id(job)
+    """Return a job that runs, or ran of late, with its signature on a file system."""
+    application_id = application_id_of(job)
     signature = on_filesystem(known, application_id, filesystem, is_certain=is_certain) if application_id else None
     if signature is not None and not signature.holds_at(at):
         signature = None
@@ -312,7 +334,7 @@ def _job(
     return RunningJob(job["job_id"], application_id, _s(at, job["started_at"]), signature, ended_s_ago)
 
 
-def _application_id(job: Mapping[str, Any]) -> str | None:
+def application_id_of(job: Mapping[str, Any]) -> str | None:
     """Return the application's id, as `applications` has it."""
     user, name, nodes = job["user"], job["application"], job["node_count"]
     return None if None in (user, name, nodes) else f"{user.replace('/', '%2F')}/{name}/{nodes}"

@@ -2,7 +2,9 @@
 
 - `asking` (`Asked`, `Answer`, `who`, `document`): `iosig who`: jobs, users and applications by bytes, and what nobody
   explains.
-- `landed` (`who_of_landed`): The same of a time that is in no release yet, from what has landed.
+- `hurting` (`HurtAnswer`, `hurt`, `hurt_document`): `iosig who --hurt`: whose bursts took longer, and whose bytes
+  stood there.
+- `landed` (`who_of_landed`, `hurt_of_landed`): The same of a time that is in no release yet, from what has landed.
 - `picture` (`view_of`): What the picture of an answer shows.
 - `unknown` (`unknown`, `document`): What moves bytes again and again, and is in no job log.
 """

@@ -51,7 +51,7 @@ class Asked:
         assert since is not None
         ends = None if until is None else _minute(until - timedelta(microseconds=1)) + _MINUTE
         if ends is not None and ends <= _minute(since):
-            raise UsageError(f"since ({_text(since)}) does not come before until ({_text(until)}).")
+            raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
         return cls(filesystem, _minute(since), ends, directions)
 
 
@@ -120,22 +120,22 @@ def last_day(store: Store, release: Release, filesystem: str, until: datetime | 
     Raises UsageError if the file system was not polled.
     """
     with opened(store, release, "ticks") as connection:
-        first, last = _polled(connection, filesystem)
+        first, last = polled(connection, filesystem)
     end = until or _minute(last - timedelta(microseconds=1)) + _MINUTE
     return max(end - timedelta(days=1), _minute(first - timedelta(microseconds=1)))
 
 
 def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
     """Return who moved what, of tables `attributed_io`, `jobs` and `ticks`."""
-    first, last = _polled(connection, asked.filesystem)
+    first, last = polled(connection, asked.filesystem)
     until = asked.until or _minute(last - timedelta(microseconds=1)) + _MINUTE
     told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
     directed = told | {"directions": list(asked.directions)}
     minutes = connection.sql(_MINUTES, params=directed).pl()
     if minutes.is_empty():
         raise NothingToDo(
-            f"No polls of {asked.filesystem} from {_text(asked.since)} to {_text(until)}: the release has some from "
-            f"{_text(first)} to {_text(last)}."
+            f"No polls of {asked.filesystem} from {instant_text(asked.since)} to {instant_text(until)}: the release "
+            f"has some from {instant_text(first)} to {instant_text(last)}."
         )
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
@@ -153,7 +153,7 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
     )
 
 
-def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
+def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
     """Return when the first and the last poll of a file system was; UsageError where there is none."""
     rows = connection.sql("select filesystem, min(polled_at), max(polled_at) from ticks group by all order by all")
     known = {name: (first, last) for name, first, last in rows.fetchall()}
@@ -229,14 +229,14 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
     columns = ("explained_bytes", "low_bytes", "high_bytes", "certainty", "fit")
 
     def rows(frame: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
-        return [_plain(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
+        return [plain_row(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
 
     return {
         "release_id": release_id,
         "from": "landed" if told.is_landed else "release",
         "filesystem": told.asked.filesystem,
-        "since": _text(told.asked.since),
-        "until": _text(told.until),
+        "since": instant_text(told.asked.since),
+        "until": instant_text(told.until),
         "directions": list(told.asked.directions),
         "measured_bytes": told.measured_bytes,
         "explained_bytes": told.explained_bytes,
@@ -246,12 +246,13 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
         "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
         "users": rows(told.users, "user", "job_count"),
         "applications": rows(told.applications, "application", "job_count"),
-        "other_jobs": [_plain(row) for row in told.others.head(most_count).to_dicts()],
+        "other_jobs": [plain_row(row) for row in told.others.head(most_count).to_dicts()],
     }
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _text(value) if isinstance(value, datetime) else value for name, value in row.items()}
+def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON has it."""
+    return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def _minute(at: datetime) -> datetime:
@@ -259,5 +260,6 @@ def _minute(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(second=0, microsecond=0)
 
 
-def _text(at: datetime | None) -> str:
+def instant_text(at: datetime | None) -> str:
+    """Return an instant in UTC as JSON has it."""
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

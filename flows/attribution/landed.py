@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ import polars as pl
 from flows.advice.landed import engine, jobs_near
 from flows.arrays import epoch_s, floats
 from flows.attribution.asking import Answer, Asked, answer
+from flows.attribution.hurting import HurtAnswer, hurt_of
 from flows.settings import Settings
-from flows.steps.attribution import There, Traffic, attributed, known_signatures
+from flows.steps.attribution import Laid, There, Traffic, known_signatures, slowed_bursts
 from transforms.arrays import Reals
 from warehouse.contracts import frames
 from warehouse.contracts.attribution import ATTRIBUTED_IO
@@ -39,25 +41,54 @@ _GRID_COLUMNS = {"read": "read_bytes", "write": "written_bytes"}
 
 def who_of_landed(store: Store, release: Release, settings: Settings, asked: Asked) -> Answer:
     """Return who moved what. NothingToDo where no polls of that time have landed."""
-    landings = ledger.read(store)
-    with engine(settings) as connection:
-        ticks = _ticks(store, connection, landings, settings, asked)
-        if ticks.is_empty():
-            raise NothingToDo(f"No polls of {asked.filesystem} have landed of that time, and no release has some.")
-        last = datetime.fromtimestamp(float(epoch_s(ticks["polled_at"])[-1]), UTC)
-        jobs = jobs_near(store, connection, landings, settings, asked.until or last)
-    there = _runs(jobs, asked.filesystem, settings)
-    signatures, bursts = _signatures(store, release)
-    known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
-    found = [frames.empty(ATTRIBUTED_IO)]
-    for direction in asked.directions:
-        own = There(*_signed(there, known.filter(pl.col("direction") == direction)))
-        found.append(attributed(own, _traffic(ticks, direction), direction))
-    with connected() as connection:
-        connection.register("attributed_io", pl.concat(found).to_arrow())
-        connection.register("jobs", there.to_arrow())
-        connection.register("ticks", ticks.to_arrow())
+    found = Landed.of(store, release, settings, asked)
+    rows = pl.concat([frames.empty(ATTRIBUTED_IO), *(one.rows() for one in found.laid)])
+    with _tables(attributed_io=rows, jobs=found.jobs, ticks=found.ticks) as connection:
         return replace(answer(connection, asked), is_landed=True)
+
+
+def hurt_of_landed(store: Store, release: Release, settings: Settings, asked: Asked) -> HurtAnswer:
+    """Return who was hurt. NothingToDo where no polls of that time have landed."""
+    found = Landed.of(store, release, settings, asked)
+    with _tables(slowdowns=slowed_bursts(found.laid), jobs=found.jobs, ticks=found.ticks) as connection:
+        return replace(hurt_of(connection, asked), is_landed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What has landed of a time: ticks of the file system, jobs that may have used it, and these laid on the ticks."""
+
+    ticks: pl.DataFrame
+    jobs: pl.DataFrame
+    laid: tuple[Laid, ...]
+
+    @classmethod
+    def of(cls, store: Store, release: Release, settings: Settings, asked: Asked) -> Landed:
+        """Read what has landed. NothingToDo where no polls of that time have."""
+        landings = ledger.read(store)
+        with engine(settings) as connection:
+            ticks = _ticks(store, connection, landings, settings, asked)
+            if ticks.is_empty():
+                raise NothingToDo(f"No polls of {asked.filesystem} have landed of that time, and no release has some.")
+            last = datetime.fromtimestamp(float(epoch_s(ticks["polled_at"])[-1]), UTC)
+            jobs = jobs_near(store, connection, landings, settings, asked.until or last)
+        there = _runs(jobs, asked.filesystem, settings)
+        signatures, bursts = _signatures(store, release)
+        known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
+        laid = (
+            Laid.of(There(*_signed(there, known.filter(pl.col("direction") == name))), _traffic(ticks, name), name)
+            for name in asked.directions
+        )
+        return cls(ticks, there, tuple(laid))
+
+
+@contextmanager
+def _tables(**rows: pl.DataFrame) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an engine that has these tables."""
+    with connected() as connection:
+        for name, frame in rows.items():
+            connection.register(name, frame.to_arrow())
+        yield connection
 
 
 # ---- polls

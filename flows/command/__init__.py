@@ -13,6 +13,7 @@
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
 - `fitting` (`fitted`): How a table fits a width.
+- `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.

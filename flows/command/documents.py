@@ -494,6 +494,12 @@ def _unnamed_patterns() -> tuple[Field, ...]:
     )
 
 
+def _slowdowns() -> tuple[Field, ...]:
+    counts = {"run_count": "runs whose bursts were found", "hurt_run_count": "runs that were hurt"}
+    lost = _list("runs", "those that lost most: see [the page](attribution.md#who-was-hurt)", of="any")
+    return (*_attribution()[:6], *(_count(name, doc, "runs") for name, doc in counts.items()), lost)
+
+
 def _population() -> tuple[Field, ...]:
     return (
         _text("release_id", "the release"),
@@ -534,6 +540,18 @@ def _advice() -> tuple[Field, ...]:
     )
 
 
+def _forecast() -> tuple[Field, ...]:
+    rates = {"capacity": "what it can move at most", "unexplained": "what nobody explained in the last hour"}
+    lists = {"steps": "rates to come", "collisions": "hours in which bursts meet", "jobs": "jobs that run and wait"}
+    return (
+        *(*_attribution()[:3:2], _instant("at", "from then on")),
+        _number("step_s", "the step of time", "s"),
+        _number("past_days", "how much of the past is known", "d"),
+        *(_number(f"{name}_bytes_per_s", doc, "B/s", null=True) for name, doc in rates.items()),
+        *(_list(name, f"{doc}: see [the page](forecast.md#as-json)", of="any") for name, doc in lists.items()),
+    )
+
+
 def _rows() -> tuple[Field, ...]:
     column = (_text("name", "its name"), _text("type", "its type in SQL"))
     return (
@@ -555,6 +573,7 @@ DOCUMENTS: dict[str, Document] = {
         Document("calls", "iosig expand", "The calls of ranks.", _calls),
         Document("totals", "iosig expand --totals", "What all ranks come to.", _totals),
         Document("extrapolation", "iosig extrapolate", "What became of an extrapolation.", _extrapolation),
+        Document("forecast", "iosig forecast", "The rate to come, and where bursts meet.", _forecast),
         Document("forgetting", "iosig forget", "What is taken out, and what cannot be.", _forgetting),
         Document("landing", "iosig land", "What landed.", _landing),
         Document("landed-file", "iosig land --follow", "A line for each input that lands.", _landed_file),
@@ -575,8 +594,7 @@ DOCUMENTS: dict[str, Document] = {
         Document("study", "iosig study", "What came of a study.", _study),
         Document("damages", "iosig verify", "What is not as it was written.", _damages),
         Document("attribution", "iosig who", "Who moved a file system's bytes.", _attribution),
-        Document(
-            "unnamed-patterns", "iosig who --unknown", "What comes again in what nobody explains.", _unnamed_patterns
-        ),
+        Document("unnamed-patterns", "iosig who --unknown", "What comes again, unexplained.", _unnamed_patterns),
+        Document("slowdowns", "iosig who --hurt", "Whose bursts took longer than alone.", _slowdowns),
     )
 }

@@ -39,6 +39,10 @@ SUBCOMMANDS = {
         "flows.command.extrapolate",
         "Make the exact I/O trace of a program at a rank count that nobody ran.",
     ),
+    "forecast": (
+        "flows.command.forecast",
+        "Say which rate is to be expected of a file system in the hours to come.",
+    ),
     "forget": (
         "flows.command.forget",
         "Take an input, or a user's data, out of the warehouse and of all releases.",

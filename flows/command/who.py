@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.attribution.asking import Answer, Asked
+    from flows.attribution.hurting import HurtAnswer
     from reports.style import Style
     from warehouse.releases.releases import Release
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unknown", "is_unknown", is_flag=True, help="What comes again and again in what nobody explains, instead."
 )
+@click.option("--hurt", "is_hurt", is_flag=True, help="Say who was hurt instead: whose bursts took longer than alone.")
 @release_option
 @json_option
 @plot_option
@@ -46,6 +48,7 @@ def who_command(
     direction: str | None,
     most_count: int,
     is_unknown: bool,
+    is_hurt: bool,
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
@@ -64,6 +67,8 @@ def who_command(
         return tell_unknown(obj[0], release, filesystem, direction, window, most_count, as_json=as_json)
     asked = Asked.of(filesystem, at, since, until, direction)
     release = chosen_release(obj[0], release_id)
+    if is_hurt:
+        return _say_who_was_hurt(obj, release, asked, most_count, as_json, plot)
     told = _told(obj, release, asked)
     if plot is not None:
         _draw(told, plot, style)
@@ -91,6 +96,37 @@ def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Ans
     except NothingToDo:
         # who says what there is instead
         return who(obj[0], release, asked)
+
+
+def _say_who_was_hurt(
+    obj: tuple[Store, Path | None], release: Release, asked: Asked, most_count: int, as_json: bool, plot: Path | None
+) -> int:
+    from flows.attribution.hurting import hurt_document
+    from warehouse.errors import UsageError
+
+    if plot is not None:
+        raise UsageError("There is no picture of who was hurt: leave --plot or --hurt away.")
+    told = _hurt(obj, release, asked)
+    if as_json:
+        from flows.command.printing import show_json
+
+        show_json("slowdowns", hurt_document(told, most_count, release.release_id))
+    else:
+        _show_hurt(told, most_count)
+    return 0
+
+
+def _hurt(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> HurtAnswer:
+    """Return who was hurt, of a release, or of what has landed since."""
+    from flows.attribution.asking import is_released
+    from flows.attribution.hurting import hurt
+
+    if is_released(obj[0], release, asked):
+        return hurt(obj[0], release, asked)
+    from flows.attribution.landed import hurt_of_landed
+    from flows.settings import load
+
+    return hurt_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
 
 
 def _draw(told: Answer, target: Path, style: Style) -> None:
@@ -124,6 +160,7 @@ _COLUMNS = ("bytes", "share", "range", "sure", "fit")
 _MOST_OTHERS = 3
 #: of a name, so that a table fits a terminal of 80
 _MOST_CHARACTERS = 19
+_MOST_ID_CHARACTERS, _MOST_HURT_CHARACTERS = 10, 13
 
 
 def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tuple[Any, ...]:
@@ -140,6 +177,45 @@ def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tupl
         f"{low}-{high}",
         f"{row['certainty']:.2f}",
         row["fit"],
+    )
+
+
+def _show_hurt(told: HurtAnswer, most_count: int) -> None:
+    from flows.command.printing import printable, say, show
+
+    asked = told.asked
+    when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
+    landed = ", as far as it has landed" if told.is_landed else ""
+    runs = "run was" if told.runs.height == 1 else "runs were"
+    said = f"{told.runs.height:,} {runs} hurt, of {told.run_count:,} whose bursts were found{landed}"
+    say(printable(f"{asked.filesystem}, {when}: {said}"))
+    rows = [_hurt_cells(row) for row in told.runs.head(most_count).to_dicts()]
+    if rows:
+        more = told.runs.height - most_count
+        title = f"Hurt, the first {most_count} of {told.runs.height:,}" if more > 0 else "Hurt"
+        show(title, _HURT_COLUMNS, rows, last=_HURT_LAST)
+
+
+#: what a narrow terminal lacks first
+_HURT_LAST = ("bytes", "bursts")
+_HURT_COLUMNS = ("job", "application", "longer", "range", "bursts", "most there", "bytes")
+
+
+def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return a run's cells: how much longer its hurt bursts took, and who had most bytes where they were done."""
+    from flows.command.printing import bytes_text
+    from reports.texts import shortened
+
+    known, nobodys = row["first_bytes"] or 0.0, row["nobodys_bytes"] or 0.0
+    name, volume = (row["first_application_id"], known) if known >= nobodys else ("nobody known", nobodys)
+    return (
+        shortened(row["job_id"], _MOST_ID_CHARACTERS),
+        shortened(row["application_id"], _MOST_HURT_CHARACTERS),
+        f"{row['longer_s']:,.0f} s",
+        f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f}",
+        f"{row['hurt_burst_count']}/{row['burst_count']}",
+        shortened(name, _MOST_HURT_CHARACTERS),
+        bytes_text(volume),
     )
 
 

@@ -4,7 +4,7 @@ What a step has built lies in the plan's own folder, one Parquet file per table 
 its mark there has nothing to do, so a run that was killed goes on where it stopped and ends in the same
 release. Work's records (`Work`) stand after the functions in their modules; `flows/night/order.py` has the steps.
 
-- `attribution` (`attribute`, `attributed`, `There`, `Traffic`): Attribution: whose bytes a file system's traffic was.
+- `attribution` (`attribute`, `Laid`, `There`, `Traffic`): Attribution: whose bytes a file system's traffic was.
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.

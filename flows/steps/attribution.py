@@ -13,22 +13,24 @@ from datetime import date, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ragged
+from flows.arrays import epoch_s, floats, ints, ragged
 from flows.signatures.published import SUBJECT
 from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, built
 from transforms.arrays import Ints, Ragged, Reals, offsets_of
 from transforms.attribution.counted import Counted, lay
-from transforms.attribution.explaining import explain, ranges
+from transforms.attribution.explaining import Explained, explain, ranges
 from transforms.attribution.runs import Runs
+from transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS
 from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 
 _GRID = ("filesystem", "step_us", "phase_us")
 _RUN = ("cluster", "job_id", "started_at", "filesystem")
+_WHO = (*_RUN, "ended_on", "application_id")
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
 _MINUTE_S = 60
 _BURST = ("started_s", "ended_s", "volume_bytes")
@@ -36,6 +38,9 @@ _BURST = ("started_s", "ended_s", "volume_bytes")
 _SERIES = {name: name for name in (*_RUN, "direction", "grid_started_at", "sample_bytes_per_s")} | {
     "counted_s": "interval_s"
 }
+_BURST_KEY = (*_RUN, "direction", "burst")
+#: a burst that found less of its volume was not found
+_LEAST_FILLED = 0.5
 #: a run that is longer is in the days of so many before its end
 _MOST_DAYS = 31
 
@@ -45,18 +50,22 @@ def attribute(given: Given) -> int:
     runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
     known = known_signatures(given.frame(SIGNATURES), given.frame(SIGNATURE_BURSTS))
     counted = given.scan(EXACT_SAMPLES).filter(pl.col("outcome") == "measured").select(**_SERIES).collect()
-    found = [frames.empty(ATTRIBUTED_IO)]
+    found, slowed = [frames.empty(ATTRIBUTED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
         here = runs.filter(is_here[0]).with_columns(is_own=is_own)
+        laid = []
         for direction in _RATES:
             is_meant = (is_here[0], pl.col("direction") == direction)
             there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
             if there.has_own:
-                found.append(attributed(there, _traffic(grid, direction, there.window()), direction))
+                laid.append(Laid.of(there, _traffic(grid, direction, there.window()), direction))
+        found += [one.rows() for one in laid]
+        slowed += [slowed_bursts(laid)] if laid else []
     rows = pl.concat(found).sort(ATTRIBUTED_IO.key)
     given.write_days(rows, ATTRIBUTED_IO)
+    given.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
 
 
@@ -116,6 +125,13 @@ class Traffic:
         found: Reals = (epoch_s(instants) - self.began_s) / self.interval_s
         return found
 
+    def between(self, began_s: Reals, ended_s: Reals) -> Reals:
+        """Return what flowed between times, in seconds since 1970."""
+        by_then = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.volume_bytes))])
+        edges = self.began_s + np.arange(len(by_then)) * self.interval_s
+        found: Reals = np.interp(ended_s, edges, by_then) - np.interp(began_s, edges, by_then)
+        return found
+
 
 def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
     """Return the traffic of a window, and of the poll after it."""
@@ -127,21 +143,40 @@ def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetim
     return Traffic(floats(cut[_RATES[direction]]) * step_us / 1e6, began_us / 1e6, step_us / 1e6)
 
 
-def attributed(there: There, traffic: Traffic, direction: str) -> pl.DataFrame:
-    """Return the rows of a day's own runs."""
-    exact = _counted(there.counted, traffic)
-    taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
-    left = np.maximum(traffic.volume_bytes - taken, 0.0)
-    found = explain(left, _runs(there.signed, traffic), traffic.interval_s)
-    low, high = ranges(found.certainty)
-    signed = there.signed.with_columns(certainty=pl.Series(found.certainty), low=pl.Series(low), high=pl.Series(high))
-    counted = there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
-    return pl.concat(
-        [
-            _rows(signed, _minutes(found.run, found.step, found.volume_bytes, traffic), direction),
-            _rows(counted, _minutes(exact.run, exact.step, exact.volume_bytes, traffic), direction),
-        ]
-    )
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Runs that are laid on a direction's traffic: what was counted, and what is explained of the rest."""
+
+    there: There
+    traffic: Traffic
+    direction: str
+    exact: Counted
+    runs: Runs
+    explained: Explained
+
+    @classmethod
+    def of(cls, there: There, traffic: Traffic, direction: str) -> Laid:
+        """Lay runs on traffic."""
+        exact = _counted(there.counted, traffic)
+        taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
+        runs = _runs(there.signed, traffic)
+        left = np.maximum(traffic.volume_bytes - taken, 0.0)
+        return cls(there, traffic, direction, exact, runs, explain(left, runs, traffic.interval_s))
+
+    def rows(self) -> pl.DataFrame:
+        """Return the rows of a day's own runs."""
+        exact, found = self.exact, self.explained
+        low, high = ranges(found.certainty)
+        signed = self.there.signed.with_columns(
+            certainty=pl.Series(found.certainty), low=pl.Series(low), high=pl.Series(high)
+        )
+        counted = self.there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
+        return pl.concat(
+            [
+                _rows(signed, _minutes(found.run, found.step, found.volume_bytes, self.traffic), self.direction),
+                _rows(counted, _minutes(exact.run, exact.step, exact.volume_bytes, self.traffic), self.direction),
+            ]
+        )
 
 
 def _counted(there: pl.DataFrame, traffic: Traffic) -> Counted:
@@ -197,6 +232,121 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
         .filter("is_own")
         .select(ATTRIBUTED_IO.column_names)
     )
+
+
+# ---- who was hurt
+
+
+def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
+    """Return the bursts of a day's own runs as rows of `slowdowns`: a file system's directions, one at least."""
+    who = pl.concat([of.select(*_WHO) for one in laid for of in (one.there.signed, one.there.counted)])
+    who = who.unique(_RUN, maintain_order=True).with_row_index("who")
+    moves = _moves(laid, who)
+    bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
+    hurt = bursts.filter(pl.col("outcome") == "hurt")
+    beside = stood(ints(hurt["who"]), floats(hurt["began_s"]), floats(hurt["ended_s"]), moves)
+    named = who.select(first="who", **{f"first_{name}": name for name in ("job_id", "started_at", "application_id")})
+    stood_there = (
+        hurt.select(*_BURST_KEY, nobodys_bytes=pl.col("there_bytes") - pl.Series(beside.others_bytes))
+        .with_columns(
+            pl.col("nobodys_bytes").clip(0),
+            others_bytes=pl.Series(beside.others_bytes),
+            first_bytes=pl.Series(np.where(beside.first < 0, np.nan, beside.first_bytes)).fill_nan(None),
+            first=pl.Series(np.maximum(beside.first, 0)).cast(pl.UInt32),
+        )
+        .with_columns(first=pl.when(pl.col("first_bytes").is_not_null()).then("first"))
+        .join(named, on="first", how="left")
+    )
+    rows = bursts.join(stood_there, on=_BURST_KEY, how="left", maintain_order="left")
+    return rows.filter("is_own").select(SLOWDOWNS.column_names)
+
+
+def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
+    """Return the bursts of runs that were looked for, with their times in seconds since 1970."""
+    placed, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
+    at = runs.offsets[placed.run] + placed.burst
+    expected_s = traffic.began_s + (runs.started[placed.run] + runs.begun[at]) * traffic.interval_s
+    began_s, ended_s = (traffic.began_s + steps * traffic.interval_s for steps in (placed.began, placed.ended))
+    there = laid.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
+    return (
+        there[placed.run]
+        .with_columns(
+            direction=pl.lit(laid.direction),
+            burst=pl.Series(placed.burst),
+            is_found=pl.Series(placed.filled >= _LEAST_FILLED),
+            certainty=pl.Series(laid.explained.certainty[placed.run]),
+            expected_s=pl.Series(expected_s),
+            began_s=pl.Series(began_s),
+            ended_s=pl.Series(ended_s),
+            alone_s=pl.Series(runs.lasting[at] * traffic.interval_s),
+            meant_bytes=pl.Series(runs.volume_bytes[at]),
+            step_s=traffic.interval_s,
+        )
+        .join(who.select("who", *_RUN), on=_RUN, how="left", maintain_order="left")
+    )
+
+
+def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.DataFrame:
+    """Return the bursts with how late they were, how much longer they took, and what of others was there."""
+    began_s, ended_s = floats(bursts["began_s"]), floats(bursts["ended_s"])
+    there: Reals = np.sum([one.traffic.between(began_s, ended_s) for one in laid], axis=0)
+    others = np.maximum(there - moves.between(ints(bursts["who"]), began_s, ended_s), 0.0)
+    alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
+    crowded_s = crowded(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
+    known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
+    told = slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
+    outcome = np.where(bursts["is_found"], np.where(told.is_hurt, "hurt", "not_hurt"), "not_found")
+    values = {
+        "late_s": pl.Series(began_s) - known["expected_s"],
+        "longer_s": pl.Series(told.longer),
+        "low_longer_s": pl.Series(told.low),
+        "high_longer_s": pl.Series(told.high),
+        "burst_began_at": _instants(began_s),
+        "burst_ended_at": _instants(ended_s),
+    }
+    return known.with_columns(
+        outcome=pl.Series(outcome, dtype=pl.String),
+        burst_expected_at=_instants(floats(known["expected_s"])),
+        **{name: pl.when("is_found").then(value) for name, value in values.items()},
+    )
+
+
+def _slowing(bursts: pl.DataFrame) -> Slowing:
+    """Return how much crowding slows runs, by those that have ended."""
+    lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
+    runs = (
+        bursts.filter(pl.col("ended_at").is_not_null())
+        .group_by("who", maintain_order=True)
+        .agg(
+            pl.col("application_id").first(),
+            pl.col("duration_s").max(),
+            pl.col("crowded_s").sum(),
+            lasted_s=lasted.first(),
+        )
+        .with_columns(application=pl.col("application_id").rank("dense"))
+    )
+    late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
+    return slowing(late_s, floats(runs["crowded_s"]), floats(runs["duration_s"]), ints(runs["application"]))
+
+
+def _instants(seconds: Reals) -> pl.Series:
+    """Return instants by their seconds since 1970."""
+    whole = np.round(seconds * 1e6).astype(np.int64)
+    return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+
+def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> Moves:
+    """Return what all runs moved, in all directions together."""
+    parts: list[tuple[Ints, Reals, Reals]] = []
+    for one in laid:
+        for there, of in ((one.there.signed, one.explained), (one.there.counted, one.exact)):
+            number = there.select(*_RUN).join(who, on=_RUN, how="left", maintain_order="left")["who"].to_numpy()
+            at_s = one.traffic.began_s + (of.step.astype(np.float64) + 1) * one.traffic.interval_s
+            parts.append((number[of.run].astype(np.int64), at_s, of.volume_bytes))
+    run = np.concatenate([run for run, _, _ in parts])
+    at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
+    order = np.lexsort((at_s, run))
+    return Moves(run[order], at_s[order], volume[order], who.height)
 
 
 # ---- days
@@ -264,7 +414,7 @@ WORK = Work(
         _exact,
         lambda run, day: run.built(SIGNATURES, [None]) + run.built(SIGNATURE_BURSTS, [None]),
     ),
-    writes=(ATTRIBUTED_IO,),
+    writes=(ATTRIBUTED_IO, SLOWDOWNS),
     daily=lambda plan: [day for day in plan.job_days if day is not None],
     where=_of_day,
 )

@@ -15,8 +15,9 @@ import polars as pl
 
 from studies.pieces import Told, nobody, worked
 from studies.study import SeedParams
-from transforms.advice import Advice, AdviceParams, Demand, Partition, Running, advise
+from transforms.advice import Advice, AdviceParams, Partition, Running, advise
 from transforms.arrays import Bools, Reals, offsets_of
+from transforms.demands import Demand
 from transforms.synthetic.contention import Chains, Pipe, Shared, share
 from transforms.synthetic.site import signature
 from transforms.synthetic.workload import PROFILE, Application, Burst

@@ -7,19 +7,25 @@ from functools import partial
 
 import polars as pl
 
+from studies.attribution import hurting
 from studies.attribution.figures import draw_ways
 from studies.attribution.planted import DAYS as PLANTED_DAYS, LEAST_APPEARANCES
 from studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
-from studies.attribution.sites import DAYS, FAMILIES, LEVELS
 from studies.attribution.ways import WAYS
 from studies.pages import Block, Figure, Table, percent
+from studies.sites import DAYS, FAMILIES, LEVELS
 
 _OURS = "attribution"
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
     """Return the results as plain values."""
-    return {name: getattr(results, name).to_dicts() for name in ("sites", "jobs", "patterns")}
+    return {
+        "sites": results.sites.to_dicts(),
+        "jobs": results.jobs.to_dicts(),
+        "patterns": results.patterns.to_dicts(),
+        "hurt": hurting.summed(results.bursts, "family", "level", "seed").to_dicts(),
+    }
 
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
@@ -27,6 +33,8 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
     yield "What each way explains", way_table(results)
     yield "Attribution by family", family_table(results)
     yield "What no log names", pattern_table(results)
+    yield "Who was hurt", hurt_table(results, "level")
+    yield "Who was hurt, by family", hurt_table(results, "family")
 
 
 def summed(results: Results, *names: str) -> pl.DataFrame:
@@ -133,6 +141,11 @@ def blocks(results: Results) -> Iterator[Block]:
     yield "## What no log names"
     yield _planted_words(results)
     yield pattern_table(results)
+    yield "## Who was hurt"
+    yield _hurt_words(results)
+    yield hurt_table(results, "level")
+    yield hurt_table(results, "family")
+    yield _hurt_limits()
 
 
 def _in_short(results: Results) -> str:
@@ -186,4 +199,47 @@ def _limits(results: Results) -> str:
         f"{_by_level(results, 'wrong', 'rest shared')} of what is given are wrong then: so the night leaves it, and "
         "`iosig who` says who else was there. Where others move much more than the known "
         "jobs, signatures themselves are poor; a certainty says so, and who wants to be sure asks for it."
+    )
+
+
+# ---- who was hurt
+
+
+def hurt_table(results: Results, name: str) -> Table:
+    """Return how good what is said of bursts is, by level or by family."""
+    return Table.of(
+        hurting.summed(results.bursts, name),
+        (name, f"{{{name}}}"),
+        ("bursts found", "{burst_count:,}"),
+        ("said to be hurt", "{hurt_count:,}"),
+        (f"lost more than {hurting.HURT_S:g} s", "{right:%}"),
+        (f"lost {hurting.CLEAR_S:g} s or more", "{clear_count:,}"),
+        ("said of these", "{found:%}"),
+        ("of all seconds lost", "{of_lost:%}"),
+        ("in the range", "{held:%}"),
+        ("of the hurt", "{held_hurt:%}"),
+        ("named was there", "{there:%}"),
+    )
+
+
+def _hurt_words(results: Results) -> str:
+    one = hurting.summed(results.bursts.with_columns(all=pl.lit("all")), "all").row(0, named=True)
+    return (
+        "Of each burst that was found in the traffic it is said how much longer it took than alone, with a range, and "
+        "whether it was hurt (`slowdowns`); the truth is how long storage served it, less what it would have taken "
+        f"with nobody else there, at its run's own pace. Of {one['hurt_count']:,} bursts that are said to be hurt, "
+        f"{percent(one['right'])} lost more than {hurting.HURT_S:g} s to others. Of {one['clear_count']:,} that lost "
+        f"{hurting.CLEAR_S:g} s or more, {percent(one['found'])} are said to be hurt, and all that are have "
+        f"{percent(one['of_lost'])} of all seconds that were lost. The range holds {percent(one['held'])} of all "
+        f"bursts, {percent(one['held_hurt'])} of those that are hurt. Where another job is named, it moved bytes "
+        f"meanwhile in {percent(one['there'])} of the cases."
+    )
+
+
+def _hurt_limits() -> str:
+    return (
+        "How much crowding slows is learnt from all runs of a site's two days, a night's from those of its day: with "
+        "fewer runs fewer are said to be hurt. What slows a transfer here is how many others go on; how many bytes "
+        "these move, which is what traffic shows, says that roughly, and a range that holds too few of the hurt is the "
+        "price. In the family in which others cost nothing, nobody is said to be hurt."
     )

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats
-from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds, seen, signed
 from studies.attribution.ways import attribution
+from studies.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds, seen, signed
 from transforms.arrays import Ints, Reals
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream

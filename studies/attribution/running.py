@@ -8,10 +8,12 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from studies import sites as sites_module
 from studies.attribution import planted
-from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Seen, drawn, signed
+from studies.attribution.hurting import hurt_bursts
 from studies.attribution.ways import WAYS, known_jobs
 from studies.pieces import Told, nobody, worked
+from studies.sites import FAMILIES, LEVELS, MINUTE_S, Seen, made, seen as seen_in, signed
 from studies.study import SeedParams
 from transforms.arrays import Bools, Reals
 
@@ -32,13 +34,15 @@ class Results:
     """What came of it.
 
     sites: a row each site, direction and way: bytes and numbers of minutes. jobs: a row each job of a known application
-    and way that moved anything to speak of: what it moved, and what it was given. patterns: what `planted.judged` says
-    of sites on which applications are that no log names.
+    and way that moved anything to speak of: what it moved, and what it was given. bursts: a row each burst that was
+    found: what is said of how much longer it took, and the truth. patterns: what `planted.judged` says of sites on
+    which applications are that no log names.
     """
 
     params: StudyParams
     sites: pl.DataFrame
     jobs: pl.DataFrame
+    bursts: pl.DataFrame
     patterns: pl.DataFrame
 
 
@@ -47,21 +51,20 @@ def study(params: StudyParams, told: Told = nobody) -> Results:
     pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
     found = worked(judged, pieces, params.worker_count, told)
     patterns = worked(planted.judged, pieces, params.worker_count, told)
-    return Results(
-        params,
-        pl.concat([sites for sites, _ in found]),
-        pl.concat([jobs for _, jobs in found]),
-        pl.concat(patterns, how="diagonal_relaxed"),
-    )
+    sites, jobs, bursts = (pl.concat(frames) for frames in zip(*found, strict=True))
+    return Results(params, sites, jobs, bursts, pl.concat(patterns, how="diagonal_relaxed"))
 
 
-def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what all ways make of one site: rows of `sites` and of `jobs`."""
+def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return what all ways make of one site: rows of `sites`, of `jobs` and of `bursts`."""
     family, level, seed = piece
     key = {"family": family, "level": level, "seed": seed}
     sites, jobs = [], []
-    for direction, seen in drawn(family, level, seed).items():
-        known = signed(seen)
+    site = made(family, level, seed, sites_module.DAYS)
+    directions = seen_in(site)
+    signatures = {direction: signed(seen) for direction, seen in directions.items()}
+    for direction, seen in directions.items():
+        known = signatures[direction]
         is_known = known_jobs(seen.logged, known)
         for way, (_, give) in WAYS.items():
             given = give(seen, known)
@@ -70,7 +73,10 @@ def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
             jobs.append(
                 _of_jobs(seen, given, is_known).with_columns(pl.lit(value).alias(name) for name, value in own.items())
             )
-    return pl.DataFrame(sites), pl.concat(jobs)
+    bursts = hurt_bursts(site, directions, signatures).with_columns(
+        pl.lit(value).alias(name) for name, value in key.items()
+    )
+    return pl.DataFrame(sites), pl.concat(jobs), bursts
 
 
 def against(seen: Seen, given: Reals, is_known: Bools) -> dict[str, float]:

@@ -7,11 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from studies.attribution.sites import MINUTE_S, Known, Logged, Seen
-from transforms.arrays import Bools, Ints, Reals, offsets_of
+from studies.sites import MINUTE_S, Known, Logged, Seen, planned
+from transforms.arrays import Bools, Reals, offsets_of
 from transforms.attribution.explaining import explain
-from transforms.attribution.runs import Runs
-from transforms.signatures.signature import Signature
 
 #: from which certainty on a run is taken as sure
 SURE = 0.3
@@ -19,14 +17,13 @@ SURE = 0.3
 
 def known_jobs(logged: Logged, known: Known) -> Bools:
     """Return which jobs (n) are of an application with a signature."""
-    has = np.array([one is not None for one in known.signatures])
-    found: Bools = has[logged.application]
+    found: Bools = known.has[logged.application]
     return found
 
 
 def attribution(seen: Seen, known: Known, least_certainty: float = 0.0) -> Reals:
     """Give traffic to runs whose signatures are placed on it, as the night does; to those alone that are so certain."""
-    jobs, runs = _runs(seen, known)
+    jobs, runs = planned(seen, known)
     found = explain(seen.traffic_bytes, runs, seen.interval_s)
     is_told = found.certainty[found.run] >= least_certainty
     return seen.by_minute(found.step[is_told], found.volume_bytes[is_told], jobs[found.run[is_told]])
@@ -41,7 +38,7 @@ def rest_shared(seen: Seen, known: Known) -> Reals:
 
 def as_planned(seen: Seen, known: Known) -> Reals:
     """Give each run what its signature says, when it says so, whatever was measured."""
-    jobs, runs = _runs(seen, known)
+    jobs, runs = planned(seen, known)
     owner = np.repeat(np.arange(len(runs)), np.diff(runs.offsets))
     begun = runs.started[owner] + runs.begun
     steps = np.floor(begun).astype(np.int64)
@@ -78,28 +75,6 @@ WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
     "equal shares": ("traffic goes in equal shares to all jobs that are there", equal_shares),
     "by nodes": ("traffic goes to all jobs that are there by how many nodes they have", by_nodes),
 }
-
-
-def _runs(seen: Seen, known: Known) -> tuple[Ints, Runs]:
-    """Return the jobs that are of applications with signatures, and what each means to do."""
-    logged, interval_s = seen.logged, seen.interval_s
-    jobs = np.flatnonzero(known_jobs(logged, known))
-    own = [_of(known, int(application)) for application in logged.application[jobs]]
-    bursts = tuple(
-        np.concatenate([np.zeros(0), *(getattr(one.bursts, name) / size for one in own)])
-        for name, size in (("started_s", interval_s), ("ended_s", interval_s), ("volume_bytes", 1.0))
-    )
-    durations = np.array([one.duration_s for one in own])
-    times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
-    trust = known.trust[logged.application[jobs]]
-    offsets = offsets_of([len(one.bursts.started_s) for one in own])
-    return jobs, Runs.of_signatures(times, trust, offsets, (bursts[0], bursts[1], bursts[2]))
-
-
-def _of(known: Known, application: int) -> Signature:
-    one = known.signatures[application]
-    assert one is not None
-    return one
 
 
 def _shared(seen: Seen, volume_bytes: Reals, weight: Reals) -> Reals:

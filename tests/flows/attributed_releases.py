@@ -20,6 +20,22 @@ job_id started_at filesystem direction minute_at application_id explained_bytes 
 3      10:01:00   lake       write     10:02:00  bob/ior/8      200             50        400        0.2
 5      10:00:00   pond       write     10:02:00  bob/ior/8      8               1         9          0.9
 """
+_SLOWDOWNS = """
+job_id started_at filesystem direction burst application_id outcome   burst_expected_at burst_began_at burst_ended_at \
+    late_s longer_s low_longer_s high_longer_s certainty others_bytes nobodys_bytes first_job_id first_started_at \
+    first_application_id first_bytes
+1      09:00:00   lake       write     0     ann/ior/8      hurt      10:00:00 10:00:00 10:01:00 0 40 20 60 0.9 \
+    300 100 2 09:00:00 ann/s3d/8 250
+1      09:00:00   lake       write     1     ann/ior/8      hurt      10:01:00 10:01:00 10:02:00 0 60 45 75 0.5 \
+    600 100 3 10:01:00 bob/ior/8 400
+1      09:00:00   lake       read      0     ann/ior/8      not_hurt  10:01:00 10:01:00 10:02:00 0 5 -5 15 0.5 \
+    . . . . . .
+2      09:00:00   lake       write     0     ann/s3d/8      hurt      10:00:00 10:00:00 10:01:30 0 30 20 40 0.9 \
+    0 500 . . . .
+3      10:01:00   lake       write     0     bob/ior/8      not_found 10:01:00 . . . . . . 0.1 . . . . . .
+3      10:01:00   lake       write     1     bob/ior/8      not_hurt  10:02:00 10:02:00 10:03:00 5 0 -5 5 0.5 \
+    . . . . . .
+"""
 TABLES: dict[str, Content] = {
     "ticks": {
         9: """
@@ -44,6 +60,7 @@ TABLES: dict[str, Content] = {
             """
     },
     "attributed_io": {9: _ATTRIBUTED},
+    "slowdowns": {9: _SLOWDOWNS},
 }
 
 

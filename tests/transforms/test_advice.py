@@ -16,13 +16,12 @@ from transforms.advice import (
     MOST_STEPS,
     AdviceParams,
     Choice,
-    Demand,
     Method,
     Partition,
     Running,
     advise,
-    standard_errors,
 )
+from transforms.demands import Demand, standard_errors
 
 Reals = npt.NDArray[np.float64]
 

@@ -4,4 +4,5 @@
 - `explaining` (`explain`, `Explained`): What each run moved of a file system's traffic.
 - `placing` (`place`, `moved`): When a run did each of its bursts, by what the traffic has room for.
 - `runs` (`Run`, `Runs`): Runs whose bytes are looked for: when they were there, and what each means to do.
+- `slowdowns` (`slowdowns`, `stood`): How much longer bursts took than alone, and whose bytes stood there meanwhile.
 """

@@ -6,12 +6,13 @@ in what all others leave. So the runs together never have more than was measured
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from transforms.arrays import Ints, Reals
-from transforms.attribution.placing import PlacingParams, moved, place
+from transforms.attribution.placing import Moved, Placed, PlacingParams, moved, place
 from transforms.attribution.runs import Runs
 
 
@@ -30,11 +31,39 @@ class ExplainParams:
 
 
 @dataclass(frozen=True, slots=True)
+class Placements:
+    """Where runs did their bursts (m), by run and burst: the run, and which of its bursts it is.
+
+    began, ended (m): when it had its bytes, in steps. filled (m): the share of its volume that it found.
+    """
+
+    run: Ints
+    burst: Ints
+    began: Reals
+    ended: Reals
+    filled: Reals
+
+    @classmethod
+    def of(cls, found: Mapping[int, tuple[Placed, Moved]], first: Ints) -> Placements:
+        """Return what was found of some runs whose rooms begin with these steps."""
+        runs = sorted(found)
+        placed, done = [found[run][0] for run in runs], [found[run][1] for run in runs]
+        run = np.repeat(np.array(runs, np.int64), [len(one.burst) for one in placed])
+        burst = np.concatenate([np.zeros(0, np.int64), *(one.burst for one in placed)])
+        began, ended, filled = (
+            np.concatenate([np.zeros(0), *(getattr(one, name) for one in done)])
+            for name in ("began", "ended", "filled")
+        )
+        return cls(run, burst, began + first[run], ended + first[run], filled)
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """What runs moved: the run, the step and the bytes of each row (k), by run and step.
 
     certainty (n): how sure each run's bytes are, 0 to 1: by its signature's trust, and by what its places cost.
-    room_bytes (steps): the traffic without what flows all the time, 0 where nothing was measured.
+    room_bytes (steps): the traffic without what flows all the time, 0 where nothing was measured. placements: where
+    the runs' bursts lie.
     """
 
     run: Ints
@@ -42,6 +71,7 @@ class Explained:
     volume_bytes: Reals
     certainty: Reals
     room_bytes: Reals
+    placements: Placements
 
 
 def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: ExplainParams | None = None) -> Explained:
@@ -53,15 +83,17 @@ def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: Explain
     own = [left[start:end] for start, end in zip(first.tolist(), after.tolist(), strict=True)]
     taken = [np.zeros(len(each)) for each in own]
     cost = np.full(len(runs), np.inf)
+    found: dict[int, tuple[Placed, Moved]] = {}
     # what one run takes the next one cannot: the order is the method's own
     order = runs.surest_first()
     for run in np.tile(order[after[order] > first[order]], params.round_count).tolist():
         own[run] += taken[run]
         meant = runs.one(run, int(first[run]))
         placed = place(meant, own[run], interval_s, params.placing)
-        taken[run], cost[run] = moved(meant, placed, own[run], params.placing), placed.cost
+        done = moved(meant, placed, own[run], params.placing)
+        taken[run], cost[run], found[run] = done.volume_bytes, placed.cost, (placed, done)
         own[run] -= taken[run]
-    return _rows(first, taken, runs.trust * np.exp(-cost), room)
+    return _rows(first, taken, runs.trust * np.exp(-cost), room, Placements.of(found, first))
 
 
 def room_of(traffic_bytes: Reals, interval_s: float, params: ExplainParams | None = None) -> Reals:
@@ -77,13 +109,13 @@ def room_of(traffic_bytes: Reals, interval_s: float, params: ExplainParams | Non
     return room
 
 
-def _rows(first: Ints, taken: list[Reals], certainty: Reals, room: Reals) -> Explained:
+def _rows(first: Ints, taken: list[Reals], certainty: Reals, room: Reals, placements: Placements) -> Explained:
     counts = np.array([len(each) for each in taken], np.int64)
     values = np.concatenate([np.zeros(0), *taken])
     run = np.repeat(np.arange(len(taken)), counts)
     step = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts - first, counts)
     has = values > 0
-    return Explained(run[has], step[has], values[has], certainty, room)
+    return Explained(run[has], step[has], values[has], certainty, room, placements)
 
 
 def ranges(certainty: Reals) -> tuple[Reals, Reals]:

@@ -57,6 +57,20 @@ class Placed:
     cost: float
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a run's bursts took of the room: volume_bytes (steps).
+
+    Per burst that was placed (b): began, ended: when it had its bytes, in steps of the room, which may begin later than
+    where it was placed, and end where it was given up. filled: the share of its volume that it found.
+    """
+
+    volume_bytes: Reals
+    began: Reals
+    ended: Reals
+    filled: Reals
+
+
 def place(run: Run, room: Reals, interval_s: float, params: PlacingParams | None = None) -> Placed:
     """Return where a run's bursts fit best.
 
@@ -68,16 +82,35 @@ def place(run: Run, room: Reals, interval_s: float, params: PlacingParams | None
     return min(fitted, key=lambda one: one.cost)
 
 
-def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = None) -> Reals:
-    """Return what a run's bursts take where they are placed (steps), of the room there is."""
+def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = None) -> Moved:
+    """Return what a run's bursts take where they are placed, of the room there is."""
     params = params or PlacingParams()
-    left = room.copy()
-    for burst, step, reach in zip(placed.burst.tolist(), placed.step.tolist(), placed.reach.tolist(), strict=True):
+    left, filled = room.copy(), np.zeros(len(placed.burst))
+    began, ended = placed.step.astype(np.float64), placed.step.astype(np.float64)
+    places = zip(placed.burst.tolist(), placed.step.tolist(), placed.reach.tolist(), strict=True)
+    for place, (burst, step, reach) in enumerate(places):
         steps = slice(max(step, 0), max(step + reach, 0))
+        volume = float(run.volume_bytes[burst])
         own = _at_most(left[steps], run.peak_bytes[burst], params)
-        own -= np.clip(np.cumsum(own) - run.volume_bytes[burst], 0.0, own)
+        by_then = np.cumsum(own)
+        own -= np.clip(by_then - volume, 0.0, own)
         left[steps] -= own
-    return room - left
+        if by_then.size:
+            filled[place] = min(float(by_then[-1]) / volume, 1.0)
+            began[place] = steps.start + _full_at(by_then, (1 - _NEARLY) * volume)
+            ended[place] = steps.start + _full_at(by_then, _NEARLY * volume)
+    # the first bytes and the last ones may be anybody's: they come as fast as those between
+    unseen = (ended - began) * (1 - _NEARLY) / (2 * _NEARLY - 1)
+    return Moved(room - left, began - unseen, ended + unseen, filled)
+
+
+def _full_at(by_then: Reals, volume: float) -> float:
+    """Return after how many steps (and which part of one) so much has passed, of what has by the end of each."""
+    step = int(np.searchsorted(by_then, volume))
+    if step == len(by_then):
+        return float(step)
+    before = float(by_then[step - 1]) if step else 0.0
+    return step + (volume - before) / (float(by_then[step]) - before)
 
 
 def _at_most(room: Reals, peak_bytes: Reals | float, params: PlacingParams) -> Reals:

@@ -36,6 +36,48 @@ ATTRIBUTED_IO = Table(
     partition="ended_on",
 )
 
+_LATE = "holds it four times of five; NULL where it was not found."
+_STOOD = "NULL where the burst is not hurt"
+
+SLOWDOWNS = Table(
+    name="slowdowns",
+    layer="transforms",
+    grain="one row per application run, file system, direction and burst of its signature that was looked for",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction", "burst"),
+    columns=(
+        c.ENDED_ON,
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.APPLICATION_ID,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.BURST,
+        Column(
+            "outcome",
+            "text",
+            "Whether the burst took longer than alone for sure (hurt), or by no more than what runs differ by and "
+            "places are known to (not_hurt); not_found: the traffic does not hold it.",
+            choices=("hurt", "not_hurt", "not_found"),
+        ),
+        Column("burst_expected_at", "instant", "When the burst begins in a run alone that starts when this one did."),
+        Column("burst_began_at", "instant", "When it began; NULL where it was not found.", nullable=True),
+        Column("burst_ended_at", "instant", "When it was nearly done; NULL where it was not found.", nullable=True),
+        Column("late_s", "real", "How much later it began than in a run alone.", nullable=True),
+        Column("longer_s", "real", "How much longer it took than alone.", nullable=True),
+        Column("low_longer_s", "real", f"The lower end of a range that {_LATE}", nullable=True),
+        Column("high_longer_s", "real", f"The upper end of a range that {_LATE}", nullable=True),
+        _CERTAINTY,
+        Column("others_bytes", "real", f"Bytes of other runs while it was done, both ways; {_STOOD}.", nullable=True),
+        Column("nobodys_bytes", "real", f"Bytes that nobody explains meanwhile; {_STOOD}.", nullable=True),
+        Column("first_job_id", "text", f"Of the others the one with most bytes; {_STOOD}.", nullable=True, hides="id"),
+        Column("first_started_at", "instant", "When that one started.", nullable=True),
+        Column("first_application_id", "text", "What that one was.", nullable=True),
+        Column("first_bytes", "real", "What that one moved meanwhile.", nullable=True),
+    ),
+    partition="ended_on",
+)
+
 EXPLAINED_DAYS = Table(
     name="explained_days",
     layer="transforms",

@@ -101,6 +101,9 @@ LABEL = Column(
 )
 COV = Column("cov", "real", "Coefficient of variation of the four quarters.", unit="1", low=0)
 
+# ---- bursts of signatures
+BURST = Column("burst", "int", "The burst's number, from 0, in order of time.", low=0)
+
 # ---- what a job's file system did meanwhile
 VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.")
 MEAN_BYTES_PER_S = Column(

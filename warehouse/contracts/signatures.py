@@ -110,7 +110,7 @@ SIGNATURE_BURSTS = Table(
     key=(*_KEY, "burst"),
     columns=(
         *_MADE,
-        Column("burst", "int", "The burst's number, from 0, in order of time.", low=0),
+        c.BURST,
         Column("started_s", "real", "When it starts, since the run's start.", low=0),
         Column("peaked_s", "real", "When its rate is highest, since the run's start.", low=0),
         Column("ended_s", "real", "When it ends, since the run's start.", low=0),

@@ -15,7 +15,7 @@ import polars as pl
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import published
@@ -29,6 +29,7 @@ _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
 #: what is said of the release before, and of landings: it depends on how many releases there were
 _HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
 #: traffic is attributed by the signatures of its night, which get better as nights go by
+_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS)
 _BY_SIGNATURES = ("explained_bytes", "unexplained_bytes", "over_explained_bytes", "certainty")
 
 
@@ -131,7 +132,7 @@ def contents(store: Store) -> dict[str, list[str]]:
     found = {}
     with opened(store, releases.find(store, None)) as connection:
         for table in published():
-            if table == ATTRIBUTED_IO:
+            if table in _OF_THEIR_NIGHT:
                 continue
             left_out = _HISTORY + (_BY_SIGNATURES if table == EXPLAINED_DAYS else ())
             names = [f'"{name}"' for name in table.column_names if name not in left_out]
@@ -139,7 +140,8 @@ def contents(store: Store) -> dict[str, list[str]]:
                 f'select struct_pack({", ".join(f"{name} := {name}" for name in names)})::varchar from "{table.name}"'
             )
             if "table_name" in table.column_names:
-                query += f" where table_name <> '{ATTRIBUTED_IO.name}'"
+                left = ", ".join(f"'{one.name}'" for one in _OF_THEIR_NIGHT)
+                query += f" where table_name not in ({left})"
             found[table.name] = sorted(str(row) for (row,) in connection.sql(query).fetchall())
     return found
 

@@ -15,7 +15,7 @@ from flows.steps.attribution import DAYS, _first_days, attribute
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
 from warehouse.contracts import Table, frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO
+from warehouse.contracts.attribution import ATTRIBUTED_IO, SLOWDOWNS
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 
@@ -77,9 +77,13 @@ def traffic(*bursts: tuple[float, float]) -> pl.DataFrame:
 
 
 def attributed(
-    runs: list[dict[str, Any]], grid: pl.DataFrame, signatures: list[Any], counted: pl.DataFrame | None = None
+    runs: list[dict[str, Any]],
+    grid: pl.DataFrame,
+    signatures: list[Any],
+    counted: pl.DataFrame | None = None,
+    of: Table = ATTRIBUTED_IO,
 ) -> pl.DataFrame:
-    """Return what a day's piece writes."""
+    """Return what a day's piece writes of a table."""
     given = {
         RUNS.name: table(RUNS, runs),
         GRID_STEPS.name: grid,
@@ -87,15 +91,15 @@ def attributed(
         SIGNATURE_BURSTS.name: table(SIGNATURE_BURSTS, [burst for _, told in signatures for burst in told]),
         EXACT_SAMPLES.name: frames.empty(EXACT_SAMPLES) if counted is None else counted,
     }
-    written: list[pl.DataFrame] = []
+    written: dict[str, pl.DataFrame] = {}
     piece = SimpleNamespace(
         days=(DAY,),
         frame=lambda of: given[of.name],
         scan=lambda of: given[of.name].lazy(),
-        write_days=lambda rows, _: written.append(rows),
+        write_days=lambda rows, of: written.update({of.name: rows}),
     )
-    assert attribute(cast(Given, piece)) == written[0].height
-    return frames.require(written[0], ATTRIBUTED_IO)
+    assert attribute(cast(Given, piece)) == written[ATTRIBUTED_IO.name].height
+    return frames.require(written[of.name], of)
 
 
 def volumes(rows: pl.DataFrame) -> dict[str, float]:
@@ -162,6 +166,49 @@ def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
     assert attributed([], grid.clear(), [IOR]).is_empty()
     running = run("9", 5, 40) | {"ended_on": None, "ended_at": None, "step_us": None, "phase_us": None}
     assert volumes(attributed([run("1", 10, 40), running], traffic((15, 2400)), [IOR])).keys() == {"1"}
+
+
+def crowded_day() -> tuple[list[dict[str, Any]], pl.DataFrame, list[Any]]:
+    """Return six runs of one application, one after the other; in every other one's second burst another one reads.
+
+    These bursts take a minute longer, and so do their runs.
+    """
+    runs, written, read = [], [], []
+    for number in range(6):
+        began, is_crowded = 35.0 * number, number % 2 == 1
+        runs.append(run(f"{number}", began, began + 30 + is_crowded))
+        written += [(began + 5, 2400.0)]
+        written += [(began + 20, 800.0), (began + 21, 400.0)] if is_crowded else [(began + 20, 1200.0)]
+        if is_crowded:
+            runs.append(run(f"1{number}", began + 10, began + 34, "s3d"))
+            read.append((began + 20, 2400.0))
+    grid = traffic(*written).with_columns(read_bytes_per_s=traffic(*read)["write_bytes_per_s"])
+    return runs, grid, [IOR, signature("s3d", "read", minutes=24, bursts=[(10, 2400)])]
+
+
+def test_bursts_that_others_slow_are_hurt_and_the_others_are_named() -> None:
+    rows = attributed(*crowded_day(), of=SLOWDOWNS)
+    assert rows.filter(direction="write").height == 12
+    hurt = rows.filter(direction="write", outcome="hurt")
+    assert hurt.select("job_id", "burst").rows() == [(f"{number}", 1) for number in (1, 3, 5)]
+    assert hurt["longer_s"].to_list() == pytest.approx([60] * 3, rel=0.4)
+    assert (hurt["low_longer_s"] > 0).all()
+    assert hurt["first_job_id"].to_list() == ["11", "13", "15"]
+    assert hurt["first_application_id"].unique().to_list() == ["ann/s3d/8"]
+    assert hurt["first_bytes"].to_list() == hurt["others_bytes"].to_list() == pytest.approx([2400] * 3, rel=0.1)
+    assert hurt["nobodys_bytes"].to_list() == pytest.approx([0] * 3, abs=1)
+    alone = rows.filter(direction="write", outcome="not_hurt")
+    assert alone["others_bytes"].null_count() == alone.height == 9
+    assert alone["late_s"].to_list() == pytest.approx([0] * 9, abs=1)
+
+
+def test_bursts_that_are_not_there_are_told_and_those_of_other_days_are_not() -> None:
+    rows = attributed([run("1", 10, 40), run("0", -40, -10)], traffic((15, 2400), (-35, 2400)), [IOR], of=SLOWDOWNS)
+    assert rows.select("job_id", "burst", "outcome", "late_s").rows() == [
+        ("1", 0, "not_hurt", pytest.approx(0, abs=1e-6)),
+        ("1", 1, "not_found", None),
+    ]
+    assert attributed([], traffic().clear(), [IOR], of=SLOWDOWNS).is_empty()
 
 
 def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:

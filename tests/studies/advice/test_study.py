@@ -31,7 +31,8 @@ from studies.advice.running import (
 )
 from studies.command import study_command
 from tests.study_pages import page_of
-from transforms.advice import Advice, AdviceParams, Choice, Demand
+from transforms.advice import Advice, AdviceParams, Choice
+from transforms.demands import Demand
 
 SHORT = Applications(run_s=(300.0, 600.0), period_s=(60.0, 200.0))
 SMALL = {

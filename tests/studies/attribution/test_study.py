@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.attribution import STUDY, page, planted, running, sites
+from studies import sites
+from studies.attribution import STUDY, page, planted, running
 from studies.attribution.running import Results, StudyParams, against, study
-from studies.attribution.sites import Known, Logged, Seen, drawn, signed
 from studies.attribution.ways import WAYS, as_planned, attribution, by_nodes, equal_shares, known_jobs, rest_shared
 from studies.command import study_command
+from studies.sites import Known, Logged, Seen, drawn, signed
 from tests.study_pages import page_of
 from transforms.arrays import Reals
 from transforms.signatures.bursts import Bursts
@@ -171,6 +172,8 @@ def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) ->
         "What each way explains",
         "Attribution by family",
         "What no log names",
+        "Who was hurt",
+        "Who was hurt, by family",
     ]
     assert len(json.loads(json.dumps(page.document(results)))["sites"]) == 2 * 2 * len(WAYS)
 

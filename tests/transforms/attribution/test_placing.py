@@ -42,13 +42,13 @@ def test_bursts_are_found_where_they_came_late() -> None:
     run = run_of([20, 90, 160], lasted=211)
     placed = place(run, room, 2.0)
     assert placed.step.tolist() == [20, 93, 171]
-    np.testing.assert_array_equal(moved(run, placed, room), room)
+    np.testing.assert_array_equal(moved(run, placed, room).volume_bytes, room)
 
 
 def test_a_burst_that_others_slow_keeps_its_volume() -> None:
     room = room_of(60, (10, 20, 2.5))
     run = run_of([10.0], lasted=60, alone=45)
-    taken = moved(run, place(run, room, 2.0), room)
+    taken = moved(run, place(run, room, 2.0), room).volume_bytes
     assert taken.sum() == pytest.approx(50.0)
     assert (taken <= room).all()
 
@@ -56,9 +56,9 @@ def test_a_burst_that_others_slow_keeps_its_volume() -> None:
 def test_what_is_not_there_is_not_taken() -> None:
     run = run_of([20, 90])
     room = room_of(201, (20, 5, 10.0))
-    taken = moved(run, place(run, room, 2.0), room)
+    taken = moved(run, place(run, room, 2.0), room).volume_bytes
     assert taken.sum() == 50
-    assert not moved(run, place(run, np.zeros(201), 2.0), np.zeros(201)).any()
+    assert not moved(run, place(run, np.zeros(201), 2.0), np.zeros(201)).volume_bytes.any()
 
 
 def test_a_run_that_was_stopped_and_the_rest_of_one_are_told_apart() -> None:
@@ -73,7 +73,7 @@ def test_a_run_that_was_stopped_and_the_rest_of_one_are_told_apart() -> None:
 def test_a_burst_among_others_is_slower() -> None:
     run = run_of([10.0])
     room = room_of(201, (10, 20, 20.0))
-    taken = moved(run, place(run, room, 2.0), room)
+    taken = moved(run, place(run, room, 2.0), room).volume_bytes
     assert taken.max() == pytest.approx(10 / 1.5)
     assert taken.sum() == pytest.approx(50)
 

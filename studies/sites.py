@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
+from transforms.attribution.runs import Runs
 from transforms.signatures import methods
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
@@ -56,6 +57,17 @@ class Known:
     signatures: tuple[Signature | None, ...]
     trust: Reals
 
+    @property
+    def has(self) -> Bools:
+        """Which applications have a signature (m)."""
+        return np.array([one is not None for one in self.signatures], np.bool_)
+
+    def of(self, application: int) -> Signature:
+        """Return the signature of an application that has one."""
+        one = self.signatures[application]
+        assert one is not None
+        return one
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -87,20 +99,28 @@ class Seen:
 
 def drawn(family: str, level: str, seed: int) -> dict[Direction, Seen]:
     """Return a site of a family and level in each direction."""
-    params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
-    return seen(simulate(params))
+    return seen(made(family, level, seed, DAYS))
+
+
+def made(family: str, level: str, seed: int, days: float) -> Site:
+    """Return a site of a family and level, whose polls are all there."""
+    return simulate(replace(FAMILIES[family][1], seed=seed, days=days, foreign_level=LEVELS[level], fault_level=0.0))
+
+
+def started(site: Site, unlogged: Sequence[str] = ()) -> pl.DataFrame:
+    """Return the jobs that started, in the order in which all else has them; what some users run is not logged."""
+    is_logged = pl.col("started_at").is_not_null() & ~pl.col("user").is_in(list(unlogged))
+    return site.jobs.filter(is_logged).sort("started_at", "job_id")
 
 
 def seen(site: Site, unlogged: Sequence[str] = ()) -> dict[Direction, Seen]:
     """Return a site in each direction; what some users run is not logged."""
-    params = site.params
-    is_logged = pl.col("started_at").is_not_null() & ~pl.col("user").is_in(list(unlogged))
-    jobs = site.jobs.filter(is_logged).sort("started_at", "job_id")
+    jobs = started(site, unlogged)
     logged = _logged(site, jobs)
     return {
         direction: Seen(
             site.traffic[f"{direction}_bytes"].to_numpy().astype(np.float64),
-            params.interval_s,
+            site.params.interval_s,
             logged,
             _truth(site, jobs, direction),
         )
@@ -193,3 +213,19 @@ def _sets(seen: Seen, runs: Ints, counts: Ints) -> SampleSets:
     samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of([len(piece) for piece in pieces]))
     intervals = np.full(len(counts), interval_s)
     return SampleSets(samples, first * interval_s - started, ended - started, intervals, offsets_of(counts))
+
+
+def planned(seen: Seen, known: Known) -> tuple[Ints, Runs]:
+    """Return the jobs that are of applications with signatures, and what each means to do."""
+    logged, interval_s = seen.logged, seen.interval_s
+    jobs = np.flatnonzero(known.has[logged.application])
+    own = [known.of(int(application)) for application in logged.application[jobs]]
+    bursts = tuple(
+        np.concatenate([np.zeros(0), *(getattr(one.bursts, name) / size for one in own)])
+        for name, size in (("started_s", interval_s), ("ended_s", interval_s), ("volume_bytes", 1.0))
+    )
+    durations = np.array([one.duration_s for one in own])
+    times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
+    trust = known.trust[logged.application[jobs]]
+    offsets = offsets_of([len(one.bursts.started_s) for one in own])
+    return jobs, Runs.of_signatures(times, trust, offsets, (bursts[0], bursts[1], bursts[2]))

@@ -1,0 +1,167 @@
+"""The picture of a forecast: what is known by application, what nobody knows yet, all of it with its range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.style import GREY, HUES, INK, LIGHT, PALE, VERMILION, Style
+from reports.texts import RATES, TIMES, plain, rate_text, unit_for
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH_IN, _PANEL_IN = 12.0, 3.8
+_TOP_IN, _BOTTOM_IN, _LEGEND_ROW_IN, _NOTE_IN = 0.95, 0.62, 0.22, 0.2
+_SIDES = (0.075, 0.975)
+_LEGEND_COLUMNS = 4
+_OTHERS, _UNKNOWN = GREY, PALE
+_NAME_CHARACTERS = 34
+#: the line of the capacity is drawn where it is no higher than so many times all else
+_MOST_ABOVE = 1.6
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCollision:
+    """An hour, from some seconds on, in which bursts of two applications meet."""
+
+    from_s: float
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """What there is to see of a file system: rates in steps (n) from an instant on, as `Forecast` has them.
+
+    layers: what applications have of the expected rate; unknown_bytes_per_s: what nobody knows yet.
+    without_bytes_per_s: what is expected without what is asked about, None where nothing is.
+    """
+
+    filesystem: str
+    at: str
+    step_s: float
+    expected_bytes_per_s: Reals
+    low_bytes_per_s: Reals
+    high_bytes_per_s: Reals
+    unknown_bytes_per_s: Reals
+    layers: tuple[tuple[str, Reals], ...]
+    without_bytes_per_s: Reals | None
+    capacity_bytes_per_s: float | None
+    collisions: tuple[DrawnCollision, ...]
+
+    @property
+    def is_near_capacity(self) -> bool:
+        """Whether the capacity is near enough to be drawn."""
+        most = _MOST_ABOVE * float(self.high_bytes_per_s.max(initial=0.0))
+        return self.capacity_bytes_per_s is not None and self.capacity_bytes_per_s <= most
+
+    @property
+    def verdict(self) -> str:
+        """What is expected, in one line."""
+        place = int(np.argmax(self.expected_bytes_per_s))
+        mean, most = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
+        after = unit_for(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
+        when = f"{(place + 0.5) * self.step_s / after.size:.3g} {after.name}"
+        return f"{rate_text(mean)} expected in the mean, {rate_text(most)} in {when}"
+
+
+def draw(view: ForecastView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    height = _TOP_IN + _legend_in(view) + _PANEL_IN + _BOTTOM_IN + _NOTE_IN * len(view.collisions)
+    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def _compose(figure: Figure, view: ForecastView) -> None:
+    names = (f"The load to come of {plain(view.filesystem, _NAME_CHARACTERS)}", f"from {view.at}")
+    panels.headings(figure, view.verdict, names, INK)
+    colours = _colours(view)
+    _legend(figure, view, colours)
+    axes = panels.inch_axes(figure, _TOP_IN + _legend_in(view), _PANEL_IN, _SIDES)
+    _draw_rates(axes, view, colours)
+    clock = unit_for(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
+    for number, one in enumerate(reversed(view.collisions)):
+        first, second = (plain(name, _NAME_CHARACTERS) for name in (one.first, one.second))
+        hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
+        place = (0.12 + _NOTE_IN * number) / figure.get_figheight()
+        figure.text(_SIDES[0], place, f"{hours}: bursts of {first} and {second} meet", fontsize=8.5, color=INK)
+
+
+def _colours(view: ForecastView) -> dict[str, str]:
+    """Return the colours of the applications that move most."""
+    moved = {name: float(rates.sum()) for name, rates in view.layers}
+    names = sorted((name for name in moved if moved[name] > 0), key=lambda name: (-moved[name], name))
+    return dict(zip(names, HUES, strict=False))
+
+
+def _entries(view: ForecastView) -> int:
+    optional = (view.is_near_capacity, view.without_bytes_per_s is not None, _others(view))
+    return len(_colours(view)) + 3 + sum(optional)
+
+
+def _others(view: ForecastView) -> bool:
+    colours = _colours(view)
+    return any(name not in colours and rates.any() for name, rates in view.layers)
+
+
+def _legend_in(view: ForecastView) -> float:
+    return _LEGEND_ROW_IN * -(-_entries(view) // _LEGEND_COLUMNS) + 0.3
+
+
+def _legend(figure: Figure, view: ForecastView, colours: dict[str, str]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    without, capacity = view.without_bytes_per_s is not None, view.is_near_capacity
+    handles = [
+        Line2D([], [], color=INK, lw=1.4, label="expected"),
+        Patch(facecolor="none", edgecolor=INK, hatch="////", lw=0.5, label="80 % within"),
+        *(Patch(facecolor=colour, label=plain(name, _NAME_CHARACTERS)) for name, colour in colours.items()),
+        *([Patch(facecolor=_OTHERS, label="other applications")] if _others(view) else []),
+        Patch(facecolor=_UNKNOWN, label="not known yet"),
+        *([Line2D([], [], color=INK, lw=1.0, ls=":", label="without what is asked")] if without else []),
+        *([Line2D([], [], color=VERMILION, lw=1.0, ls="--", label="capacity")] if capacity else []),
+    ]
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / figure.get_figheight()),
+        ncols=_LEGEND_COLUMNS, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
+    )  # fmt: skip
+
+
+def _draw_rates(axes: Axes, view: ForecastView, colours: dict[str, str]) -> None:
+    """Draw what is known, layer on layer, what is not on top, the range, and the line of what is expected."""
+    count = len(view.expected_bytes_per_s)
+    clock = unit_for(view.step_s * count, TIMES, "s")
+    edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
+    places = np.repeat(edges, 2)[1:-1]
+    high = float(view.high_bytes_per_s.max(initial=0.0))
+    unit = unit_for(high, RATES, "B/s")
+    order = [*colours.values(), _OTHERS]
+    layers = sorted(
+        ((colours.get(name, _OTHERS), rates) for name, rates in view.layers), key=lambda one: order.index(one[0])
+    )
+    below = np.zeros(count)
+    for colour, rates in (*layers, (_UNKNOWN, view.unknown_bytes_per_s)):
+        low, top = (np.repeat(line / unit.size, 2) for line in (below, below + rates))
+        axes.fill_between(places, low, top, facecolor=colour, lw=0, edgecolor="none")
+        below = below + rates
+    low, top = (np.repeat(line / unit.size, 2) for line in (view.low_bytes_per_s, view.high_bytes_per_s))
+    axes.fill_between(places, low, top, facecolor="none", edgecolor=INK, hatch="////", lw=0.5, alpha=0.55, zorder=3)
+    axes.plot(places, np.repeat(view.expected_bytes_per_s / unit.size, 2), color=INK, lw=1.4, zorder=4)
+    if view.without_bytes_per_s is not None:
+        line = np.repeat(view.without_bytes_per_s / unit.size, 2)
+        axes.plot(places, line, color=INK, lw=1.0, ls=":", zorder=4)
+    top_rate = 1.08 * max(high, float(below.max(initial=0.0)))
+    if view.capacity_bytes_per_s is not None and view.is_near_capacity:
+        axes.axhline(view.capacity_bytes_per_s / unit.size, color=VERMILION, lw=1.0, ls="--", zorder=4)
+        top_rate = max(top_rate, 1.05 * view.capacity_bytes_per_s)
+    axes.set_xlim(0.0, float(edges[-1]))
+    axes.set_ylim(0.0, top_rate / unit.size if top_rate > 0 else 1.0)
+    axes.set_ylabel(f"throughput [{unit.name}]")
+    axes.set_xlabel(f"time after {view.at} [{clock.name}]")

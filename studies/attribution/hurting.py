@@ -1,0 +1,177 @@
+"""Who was hurt: how much longer bursts took is told from traffic and job log, and held against what storage served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from studies.sites import Known, Seen, planned, seconds, started
+from transforms.arrays import Ints, Reals
+from transforms.attribution.explaining import explain
+from transforms.attribution.runs import Runs
+from transforms.attribution.slowdowns import Moves, crowded, slowdowns, slowing, stood
+from transforms.synthetic.site import Site
+from transforms.synthetic.workload import Direction, plans
+
+#: a burst that lost more than the first was hurt, and one that lost the second should be found [s]
+HURT_S, CLEAR_S = 1.0, 10.0
+_LEAST_FILLED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """Bursts that were found in a direction (m): whose, when, and what a run alone takes and moves."""
+
+    job: Ints
+    began_s: Reals
+    ended_s: Reals
+    alone_s: Reals
+    meant_bytes: Reals
+    late_s: Reals
+    duration_s: Reals
+
+
+def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direction, Known]) -> pl.DataFrame:
+    """Return the bursts of runs that were found: what is said of each, and the truth.
+
+    longer_s, low_s, high_s, is_hurt; true_longer_s: what it took beyond what it would have taken alone; and of those
+    hurt that name another job, is_there: whether that moved anything meanwhile.
+    """
+    found = {direction: _laid(one, known[direction]) for direction, one in seen.items()}
+    job, began_s, ended_s, alone_s, meant, late_s, duration_s = (
+        np.concatenate([getattr(laid, name) for laid, _ in found.values()]) for name in _Laid.__slots__
+    )
+    moves = _moves([moved for _, moved in found.values()], len(seen["write"].logged.started_s))
+    there = np.sum([_between(one, began_s, ended_s) for one in seen.values()], axis=0)
+    others = np.maximum(there - moves.between(job, began_s, ended_s), 0.0)
+    crowded_s = crowded(alone_s, meant, ended_s - began_s, others)
+    runs, at = np.unique(job, return_index=True)
+    sums: Reals = np.bincount(np.searchsorted(runs, job), crowded_s).astype(np.float64)
+    application = seen["write"].logged.application[runs]
+    told = slowdowns(crowded_s, slowing(late_s[at], sums, duration_s[at], application), seen["write"].interval_s)
+    first = stood(job, began_s, ended_s, moves).first
+    rows = pl.DataFrame(
+        {
+            "job": job,
+            "direction": np.repeat(list(found), [len(laid.job) for laid, _ in found.values()]),
+            "began_s": began_s,
+            "ended_s": ended_s,
+            "longer_s": told.longer,
+            "low_s": told.low,
+            "high_s": told.high,
+            "is_hurt": told.is_hurt,
+            "first": first,
+        }
+    ).with_row_index("row")
+    return _with_truth(rows, site).drop("row", "began_s", "ended_s", "first")
+
+
+def _laid(seen: Seen, known: Known) -> tuple[_Laid, tuple[Ints, Reals, Reals]]:
+    """Return the bursts that were found, and what each job moved: the job, when, and how much."""
+    jobs, runs = planned(seen, known)
+    found = explain(seen.traffic_bytes, runs, seen.interval_s)
+    placed, step_s = found.placements, seen.interval_s
+    is_found = placed.filled >= _LEAST_FILLED
+    at = (runs.offsets[placed.run] + placed.burst)[is_found]
+    run = placed.run[is_found]
+    laid = _Laid(
+        jobs[run],
+        placed.began[is_found] * step_s,
+        placed.ended[is_found] * step_s,
+        runs.lasting[at] * step_s,
+        runs.volume_bytes[at],
+        _late_s(runs, step_s)[run],
+        runs.duration[run] * step_s,
+    )
+    return laid, (jobs[found.run], (found.step.astype(np.float64) + 1) * step_s, found.volume_bytes)
+
+
+def _late_s(runs: Runs, step_s: float) -> Reals:
+    late: Reals = (runs.ended - runs.started - runs.duration) * step_s
+    return late
+
+
+def _moves(moved: list[tuple[Ints, Reals, Reals]], run_count: int) -> Moves:
+    job = np.concatenate([job for job, _, _ in moved])
+    at_s, volume = (np.concatenate([part[place] for part in moved]) for place in (1, 2))
+    order = np.lexsort((at_s, job))
+    return Moves(job[order], at_s[order], volume[order], run_count)
+
+
+def _between(seen: Seen, began_s: Reals, ended_s: Reals) -> Reals:
+    by_then = np.concatenate([[0.0], np.cumsum(seen.traffic_bytes)])
+    edges = np.arange(len(by_then)) * seen.interval_s
+    found: Reals = np.interp(ended_s, edges, by_then) - np.interp(began_s, edges, by_then)
+    return found
+
+
+# ---- the truth
+
+
+def _with_truth(rows: pl.DataFrame, site: Site) -> pl.DataFrame:
+    """Return rows with what each burst took longer than alone; a true burst is of the one it overlaps most."""
+    jobs = started(site).select("job_id").with_row_index("job").with_columns(pl.col("job").cast(pl.Int64))
+    bursts = (
+        site.bursts.with_columns(pl.Series("alone_s", list(_alone_s(site))))
+        .drop_nulls(["started_at", "ended_at"])
+        .join(jobs, on="job_id", how="inner")
+        .select("job", "direction", true="burst", alone_s="alone_s", from_at="started_at", until_at="ended_at")
+    )
+    bursts = bursts.with_columns(
+        from_s=pl.Series(seconds(site, bursts["from_at"])), until_s=pl.Series(seconds(site, bursts["until_at"]))
+    )
+    overlap = pl.min_horizontal("ended_s", "until_s") - pl.max_horizontal("began_s", "from_s")
+    longer = (
+        rows.join(bursts, on=["job", "direction"], how="inner")
+        .with_columns(overlap_s=overlap, true_longer_s=pl.col("until_s") - pl.col("from_s") - pl.col("alone_s"))
+        .filter(pl.col("overlap_s") > 0)
+        .sort("overlap_s", descending=True)
+        .unique(["job", "direction", "true"], keep="first", maintain_order=True)
+        .group_by("row")
+        .agg(pl.col("true_longer_s").sum())
+    )
+    served = site.served.join(jobs.rename({"job": "first"}), on="job_id", how="inner")
+    moved_s = pl.min_horizontal("ended_s", pl.col("until_s") + site.params.interval_s) - pl.max_horizontal(
+        "began_s", pl.col("from_s") + site.params.interval_s
+    )
+    named = rows.filter(pl.col("is_hurt"), pl.col("first") >= 0)
+    there = (
+        named.join(served, on="first", how="left")
+        .with_columns(moved_s=moved_s)
+        .group_by("row")
+        .agg(is_there=(pl.col("moved_s") > 0).any())
+    )
+    return rows.join(longer, on="row", how="inner").join(there, on="row", how="left")
+
+
+def _alone_s(site: Site) -> Iterator[float]:
+    """Yield what each burst of a site takes alone, at its run's own pace, in the order in which the site has them."""
+    for plan in plans(site.applications, site.params.workload):
+        for _, pieces in plan.parts:
+            alone: dict[tuple[int, Direction], float] = {}
+            for piece in pieces:
+                if piece.burst >= 0:
+                    key = piece.burst, piece.direction
+                    alone[key] = alone.get(key, 0.0) + piece.volume_bytes / piece.peak_bytes_per_s
+            yield from alone.values()
+
+
+def summed(bursts: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Return how good what is said of bursts is, by what is named."""
+    longer, hurt = pl.col("true_longer_s"), pl.col("is_hurt")
+    is_held = longer.is_between("low_s", "high_s")
+    return bursts.group_by(names, maintain_order=True).agg(
+        burst_count=pl.len(),
+        lost_s=longer.clip(0).sum(),
+        hurt_count=hurt.sum(),
+        right=(longer.filter(hurt) > HURT_S).mean(),
+        clear_count=(longer > CLEAR_S).sum(),
+        found=hurt.filter(longer > CLEAR_S).mean(),
+        of_lost=longer.filter(hurt).clip(0).sum() / longer.clip(0).sum(),
+        held=is_held.mean(),
+        held_hurt=is_held.filter(hurt).mean(),
+        there=pl.col("is_there").mean(),
+    )
