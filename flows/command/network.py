@@ -27,8 +27,6 @@ _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
 _NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
 #: nodes are called alike where the slowest one takes less than so many times as long as the median one
 _ALIKE = 1.25
-#: and slow from so many times on
-_SLOW = 2.0
 
 
 @click.command("network")
@@ -199,8 +197,10 @@ def _slowest_of(found: NetworkInput, layer: Layer) -> str:
 
 def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
     """Return the nodes of a layer that take twice as long as the median one, or longer."""
+    from reports.networks.view import SLOW_RATIO
+
     nodes = found.nodes(layer_name)
-    return nodes.filter(nodes["median_ratio"] >= _SLOW)
+    return nodes.filter(nodes["median_ratio"] >= SLOW_RATIO)
 
 
 def _node_name(layer: Layer, node: str) -> str:
@@ -252,6 +252,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
 def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     """Return in a sentence how slow the slowest node (the first row) is beside the others."""
     from flows.command.printing import bytes_text
+    from reports.networks.view import SLOW_RATIO
     from reports.texts import counted
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
@@ -271,7 +272,7 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
         return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
     if _are_alike(nodes):
         return f"{told}, all alike: {beside}, slowest x {_ratio(first['median_ratio'])}."
-    slow_count = int((timed >= _SLOW * median_s).sum())
+    slow_count = int((timed >= SLOW_RATIO * median_s).sum())
     many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
     return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
 

@@ -13,7 +13,7 @@ from flows.landing import Told
 from flows.networks.making import Asked, Made, network_of_trace
 from flows.settings import Settings
 from flows.single.one_input import TraceInput, opened
-from reports.networks.view import NetworkView
+from reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
 from transforms.networks.counting import merged
 from transforms.networks.log_bins import NEGATIVE
 from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
@@ -29,6 +29,8 @@ _REMEDY = "Take a trace with single requests."
 _OTHER_LAYERS = "A network takes two layers or more: name others with --layers."
 _MORE_LAYERS = {"request_events": "Trace each request in two layers or more, with the same rank and request_id."}
 _LOST = "Fetch the log anew from where Darshan wrote it; if it is so there too, they are lost."
+#: nodes of a layer that a picture names as slow
+_SLOWEST = 5
 #: what a Darshan module that has single requests is called
 _TRACED = "DXT_"
 
@@ -78,7 +80,17 @@ class NetworkInput:
             self.made.notes,
             metric,
             self.windows,
+            tuple(one for layer in self.network.layers if (one := self._slowest(layer.name)) is not None),
         )
+
+    def _slowest(self, layer: str) -> SlowNodes | None:
+        """Return the slowest nodes of a layer; None where there are no two whose times can be compared."""
+        nodes = self.nodes(layer).drop_nulls("median_ratio")
+        if nodes.height < 2:
+            return None
+        slow_count = nodes.filter(pl.col("median_ratio") >= SLOW_RATIO).height
+        first = nodes.head(_SLOWEST)
+        return SlowNodes(layer, nodes.height, slow_count, tuple(first["node"]), tuple(first["median_ratio"]))
 
     def patterns(self) -> pl.DataFrame:
         """Return the patterns with their layers and their windows' times; of a selected time, one for all of it."""

@@ -4,6 +4,7 @@
 - `edges`: Edges between rings as pixels: each one a 1-D heat map along its way.
 - `labels`: The names of nodes on their rings: as many as there is room for.
 - `legend` (`pixel_axes`): What stands beside the circle: colours of counts, what places on an edge mean.
+- `matrix` (`draw_matrices`): A small network as matrices, one a hop.
 - `page` (`write_page`): A network as one HTML file that one can ask: metric, time range, nodes and edges.
 - `page_data`: A network's numbers as the interactive page holds them: whole numbers in few bytes, deflated.
 - `picture` (`draw`, `draw_disc`): The picture of a network: rings of nodes, edges as heat maps between them.

@@ -17,6 +17,7 @@ from reports.networks.texts import (
     quantity,
     quantity_of_hop,
     slot_places,
+    slowest_of,
     value_text,
 )
 from reports.networks.view import NetworkView
@@ -57,18 +58,20 @@ class Legend:
 
     def draw(self, view: NetworkView, scale: Scale, counts: list[Ints], used: list[int]) -> None:
         """Write all of it: counts (edges, slots) of each hop's used edges, and how many edges were used."""
-        if scale.slot_count:
-            self._colors(view, counts, used)
-            self._scale(view, scale, counts)
+        slow = slowest_of(view.slow)
+        self._sentences("Slow: times over their layer's median", slow)
         has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
         self._sentences(
-            f"Patterns, whole run{' (dots: their causes)' * has_causes}",
-            pattern_texts(view.network, view.patterns, view.metric),
+            f"Patterns of most, whole run{' (dots: their causes)' * has_causes}",
+            pattern_texts(view.network, view.patterns, view.metric, view.slow),
         )
         self._sentences(
             "Single requests that stand out (red circles)",
             bottleneck_texts(view.bottlenecks, view.metric, _MOST_REQUESTS),
         )
+        if scale.slot_count and used and not view.is_small:
+            self._colors(view, counts, used)
+            self._scale(view, scale, counts)
 
     def _text(self, text: str, size: float = _TEXT, weight: str = "normal", color: str = INK) -> None:
         whole_width, whole_height = self._figure.get_size_inches() * DOTS_PER_INCH

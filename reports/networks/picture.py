@@ -20,12 +20,13 @@ from reports.networks.colors import colors, unused_color
 from reports.networks.edges import HopEdges, edge_image
 from reports.networks.labels import draw_inner, draw_outer, outer_labels
 from reports.networks.legend import Legend, pixel_axes
+from reports.networks.matrix import draw_matrices, matrices_high
 from reports.networks.scales import Scale, scale_of, slot_counts
-from reports.networks.texts import pattern_causes, quantity
+from reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
 from reports.networks.timeline import MOST_HOPS, draw_timelines
-from reports.networks.view import NetworkView
+from reports.networks.view import SLOW_RATIO, NetworkView
 from reports.style import GREY, GROUND, INK, LIGHT, ORANGE, PALE, SOFT, VERMILION, Style
-from reports.texts import counted, duration_text, plain, plural
+from reports.texts import base_name, counted, duration_text, plain, plural
 from transforms.arrays import Bools, Ints
 from transforms.networks.rings import Ring, edge_angles
 
@@ -38,10 +39,13 @@ if TYPE_CHECKING:
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30
 _TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
 _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
+_LEAST_HIGH = 520
 _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
 _MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
 #: a line is so wide, in pixels; all lines of a hop fill this share of its area
 _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
+#: slow nodes that are named on their rings, and how far from the ring, in the unit of the layout
+_NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
 #: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
 _LONGEST_ARC, _CORNER = 0.2, 0.02
@@ -87,8 +91,13 @@ def _disc_top(view: NetworkView) -> int:
     return _TOP + _NOTE_LINE * len(_notes(view))
 
 
+def _disc_high(view: NetworkView) -> int:
+    """Return how high the rings are, or the matrices; the legend has room beside them."""
+    return max(matrices_high(view, _DISC), _LEAST_HIGH) if view.is_small else _DISC
+
+
 def _timeline_top(view: NetworkView) -> int:
-    return _disc_top(view) + _DISC + _BELOW
+    return _disc_top(view) + _disc_high(view) + _BELOW
 
 
 def _timelines_high(view: NetworkView) -> int:
@@ -105,7 +114,10 @@ def _notes(view: NetworkView) -> list[str]:
 def _compose(figure: Figure, view: NetworkView) -> None:
     drawn = _Drawn.of(view)
     _headings(figure, view, drawn)
-    _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, drawn, _DISC)
+    if view.is_small:
+        draw_matrices(figure, view, _LEFT, _disc_top(view), _DISC)
+    else:
+        _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, drawn, _DISC)
     Legend(figure, _LEGEND_LEFT, _disc_top(view) + 8, _LEGEND_WIDTH).draw(
         view, drawn.scale, [drawn.counts[edges] for edges in drawn.hops], [len(edges) for edges in drawn.hops]
     )
@@ -118,10 +130,15 @@ def _compose(figure: Figure, view: NetworkView) -> None:
 
 
 def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
+    """Write who is slow, what is shown, and what is to be known of it."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
-    panels.fit(figure, figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold"), plain(view.title))
-    panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5), _subject(view))
+    told, name = slow_finding(view.slow), base_name(plain(view.title))
+    colour = VERMILION if any(one.slow_count for one in view.slow) else INK
+    heading = figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold", color=colour)
+    panels.fit(figure, heading, told or name)
+    subject = f"{name}  \u00b7  {_subject(view)}" if told else _subject(view)
+    panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5, color=SOFT), subject)
     for number, line in enumerate(_notes(view)):
         at = 1 - (110 + _NOTE_LINE * number) / high
         panels.fit(figure, figure.text(left, at, "", fontsize=9, color=SOFT), line)
@@ -140,7 +157,7 @@ def _subject(view: NetworkView) -> str:
     edges = network.window_edges_s
     began, ceased = (duration_text(float(edges[place])) for place in (first, stop))
     when = "the whole run" if (first, stop) == (0, network.window_count) else f"{began} to {ceased} of the run"
-    return f"{what[:1].upper()}{what[1:]} between {layers}; {when}; rings from outside in"
+    return f"{what[:1].upper()}{what[1:]} between {layers}; {when}{'' if view.is_small else '; rings from outside in'}"
 
 
 # ---- the circle
@@ -171,6 +188,8 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
             draw_inner(axes, layer, ring, radius, [GROUND if active else INK for active in is_active.tolist()])
     _mark_causes(axes, view)
     _circle_bottlenecks(axes, view)
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+    _name_slowest(axes, view)
     _say_nothing(axes, view, drawn)
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
@@ -258,6 +277,38 @@ def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
     for layer, ring in zip(view.network.layers, view.layout.rings, strict=True):
         names = rows.filter(pl.col("source_layer") == layer.name)["source_node"]
         _mark(axes, ring, layer.labels.is_in(names.unique().to_list()), ms=13, mfc="none", mec=VERMILION, mew=1.8)
+
+
+def _name_slowest(axes: Axes, view: NetworkView) -> None:
+    """Write beside the slowest nodes how slow they are, where that covers nothing that is written so already."""
+    found = [
+        (place, -ratio, one.layer, label)
+        for one in view.slow
+        for place, (ratio, label) in enumerate(zip(one.ratios, one.labels, strict=True))
+        if ratio >= SLOW_RATIO
+    ]
+    layers = {layer.name: number for number, layer in enumerate(view.network.layers)}
+    taken: list[Any] = []
+    # the slowest one of each layer first
+    for _, less, name, label in sorted(found)[:_NAMED_SLOW]:
+        number, ratio = layers[name], -less
+        ring, labels = view.layout.rings[number], view.network.layers[number].labels
+        angle = float(ring.middles[labels.to_list().index(label)])
+        # within the ring, on edges: names of the outermost ring's nodes are outside
+        reach = ring.inner_radius - _SLOW_AWAY if ring.inner_radius > _SLOW_AWAY else ring.outer_radius + _SLOW_AWAY
+        x, y = reach * np.sin(angle), reach * np.cos(angle)
+        rim = ring.inner_radius if reach < ring.inner_radius else ring.outer_radius
+        text = axes.annotate(
+            f"{node_name(name, label)} \u00d7 {ratio_text(ratio)}", (rim * np.sin(angle), rim * np.cos(angle)), (x, y),
+            ha="left" if x < 0 else "right", va="center", fontsize=9, fontweight="bold", color=VERMILION, zorder=6,
+            arrowprops={"arrowstyle": "-", "color": VERMILION, "lw": 1.0},
+            bbox={"fc": GROUND, "ec": VERMILION, "lw": 0.6, "alpha": 0.92, "boxstyle": "round,pad=0.25"},
+        )  # fmt: skip
+        box = text.get_window_extent()
+        if any(box.overlaps(other) for other in taken):
+            text.remove()
+        else:
+            taken.append(box)
 
 
 def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from reports.networks.scales import Scale
-from reports.texts import RATES, VOLUMES, Unit, amount_text, plain, plural, shortened, thousands
+from reports.networks.view import SlowNodes
+from reports.texts import RATES, VOLUMES, Unit, amount_text, counted, plain, plural, shortened, thousands
 from transforms.arrays import Reals
 from transforms.networks.network import Metric, Network
 
@@ -116,10 +117,45 @@ def node_text(label: str) -> str:
 # ---- what was found
 
 
-def pattern_texts(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[str]:
-    """Return a sentence on each hop's pattern of a metric in all windows together, with the nodes that cause it."""
+def pattern_texts(
+    network: Network, patterns: pl.DataFrame, metric: Metric, slow: Sequence[SlowNodes] = ()
+) -> list[str]:
+    """Return a sentence on each hop's pattern of a metric in all windows together, with the nodes that cause it.
+
+    slow: of layers: what is alike at all nodes is not, of times, where some of them are slow.
+    """
     rows = _whole(network, patterns, metric).iter_rows(named=True)
-    return [_pattern_text(network, row) for row in rows]
+    counts = {one.layer: one.slow_count for one in slow} if metric == "time" else {}
+    return [_pattern_text(network, row, counts) for row in rows]
+
+
+def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
+    """Return the slowest node of each layer in which some are slow, in words, the innermost layer first."""
+    return [
+        f"{node_name(one.layer, one.labels[0])} \u00d7 {ratio_text(one.ratios[0])}, slowest of {one.node_count:,}"
+        + (f" ({one.slow_count - 1:,} more)" if one.slow_count > 1 else "")
+        for one in reversed(slow)
+        if one.slow_count
+    ]
+
+
+def slow_finding(slow: Sequence[SlowNodes]) -> str:
+    """Return who is slow, in a sentence; nothing where no nodes can be compared."""
+    told = slowest_of(slow)
+    if told:
+        return f"Slow: {'; '.join(told)}"
+    return "Nobody is slow: no node takes twice as long as the median of its layer" if slow else ""
+
+
+def node_name(layer: str, label: str) -> str:
+    """Return a node's label as it stands in a sentence; a bare number would say too little."""
+    shown = node_text(label)
+    return f"{plain(layer, 24)} {shown}" if shown[:1].isdecimal() else shown
+
+
+def ratio_text(ratio: float) -> str:
+    """Return how many times as long, to two digits behind the point where that says anything."""
+    return f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
 
 
 def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[list[str]]:
@@ -138,10 +174,15 @@ def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataF
     return patterns.filter(pl.col("is_whole"), pl.col("metric") == metric, is_hop).sort("hop")
 
 
-def _pattern_text(network: Network, row: dict[str, Any]) -> str:
+def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[str, int]) -> str:
     outer, inner = (plain(plural(layer.name), _NODE_CHARACTERS) for layer in network.layers[row["hop"] :][:2])
     text = (_PATTERNS if row["outcome"] == "named" else _NO_PATTERN).get(row["pattern"] or row["outcome"], "no pattern")
     told = f"{outer} to {inner}: {text.replace('{}', outer)}"
+    layers = network.layers[row["hop"] : row["hop"] + 2]
+    unlike = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
+    if unlike and row["pattern"] == "circular":
+        but = " and ".join(counted(count, plain(name, 24)) for name, count in unlike.items())
+        told = f"{outer} to {inner}: circular: alike at most {outer}, but for {but}"
     causes = _causes(row)
     if not causes:
         return told

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
@@ -25,9 +26,10 @@ from reports import panels, style
 from reports.networks import labels as radial_labels, picture
 from reports.networks.colors import colors, unused_color
 from reports.networks.edges import HopEdges, edge_image
+from reports.networks.matrix import mean_values
 from reports.networks.picture import draw
 from reports.networks.texts import distinct, log_ticks, pattern_texts, value_text
-from reports.networks.view import NetworkView
+from reports.networks.view import NetworkView, SlowNodes
 from tests.budget import examples, one_in
 from transforms.networks.counting import EdgeCounter
 from transforms.networks.network import Layer, Network, Transfers
@@ -83,8 +85,9 @@ def composed(one: NetworkView) -> Figure:
         return painted(one)
 
 
-def painted(one: NetworkView) -> Figure:
-    with style.drawn_in():
+def painted(one: NetworkView, few_nodes: int = 0) -> Figure:
+    """The figure, as rings however few its nodes are; else as matrices of fewer nodes than these."""
+    with style.drawn_in(), patch("reports.networks.view.FEW_NODES", few_nodes):
         figure = panels.blank(picture._size(one))
         picture._compose(figure, one)
     return figure
@@ -463,3 +466,64 @@ def test_the_library_is_imported_only_to_draw() -> None:
     code = "import sys; from reports.networks import picture; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+# ---- who is slow
+
+
+SLOW = (SlowNodes("rank", 16, 2, ("5", "7"), (100.0, 2.5)), SlowNodes("host", 4, 0, ("nid00001",), (1.2,)))
+
+
+def test_who_is_slow_leads_and_most_are_told_as_most() -> None:
+    rows = [
+        {"hop": hop, "metric": "time", "is_whole": True, "outcome": "named", "pattern": "circular", "cause_nodes": "[]"}
+        for hop in (0, 1)
+    ]
+    figure = composed(view(SMALL, patterns=pl.DataFrame(rows), slow=SLOW))
+    told = texts(figure)
+    assert told[0] == "Slow: rank 5 \u00d7 100, slowest of 16 (1 more)"
+    assert to_hex(figure.texts[0].get_color()).upper() == style.LIGHT.vermilion
+    said = " ".join(" ".join(told).split())
+    assert "ranks to hosts: circular: alike at most ranks, but for 2 ranks" in said
+    assert "hosts to targets: circular: alike at all hosts" in said
+    assert told.index("Slow: times over their layer's median") < told.index("Patterns of most, whole run")
+
+
+def test_the_slowest_have_their_names_beside_their_nodes() -> None:
+    figure = composed(view(SMALL, slow=SLOW))
+    named = [text for text in disc(figure).texts if "\u00d7" in text.get_text()]
+    assert {text.get_text() for text in named} <= {"rank 5 \u00d7 100", "rank 7 \u00d7 2.50"}
+    assert named[0].get_text() == "rank 5 \u00d7 100"
+    assert composed(view(SMALL)).texts[0].get_text() == "run.darshan", "nobody can be compared"
+    alike = composed(view(SMALL, slow=SLOW[1:]))
+    assert alike.texts[0].get_text() == "Nobody is slow: no node takes twice as long as the median of its layer"
+    assert [text for text in disc(alike).texts if "\u00d7" in text.get_text()] == []
+
+
+# ---- matrices of few nodes
+
+FEW = network([layer("rank", 8), layer("host", 3, "nid0000{}"), layer("target", 2, "OST {}")], slow=[5])
+
+
+def test_fewer_than_sixteen_nodes_are_a_matrix_of_means() -> None:
+    one = view(FEW, slow=(SlowNodes("rank", 8, 1, ("5",), (100.0,)),))
+    assert one.is_small
+    assert not view(SMALL).is_small, "sixteen ranks"
+    means = mean_values(one, 0)
+    known = np.isfinite(means)
+    assert known.sum(axis=1).tolist() == [1] * 8
+    assert means[known].tolist() == pytest.approx([0.01] * 5 + [1.0] + [0.01] * 2)
+    assert mean_values(replace(one, metric="size"), 0)[known].tolist() == pytest.approx([1e6] * 8)
+    assert mean_values(replace(one, metric="bandwidth"), 0)[5, 1] == pytest.approx(1e6)
+    figure = painted(one, few_nodes=16)
+    ranks = figure.axes[0]
+    assert sorted(texts(ranks)) == ["1 s", *["10 ms"] * 7]
+    assert [label.get_text() for label in ranks.get_yticklabels()][5] == "5 \u00d7 100"
+    assert ranks.get_title(loc="left") == "ranks (rows) to hosts (columns): mean latency"
+
+
+def test_only_the_selected_time_is_in_a_matrix() -> None:
+    # the last window has no transfers
+    assert not view(FEW, windows=(3, 4)).is_small
+    whole, half = (mean_values(view(FEW, metric="size", windows=ends), 1) for ends in ((0, 4), (0, 1)))
+    assert np.isfinite(half).sum() <= np.isfinite(whole).sum()
