@@ -15,6 +15,7 @@
 - `fitting` (`fitted`): How a table fits a width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
+- `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.

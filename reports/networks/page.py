@@ -25,7 +25,8 @@ import polars as pl
 from reports.networks import page_data as data
 from reports.networks.colors import colors, unused_color
 from reports.networks.page_data import Detail, SlotCounts
-from reports.networks.view import NetworkView
+from reports.networks.texts import slow_finding
+from reports.networks.view import NetworkView, SlowNodes
 from reports.texts import printable
 from transforms.arrays import Ints, Reals
 from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
@@ -184,6 +185,8 @@ def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
         "metrics": [_metric(made, metric, detail) for metric in range(len(METRICS))],
         "timeline": made.timeline[1],
         "patterns": [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)],
+        "finding": slow_finding(view.slow),
+        "slow": [_slow(view, one) for one in view.slow],
         "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
     }
 
@@ -269,6 +272,18 @@ def _pattern_times(network: Network, row: Mapping[str, Any]) -> tuple[float, flo
         return float(row["window_began_s"]), float(row["window_ceased_s"])
     edges = network.window_edges_s
     return float(edges[int(row["first_window"])]), float(edges[int(row["last_window"])])
+
+
+def _slow(view: NetworkView, slow: SlowNodes) -> dict[str, Any]:
+    """Return the slowest nodes of a layer by their numbers, the slowest first."""
+    number = [layer.name for layer in view.network.layers].index(slow.layer)
+    labels = view.network.layers[number].labels.to_list()
+    return {
+        "layer": number,
+        "count": slow.node_count,
+        "nodes": [labels.index(label) for label in slow.labels],
+        "ratios": list(slow.ratios),
+    }
 
 
 def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,10 +88,20 @@ function edgeFacts(model, edge, isDark) {
   return element("div", { class: "facts" }, element("h3", { text: model.edgeText(edge) }), factList(found), bars(model, histogram, hop, isDark));
 }
 
+// How slow a node is beside its layer, where it is among the slowest.
+function slowText(model, layer, node) {
+  const found = model.about.slow.find((one) => one.layer === layer), place = found ? found.nodes.indexOf(node) : -1;
+  if (place < 0) return "";
+  const many = countText(found.count), which = place ? `place ${place + 1} of ${many} by slowness` : `slowest of ${many}`;
+  return `\u00d7 ${found.ratios[place].toFixed(2)} the median of its layer, ${which}`;
+}
+
 function nodeFacts(model, layer, node, isDark) {
   const made = element("div", { class: "facts" }, element("h3", { text: model.nodeText(layer, node) }));
   const one = model.about.layers[layer];
   if (one.groupSize > 1) made.append(element("p", { text: `up to ${countText(one.groupSize)} of ${countText(one.memberCount)} taken together` }));
+  const slow = slowText(model, layer, node);
+  if (slow) made.append(element("p", { text: slow }));
   const ins = model.inEdgesOf(layer, node), outs = model.outEdges(layer, node);
   if (ins.length) made.append(...group(model, `with ${plural(ins.length, model.about.layers[layer - 1].name)}`, ins, layer - 1, isDark));
   if (outs.length) made.append(...group(model, `with ${plural(outs.length, model.about.layers[layer + 1].name)}`, outs, layer, isDark));

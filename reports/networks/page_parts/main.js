@@ -97,6 +97,31 @@ class App {
     data.windows = `${model.from}-${model.until}`;
     data.isolated = model.isolated ? (model.isolated.nodes || []).map((one) => model.nodeText(...one)).join("; ") || (model.isolated.edges || []).map((edge) => model.edgeText(edge)).join("; ") : "";
     data.redrawMs = this.picture.lastMs.toFixed(1);
+    this.link();
+  }
+
+  // What is shown, in the address: who is sent it sees the same.
+  link() {
+    const { model } = this, parts = [];
+    if (model.metric !== model.about.metric) parts.push(`metric=${model.now.name}`);
+    if (model.from !== model.initial[0] || model.until !== model.initial[1]) parts.push(`windows=${model.from}-${model.until}`);
+    const nodes = model.isolated && !model.isolated.edges && model.isolated.nodes;
+    if (nodes && nodes.length === 1) parts.push(`node=${nodes[0][0]}/${encodeURIComponent(model.about.layers[nodes[0][0]].labels[nodes[0][1]])}`);
+    const hash = parts.length ? `#${parts.join("&")}` : "";
+    // where a page may not say where it is, or not so often, it shows the same
+    try { if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname); } catch { /* no link then */ }
+  }
+
+  // Shows what the address says, as far as it is of this network.
+  async follow(hash) {
+    const { model } = this, said = new URLSearchParams(hash.slice(1));
+    const metric = model.about.metrics.findIndex((one) => one.name === said.get("metric"));
+    if (metric >= 0 && metric !== model.metric) await this.choose(metric);
+    const [from, until] = (said.get("windows") || "").split("-").map(Number);
+    if (Number.isInteger(from) && Number.isInteger(until) && from >= 0 && from < until && until <= model.windowCount) this.select(from, until);
+    const [layer, ...label] = (said.get("node") || "").split("/"), known = model.about.layers[Number(layer)];
+    const node = known && layer !== "" ? known.labels.indexOf(label.join("/")) : -1;
+    if (node >= 0) this.found(Number(layer), node);
   }
 
   // What is said now goes before what waits to be said of an earlier move.
@@ -332,6 +357,7 @@ function published(app) {
     get isolated() { return model.isolated ? { nodes: model.isolated.nodes || [], edges: [...model.isolated.all] } : null; },
     get redrawMs() { return picture.lastMs; },
     get zoom() { return app.camera.zoom; },
+    get marks() { return model.requestNodes(); },
     edgeText: (edge) => model.edgeText(edge),
     countsOf: (edge) => Array.from(model.histogram([edge])),
     totalsOf: (edge) => model.total([edge]),
@@ -355,11 +381,13 @@ async function begin() {
   const model = new Model(about, edges, await loadTotals(about, edges.edgeCount), await loadTimeline(about));
   await model.choose(model.metric);
   byId("main").hidden = false;
-  byId("subtitle").textContent = `${about.layers.map((layer) => plural(layer.memberCount, layer.name)).join(", ")}`;
+  byId("subtitle").textContent = `${about.finding ? `${about.finding}. ` : ""}${about.layers.map((layer) => plural(layer.memberCount, layer.name)).join(", ")}`;
   const app = new App(model);
   drawNotes(byId("notes-part"), byId("notes"), about);
   app.setTheme();
+  const hash = location.hash;
   app.resize();
+  await app.follow(hash);
   window.iosig = published(app);
   document.documentElement.dataset.ready = "yes";
 }

@@ -8,6 +8,7 @@ class Model {
     this.from = Math.max(0, Math.min(about.windows[0], this.windowCount - 1));
     this.until = Math.max(this.from + 1, Math.min(about.windows[1], this.windowCount));
     if (!totals.windows) { this.from = 0; this.until = this.windowCount; }
+    this.initial = [this.from, this.until];
     this.isolated = null;
     this.findInEdges();
     this.sumTotals();
@@ -23,6 +24,17 @@ class Model {
   get now() { return this.metrics[this.metric]; }
   get began() { return this.about.windowEdges[this.from]; }
   get ceased() { return this.about.windowEdges[this.until]; }
+
+  // The nodes that single requests came from which stand out by the metric, each once: layer and number.
+  requestNodes() {
+    const found = new Map();
+    for (const row of this.about.bottlenecks) {
+      const layer = this.about.layers.findIndex((one) => one.name === row.sourceLayer);
+      const node = layer < 0 || row.metric !== this.metric ? -1 : this.about.layers[layer].labels.indexOf(row.source);
+      if (node >= 0) found.set(`${layer} ${node}`, [layer, node]);
+    }
+    return [...found.values()];
+  }
 
   // Edges by target; by source they stand in a row as they are.
   findInEdges() {

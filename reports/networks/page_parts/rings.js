@@ -182,8 +182,28 @@ class Rings {
     context.restore();
   }
 
+  // Circles where single requests that stand out came from, and how slow the slowest nodes are.
+  drawFindings() {
+    const { context, colors, camera, model } = this;
+    if (model.isolated) return;
+    for (const [layer, node] of model.requestNodes()) {
+      const ring = model.rings[layer];
+      context.beginPath();
+      context.arc(...camera.place((ring.inner + ring.outer) / 2, ring.middles[node]), 8, 0, TURN);
+      context.strokeStyle = colors.ground; context.lineWidth = 4.5; context.stroke();
+      context.strokeStyle = colors.strong; context.lineWidth = 2; context.stroke();
+    }
+    context.font = "bold 11px system-ui, sans-serif"; context.textBaseline = "middle";
+    for (const { layer, nodes, ratios } of model.about.slow) {
+      const ring = model.rings[layer];
+      if (ratios[0] < SLOW || !ring.inner) continue;
+      this.radial(`${cut(model.about.layers[layer].labels[nodes[0]], 14)} \u00d7 ${ratios[0].toFixed(2)}`, ring.inner * camera.radius - 12, ring.middles[nodes[0]], colors.strong, false);
+    }
+  }
+
   drawMarks() {
     const { context, colors, model } = this;
+    this.drawFindings();
     if (this.pointed && this.pointed.edge >= 0) {
       context.beginPath();
       const count = 64;
@@ -230,6 +250,9 @@ class Rings {
 
 // Characters that a shortened name must keep; pixels from one name to the next around the outermost ring.
 const LEAST_SHORT = 8, LABEL_PIXELS = 40;
+
+// A node is slow that takes so many times as long as the median of its layer.
+const SLOW = 2;
 
 // Of how many nodes one is named where there are too many: powers of two where nodes are, else 2, 5, 10 and so on.
 function labelStep(count, arc) {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ import pytest
 
 from reports.networks.page import write_page
 from reports.networks.scales import scale_of, slot_counts
-from reports.networks.view import NetworkView
+from reports.networks.view import NetworkView, SlowNodes
 from tests.reports import network_views as views
 from transforms.networks.network import Metric, Network
 
@@ -47,7 +48,7 @@ def browser() -> Iterator[Browser]:
 class Seen:
     """A page with what it asked for and complained of."""
 
-    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
+    def __init__(self, browser: Browser, path: Path, address: str = "", **options: Any) -> None:
         self.path = path
         self.requests: list[str] = []
         self.errors: list[str] = []
@@ -55,7 +56,7 @@ class Seen:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda said: self.errors.append(said.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(path.as_uri())
+        self.page.goto(address or path.as_uri())
         self.page.wait_for_selector(_READY)
 
     def state(self, script: str) -> Any:
@@ -97,6 +98,41 @@ def seen(opened: Seen) -> Seen:
     opened.page.mouse.move(1, 1)
     opened.settle()
     return opened
+
+
+def test_the_address_says_what_is_shown_and_who_is_slow_is_told(
+    browser: Browser, view: NetworkView, tmp_path: Path
+) -> None:
+    outer = view.network.layers[0]
+    labels = outer.labels.to_list()
+    slow = SlowNodes(outer.name, len(labels), 1, (labels[1], labels[0]), (2.464, 1.1))
+    request = {
+        "metric": "time", "source_layer": outer.name, "source_node": labels[2], "target_layer": "x", "target_node": "y",
+        "began_s": 0.0, "value": 1.0, "median_value": 0.1, "score": 9.0, "share_ratio": 0.5,
+    }  # fmt: skip
+    path = tmp_path / "network.html"
+    write_page(replace(view, slow=(slow,), bottlenecks=pl.DataFrame([request])), path)
+    first = Seen(browser, path)
+    try:
+        assert first.page.text_content("#subtitle").startswith("Slow: ")  # type: ignore[union-attr]
+        assert first.state("marks") == [[0, 2]], "where the request came from"
+        first.page.mouse.click(*first.state("placeOfNode(0, 1)"))
+        first.settle()
+        assert f"\u00d7 2.46 the median of its layer, slowest of {len(labels)}" in first.page.text_content("#selected")  # type: ignore[operator]
+        first.page.click("#metric-1")
+        first.page.wait_for_function("() => iosig.metric === 'size'")
+        address = first.page.url
+        assert address == f"{path.as_uri()}#metric=size&node=0/{quote(labels[1], safe='')}"
+        assert first.is_quiet()
+        again = Seen(browser, path, address=address)
+        assert (again.state("metric"), again.state("isolated.nodes")) == ("size", [[0, 1]])
+        again.page.close()
+        strange = Seen(browser, path, address=f"{path.as_uri()}#metric=x&windows=9-1&node=7/nobody")
+        assert (strange.state("metric"), strange.state("isolated")) == ("time", None)
+        assert strange.errors == []
+        strange.page.close()
+    finally:
+        first.page.close()
 
 
 def counts_of(network: Network, metric: Metric, edge: int, windows: tuple[int, int]) -> list[int]:
