@@ -33,7 +33,7 @@ HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 #: of directions, and of classes
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
 CLASS_HUES = {
-    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": VERMILION,
+    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": GREY,
     "NO_USAGE": PALE,
 }  # fmt: skip
 

@@ -159,7 +159,12 @@ def _agreement(views: Sequence[PeriodView]) -> str:
     best = int(np.argmax(alike.sum(axis=1)))
     silent = len(views) - len(periods)
     others = len(periods) - int(alike[best].sum())
-    told = [f"{int(alike[best].sum())} of {len(views)} methods say every {exact_duration_text(float(periods[best]))}"]
+    count, period = int(alike[best].sum()), exact_duration_text(float(periods[best]))
+    if count == 1 and others:
+        first = next(plain(one.method) for one in views if one.is_periodic)
+        told = [f"{len(views)} methods disagree: {first} says every {period}"]
+    else:
+        told = [f"{count} of {len(views)} methods {'says' if count == 1 else 'say'} every {period}"]
     told += [f"{others} another period"] * (others > 0) + [f"{silent} none"] * (silent > 0)
     return ", ".join(told)
 

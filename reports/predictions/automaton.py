@@ -104,8 +104,9 @@ def _verdict(graph: Mapping[str, Any]) -> str:
     current = nodes[graph["current"]]
     period = f" ({duration_text(current['period_s'])})" if current["period_s"] else ""
     since = duration_text(current["last_s"] - current["entered_s"])
+    now = f"Now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}"
     told = [
-        f"now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}",
+        "The run is over" if current["name"] == "end" else now,
         counted(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
         counted(sum(edge["count"] for edge in graph["edges"]), "transition"),
     ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from reports import panels
 from reports.inline_svg import svg_of
-from reports.style import CLASS_HUES, GREY, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style
+from reports.style import CLASS_HUES, GROUND, INK, LIGHT, NOTE_POINTS, PALE, SOFT, WIDTH_IN, Style
 from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from reports.wall.names import name_points
 from transforms.arrays import Reals
@@ -107,7 +107,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     _label_axes(axes)
     # the large ones below, so that none hides another
     order = np.argsort(-diameters, kind="stable")
-    colours = [CLASS_HUES.get(found[place].label or "", GREY) for place in order]
+    colours = [CLASS_HUES.get(found[place].label or "", PALE) for place in order]
     axes.scatter(
         x[order], y[order], s=np.square(diameters[order]), c=colours, alpha=0.75, edgecolors=GROUND, linewidths=0.8,
         zorder=3,
@@ -155,7 +155,7 @@ def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> No
         if name in there
     ]
     if there - set(CLASS_HUES):
-        marks.append(Line2D([], [], ls="", marker="o", ms=8, mfc=GREY, mec=GROUND, label="no class"))
+        marks.append(Line2D([], [], ls="", marker="o", ms=8, mfc=PALE, mec=GROUND, label="no class"))
     for count in (1, 30, int(_MANY_RUNS)):
         size = float(_diameters(np.array([float(count)]))[0])
         label = f"{counted(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
