@@ -29,7 +29,7 @@ _SIDES = (0.08, 0.975)
 #: points of the smallest and the largest mark (diameters), and runs from which on a mark is the largest
 _SMALLEST, _LARGEST, _MANY_RUNS = 5.0, 24.0, 1000.0
 #: applications with names, and characters of a name
-_NAMED, _NAME_CHARACTERS = 10, 30
+_NAMED, _NAMED_BURSTY, _NAME_CHARACTERS = 10, 3, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,12 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
         zorder=3,
     )  # fmt: skip
     dots = axes.get_figure().dpi / 72  # type: ignore[union-attr]
-    names = [plain(one.name, _NAME_CHARACTERS) for one in found[:_NAMED]]
-    name_points(axes, x, y, diameters * dots / 2, names)
+    # those that move most, and then the most bursty ones
+    first = np.concatenate([np.arange(len(x))[:_NAMED], np.argsort(-y, kind="stable")[:_NAMED_BURSTY]])
+    kept = np.sort(np.unique(first, return_index=True)[1])
+    told = np.concatenate([first[kept], np.setdiff1d(np.arange(len(x)), first)])
+    names = [plain(found[place].name, _NAME_CHARACTERS) for place in told[: len(kept)]]
+    name_points(axes, x[told], y[told], diameters[told] * dots / 2, names)
 
 
 def _diameters(run_counts: Reals) -> Reals:

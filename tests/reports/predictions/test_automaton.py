@@ -120,7 +120,7 @@ def test_spread_keeps_what_is_apart_and_parts_what_is_not() -> None:
 def test_current_state_cause_and_count_are_told() -> None:
     figure = composed(followed([8.0, 16.0, 8.0, 16.0]).graph())
     told = words(figure)
-    assert any(text.startswith("now period_2 (16 s), for ") for text in told)
+    assert any(text.startswith("Now period_2 (16 s), for ") for text in told)
     assert {"shift_up \u00d72", "shift_down \u00d71", "first_found \u00d71"} <= set(told)
 
 
