@@ -196,6 +196,6 @@ def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> 
         more = len(view.meetings) - len(lines)
         lines += [f"and {counted(more, 'other pair')}"] * (more > 0)
         axes.text(
-            0.985, 0.03, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=NOTE_POINTS,
-            color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.95, "pad": 3},
+            0.996, 0.03, "\n".join(lines), transform=axes.transAxes, ha="right", va="bottom", fontsize=NOTE_POINTS,
+            color=VERMILION, linespacing=1.5, zorder=5, bbox={"fc": GROUND, "ec": "none", "alpha": 0.95, "pad": 4},
         )  # fmt: skip
