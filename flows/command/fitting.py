@@ -52,6 +52,8 @@ class _Column:
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
         is_prose = longest.count(" ") > 3
+        if not is_prose and own <= _MOST_UNBROKEN:
+            return own
         few_lines = max(_LEAST_PROSE, own // _PROSE_LINES) if is_prose else math.ceil(own / _NAME_LINES)
         return max(few_lines, min(pieces, _MOST_UNBROKEN))
 
