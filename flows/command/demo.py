@@ -76,7 +76,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
     with processes.shared(), with_child() as executor, steps_told(is_brief=True) as steps:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
-            click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
+            steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
         release = run_inline(store, settings, steps.done, executor=executor, begin=steps.begin)
     compared = compare_classes(store, release, classes_truth(site))
     signatures = compare_signatures(store, release, signatures_truth(site))

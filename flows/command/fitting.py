@@ -18,6 +18,9 @@ _MOST_UNBROKEN = 24
 _NUMBER_DIGITS = 4
 #: an amount of few digits in a unit of which there are larger and smaller ones
 _AMOUNT = re.compile(r"^([0-9]{1,3})(\.[0-9]+)?( (?:[kMGTPE]B(?:/s)?|[µm]s|s))$")
+#: of seconds so many digits after the point are told at most, if some are longer than one
+_SECOND_DIGITS = 3
+_SECONDS = re.compile(r"([0-9,]+)(\.[0-9]+)? s")
 #: a text without spaces is wrapped into so many lines at most before a column is left out; prose into more
 _NAME_LINES, _PROSE_LINES = 2, 5
 _LEAST_PROSE = 24
@@ -165,8 +168,19 @@ def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
 
 
 def amount_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return a column's amounts with three digits each, where some have a point: 5.00 MB beside 65.1 MB."""
-    return [_AMOUNT.sub(_with_three_digits, text) for text in texts] if any("." in text for text in texts) else texts
+    """Return a column's amounts written alike, where some have a point.
+
+    With three digits each (5.00 MB beside 65.1 MB); of seconds alone, with as many after the point.
+    """
+    if not any("." in text for text in texts):
+        return texts
+    seconds = [_SECONDS.fullmatch(text) for text in texts]
+    if all(one or text == "-" for one, text in zip(seconds, texts, strict=True)):
+        values = [float((one[1] + (one[2] or "")).replace(",", "")) if one else 0.0 for one in seconds]
+        most = _SECOND_DIGITS if max(values) >= 1 else _MOST_UNBROKEN
+        digits = min(max(len(one[2] or ".") - 1 for one in seconds if one), most)
+        return [f"{value:,.{digits}f} s" if one else "-" for one, value in zip(seconds, values, strict=True)]
+    return [_AMOUNT.sub(_with_three_digits, text) for text in texts]
 
 
 def _with_three_digits(found: re.Match[str]) -> str:

@@ -55,7 +55,8 @@ def show(
     width = None if _is_wide() else terminal_width()
     columns = [printable(name) for name in columns]
     cells, are_numbers = _cells(columns, rows)
-    fit = fitted(columns, cells, are_numbers, width, last)
+    empty = [name for place, name in enumerate(columns) if all(row[place] == "-" for row in cells)]
+    fit = fitted(columns, cells, are_numbers, width, [*empty, *last])
     if title:
         say(click.style(printable(title), bold=True))
     _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)

@@ -102,7 +102,17 @@ def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
     ]
     if rows:
-        columns = ("application", "direction", "samples used", "run_s", "volume", "peak", "bursts", "period_s", "change")
+        columns = (
+            "application",
+            "direction",
+            "samples used",
+            "run_s",
+            "volume",
+            "peak",
+            "bursts",
+            "period_s",
+            "change",
+        )
         title = "Signatures: what applications do when they are alone"
         show(title, columns, rows, last=("samples used", "run_s", "peak"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from flows.command.fitting import GAP, fitted, number_texts, width_of, wrapped
+from flows.command.fitting import GAP, amount_texts, fitted, number_texts, width_of, wrapped
 from flows.command.printing import show
 
 NAMES = ("application", "file system", "what happened", "volume")
@@ -74,6 +74,21 @@ def test_texts_break_between_words_and_after_slashes() -> None:
 )
 def test_numbers_of_a_column_are_written_alike(values: list[float | None], texts: list[str | None]) -> None:
     assert number_texts(values) == texts
+
+
+@pytest.mark.parametrize(
+    ("given_texts", "texts"),
+    [
+        (["5 MB", "65.1 MB", "0 B"], ["5.00 MB", "65.1 MB", "0 B"]),
+        (["7.4 ms", "1 s"], ["7.40 ms", "1.00 s"]),
+        (["15.562 s", "17.5 s", "-"], ["15.562 s", "17.500 s", "-"]),
+        (["0.00012 s", "0.5 s"], ["0.00012 s", "0.50000 s"]),
+        (["2.50748 s", "29.1 s"], ["2.507 s", "29.100 s"]),
+        (["60 GB", "75 GB"], ["60 GB", "75 GB"]),
+    ],
+)
+def test_amounts_of_a_column_are_written_alike(given_texts: list[str], texts: list[str]) -> None:
+    assert list(amount_texts(given_texts)) == texts
 
 
 @pytest.mark.parametrize("width", [40, 80])
