@@ -67,6 +67,11 @@ MISTAKES = {
         ("notes.txt", 2, "Missing option '--ranks'"),
         ("notes.txt --ranks 8 --into x", 3, "does not say of which rank"),
     ],
+    "forecast": [
+        ("", 2, "Missing argument 'FILESYSTEM'"),
+        ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
+        ("default --what-if nowhere", 2, "'nowhere' does not exist"),
+    ],
     "forget": [
         ("", 2, "Give --landing or --user"),
         ("--user ann --landing x", 2, "Give --landing or --user"),
