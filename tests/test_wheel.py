@@ -22,6 +22,8 @@ def test_the_wheel_has_every_module_and_its_studies_work(tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(built)
     modules = {path.relative_to(ROOT) for room in _ROOMS for path in (ROOT / room).rglob("*.py")}
+    pages = (path for room in ("parts", "vendored") for path in (ROOT / "reports/site" / room).iterdir())
+    modules |= {path.relative_to(ROOT) for path in pages}
     assert sorted(path for path in modules if not (built / path).is_file()) == []
     code = f"import sys; sys.path.insert(0, {str(built)!r}); from flows.command import main; main()"
     arguments = ["study", "networks", "--seeds", "1", "--json"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.texts import duration_text, volume_text
+from reports.texts import counted, duration_text, volume_text
 
 _MOST_DRAWN = 40
 #: of bytes, times and counts
@@ -37,7 +37,7 @@ def told(frames: ChangeFrames) -> dict[str, Any]:
     return {
         "before_id": frames.before_id,
         "counts": dict(status.iter_rows()),
-        "total": frames.signatures.height,
+        "differing": counted(frames.signatures.height, "signature"),
         "volumes": dumbbells(frames.signatures, "volume_bytes", is_volume=True),
         "bursts": dumbbells(frames.signatures, "burst_count", is_volume=None),
         "periods": dumbbells(frames.periods, "period_s", is_volume=False),

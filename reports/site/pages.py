@@ -370,7 +370,7 @@ CHANGES = Page(
         Figure(
             "volume",
             "Volume",
-            "Signatures whose bytes a run differ most between the two releases.",
+            "Signatures whose bytes a run differ most; `--release ID` asks the release before for its own.",
             "A program that moves twice as much takes twice the share of the file system.",
             "select application_id, filesystem, direction, volume_bytes, change_of_volume from signatures "
             "where is_default and outcome = 'extracted' order by abs(change_of_volume) desc nulls last",
@@ -379,7 +379,7 @@ CHANGES = Page(
             "bursts",
             "Bursts",
             "Signatures whose number of bursts differs.",
-            "More bursts of the same volume are shorter waits for everybody else.",
+            "More or fewer of them say that the program, or its input, is not what it was.",
             "select application_id, filesystem, direction, burst_count, appeared_burst_count, vanished_burst_count "
             "from signatures where is_default and outcome = 'extracted'",
         ),

@@ -72,7 +72,7 @@ function showApplication(found, chosen) {
   const runs = chosen.runs || [], leftOut = new Set(JSON.parse(chosen.facts.outlier_job_ids || "[]"));
   showSignature(chosen, runs, leftOut);
   showBursts(chosen.bursts || []);
-  showTrust(chosen);
+  showTrust(found.application_id, chosen);
   showHistory(chosen.history || []);
   showRuns(runs, leftOut);
 }
@@ -105,7 +105,7 @@ function showBursts(bursts) {
     String(one.burst), durationText(one.started_s), durationText(one.peaked_s), durationText(one.ended_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
 }
 
-function showTrust({ facts: known, checks }) {
+function showTrust(id, { facts: known, checks }) {
   const into = drawnIn("trust");
   into.append(facts([
     ["method", known.method], ["outcome", known.outcome.replaceAll("_", " ")],
@@ -117,6 +117,7 @@ function showTrust({ facts: known, checks }) {
     ["since the release before", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
     ["first and last run", `${instantText(known.first_at)} to ${instantText(known.last_at)}`],
   ]));
+  into.append(make("p", {}, "Where and when to start it next: ", make("code", {}, nameText(`iosig advise ${shellWord(id)}`, 600))));
   if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.true_volume_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }

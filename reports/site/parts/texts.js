@@ -36,6 +36,9 @@ function nameText(name, most = 300) {
   return text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`;
 }
 
+// A word as a shell takes it.
+const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+
 // A query with its names filled in as SQL writes texts, in a line that a shell takes as it is.
 function commandLine(query, values = {}) {
   const filled = query.replace(/\$([a-z_]+)/g, (_, name) => `'${String(values[name]).replaceAll("'", "''")}'`);

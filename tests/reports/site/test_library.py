@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
-from pathlib import Path
 
 from reports.site.library import VENDORED, assets
 
-_ROOT = Path(__file__).resolve().parents[3]
 _MOST_SHELL_BYTES = 650_000
 
 
@@ -33,12 +30,3 @@ def test_the_shell_is_small_and_comes_with_the_licences() -> None:
     found = {content.path: len(content.data) for content in assets()}
     assert sum(found.values()) < _MOST_SHELL_BYTES
     assert sum(path.endswith(".LICENSE") for path in found) == 3
-
-
-def test_a_wheel_holds_them() -> None:
-    wheel = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert "reports" in wheel["packages"]
-    assert not [pattern for pattern in wheel["exclude"] if pattern.startswith("reports")]
-    # hatchling leaves out what git ignores
-    ignored = (_ROOT / ".gitignore").read_text().split()
-    assert not {"vendored/", "*.js", "*.LICENSE", "parts/", "*.html", "*.css"} & set(ignored)
