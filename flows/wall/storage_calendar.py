@@ -24,7 +24,7 @@ _ODD_MINUTES = 60
 #: the tables that are asked
 TABLES = "ticks"
 _EPOCH = date(1970, 1, 1)
-_BYTES = {"write": "written_bytes", "read": "read_bytes"}
+_COLUMNS = {"write": "written", "read": "read"}
 
 
 def view_of(
@@ -49,7 +49,7 @@ def view_of(
     begun, ended = _told_days(rows["minute"])
     begun, ended = since or begun, until or ended
     days = [begun + timedelta(days=number) for number in range((ended - begun).days + 1)]
-    return CalendarView(name, days, [DayRates(each, _rates(rows, _BYTES[each], days)) for each in directions])
+    return CalendarView(name, days, [_day_rates(rows, each, days) for each in directions])
 
 
 def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str | None) -> tuple[str, date]:
@@ -72,8 +72,14 @@ def _told_days(minutes: pl.Series) -> tuple[date, date]:
     return first, last
 
 
-def _rates(rows: pl.DataFrame, column: str, days: Sequence[date]) -> Reals:
-    """Return mean rates of minutes (days, 1440); NaN where nothing is known."""
+def _day_rates(rows: pl.DataFrame, direction: str, days: Sequence[date]) -> DayRates:
+    name = _COLUMNS[direction]
+    moved = np.nansum(_minutes(rows, f"{name}_bytes", days), axis=1)
+    return DayRates(direction, _minutes(rows, f"{name}_bytes_per_s", days), moved)
+
+
+def _minutes(rows: pl.DataFrame, column: str, days: Sequence[date]) -> Reals:
+    """Return a column's values of minutes (days, 1440); NaN where nothing is known."""
     rates = np.full(len(days) * MINUTES, np.nan)
     place = rows["minute"].to_numpy() - (days[0] - _EPOCH).days * MINUTES
     is_shown = (place >= 0) & (place < len(rates))
@@ -106,9 +112,11 @@ _MINUTES = """
     )
 
     select minute,
-        sum(read_bytes / interval_s * covered_s) / sum(covered_s) filter (read_bytes is not null) as read_bytes,
+        sum(read_bytes / interval_s * covered_s) as read_bytes,
+        sum(read_bytes / interval_s * covered_s) / sum(covered_s) filter (read_bytes is not null) as read_bytes_per_s,
+        sum(written_bytes / interval_s * covered_s) as written_bytes,
         sum(written_bytes / interval_s * covered_s) / sum(covered_s) filter (written_bytes is not null)
-            as written_bytes
+            as written_bytes_per_s
     from spread
     where minute // 1440 between $since::date - date '1970-01-01' and $until::date - date '1970-01-01'
     group by minute

@@ -40,16 +40,20 @@ _LEAST_RATIO = 1.3
 
 @dataclass(frozen=True, slots=True)
 class DayRates:
-    """One direction: mean rates of minutes (days, 1440) [B/s], NaN where nothing was polled."""
+    """One direction: mean rates of minutes (days, 1440) [B/s], NaN where nothing was polled.
+
+    polled_bytes (days): what the polls of each day hold: a minute of which a half was polled has the rate of that half
+    and its bytes. None where each minute was polled whole, or not at all.
+    """
 
     direction: str
     bytes_per_s: Reals
+    polled_bytes: Reals | None = None
 
     @property
     def day_bytes(self) -> Reals:
         """The bytes of each day (n), as far as it was polled."""
-        found: Reals = 60.0 * np.nansum(self.bytes_per_s, axis=1)
-        return found
+        return 60.0 * np.nansum(self.bytes_per_s, axis=1) if self.polled_bytes is None else self.polled_bytes
 
     @property
     def hour_bytes_per_s(self) -> Reals:

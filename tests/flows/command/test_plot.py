@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from flows.signatures.view import Asked, choose_application, view_of
+from reports.style import DARK
 from tests.flows.conftest import Cli
 from tests.flows.signature_releases import Made, curve, publish
 from warehouse.errors import UsageError
@@ -213,3 +215,59 @@ def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
     code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--to", tmp_path / "a.png")
     assert code == 2
     assert "holds no signatures" in err
+
+
+# ---- figures for the wall
+
+
+@pytest.fixture(scope="module")
+def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse whose second release has another signature than the first."""
+    from tests.flows.attributed_releases import TABLES
+    from tests.warehouse.releasing import publish
+
+    made = Store(tmp_path_factory.mktemp("wall") / "warehouse")
+    signed = (
+        "application_id filesystem direction is_default outcome volume_bytes duration_s peak_bytes_per_s burst_count"
+    )
+    row = "ann/ior/8 lake write yes extracted {} 100 50 5"
+    periodic = "subject_kind subject_id filesystem direction is_default outcome period_s bytes_per_period burst_width_s"
+    beat = "application ann/ior/8 lake write yes periodic 100 200 10"
+    for name, volume in (("first", 1000), ("second", 3000)):
+        signatures = {9: f"{signed} \n {row.format(volume)}"}
+        publish(made, name, TABLES | {"signatures": signatures, "periods": {9: f"{periodic} \n {beat}"}})
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("who", "lake"), "ann/s3d/8 moved most, 47% of 1.35 kB; 14% is nobody's"),
+        (("who", "lake", "--direction", "write"), "ann/s3d/8 wrote most, 46% of 1.3 kB"),
+        (("calendar",), "lake moved 1.35 kB in 1 day"),
+        (("calendar", "pond", "--direction", "read"), "pond moved 7 B in 1 day"),
+        (("map",), "One application moves anything: ann/ior/8 most"),
+        (("clock",), "1 application with a period; none of their bursts met in the last day"),
+        (("changes",), "1 of 1 signature changed: ann/ior/8 write most, bytes \u00d7 3"),
+    ],
+)
+def test_a_figure_says_where_it_is_and_what_it_shows(
+    arguments: tuple[str, ...], told: str, cli: Cli, two_nights: Store, tmp_path: Path
+) -> None:
+    code, out, err = cli(
+        "--warehouse", two_nights.root, "plot", *arguments, "--to", tmp_path / "a.png", "--style", "dark"
+    )
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{tmp_path / 'a.png'}: ")
+    assert told in " ".join(out.split())
+    assert to_hex(imread(tmp_path / "a.png")[0, 0]).upper() == DARK.ground
+
+
+@pytest.mark.slow
+def test_nothing_can_have_changed_since_the_first_release(cli: Cli, two_nights: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "changes", "--release", "2018-02-09-first", "--to", tmp_path / "a.png")
+    code, _, err = cli("--warehouse", two_nights.root, *arguments)
+    assert (code, "nothing can have changed" in err) == (5, True)
+    assert cli("--warehouse", two_nights.root, "plot", "calendar", "sea", "--to", tmp_path / "a.png")[0] == 2
+    assert not (tmp_path / "a.png").exists()
