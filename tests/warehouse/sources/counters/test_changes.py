@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+import pytest
 
-from warehouse.sources.counters.changes import KEYS, Changes, lacking, news, wide
+from warehouse.sources.counters.changes import KEYS, Changes, lacking, news, wide, wide_of_series
 from warehouse.sources.protocol import Reading
 
 _DAY_US = 86_400_000_000
@@ -51,6 +53,21 @@ def test_values_of_one_counter_make_one_row() -> None:
         ("a", 0, False, 1, 5),
         ("b", 3, True, 15, None),
     ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_series_that_are_read_more_than_once_make_the_same_rows(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    columns = ["total_open_count", "total_other_count", "total_written_bytes", None]
+    series = keys(*dice.choice(["a", "b", "c"], 12).tolist(), None).with_columns(
+        column=pl.Series([columns[k] for k in dice.integers(0, 4, 13)], dtype=pl.String)
+    )
+    told = {"series": dice.integers(0, 13, 60), "at_us": dice.permutation(np.repeat([7, 9, 20], 20))}
+    values = pl.DataFrame(told).with_columns(
+        value=pl.Series(dice.integers(0, 99, 60)), line=pl.int_range(60, dtype=pl.Int64)
+    )
+    points = series[values["series"].to_numpy()].hstack(values.drop("series")).filter(pl.col("column").is_not_null())
+    assert wide_of_series(series, values).equals(wide(points))
 
 
 def readings(*written: int | None, at_us: int = 7, **columns: object) -> pl.DataFrame:

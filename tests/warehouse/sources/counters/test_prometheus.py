@@ -169,6 +169,34 @@ def test_of_many_snapshots_only_what_changed_has_rows(tmp_path: Path) -> None:
     assert (rows.height, scrapes.height) == (4, 5)
 
 
+def test_snapshots_that_may_be_mixed_up_stay_by_themselves(tmp_path: Path) -> None:
+    """Of two nodes by turns, each of which another metric of its snapshot names; and of one time twice."""
+    text = "".join(
+        f"{T + second}\n"
+        + metric("gpfs_perf_info", 1, fs="scratch", nodename=f"n{second % 20}")
+        + metric("gpfs_perf_read_bytes_total", 100 + second, fs="scratch")
+        for second in (0, 10, 20, 30)
+    )
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows.select("target", "total_read_bytes").rows() == [("n0", 100), ("n10", 110), ("n0", 120), ("n10", 130)]
+    again = f"{T}\n" + snapshot(4096) + f"{T}\n" + snapshot(8192) + f"{T + 10}\n" + snapshot(8192)
+    rows, _, refused = read_text(tmp_path, again)
+    assert refused.is_empty()
+    assert rows.select("scraped_at", "total_written_bytes").rows()[:2] == [(at(0), 4096), (at(0), 8192)]
+
+
+def test_a_label_that_one_line_of_a_snapshot_has_alone_is_refused_there(tmp_path: Path) -> None:
+    odd = metric("lustre_job_write_bytes_total", 5, component="ost", target="a", jobid="j", rack="r1")
+    both = odd + odd.replace('jobid="j"', 'jobid="k"')
+    text = "".join(f"{T + second}\n" + snapshot(*range(10, 20)) + more for second, more in ((0, odd), (10, both)))
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused["reason"].to_list() == ["No other line has the label `rack`."]
+    assert rows.filter(pl.col("job_key").is_in(["j", "k"])).select("scraped_at", "job_key").rows() == [
+        (at(10), "j"), (at(10), "k")
+    ]  # fmt: skip
+
+
 # ---- what is damaged
 
 
