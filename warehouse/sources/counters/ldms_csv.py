@@ -176,7 +176,7 @@ class _Pieces:
 def _told(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
     """Yield lines with what holds for them; a last one without an end may be cut within a number."""
     whole = content.rfind(b"\n") + 1
-    count = content.count(b"\n")
+    count = text_blocks.line_ends(content)
     if count:
         yield Block(line, count, content[:whole] if whole < len(content) else content), layout
     if whole < len(content):
@@ -197,7 +197,8 @@ def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
             found = (content.find(mark, start) + 1 for mark in (b"\n#", b"\nTime"))
             end = min((place for place in found if place), default=len(content))
         yield line, content if end - start == len(content) else content[start:end]
-        line += content.count(b"\n", start, end)
+        if end < len(content):
+            line += content.count(b"\n", start, end)
         start = end
 
 

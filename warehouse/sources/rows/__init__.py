@@ -8,7 +8,7 @@
 - `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that holds for it.
 - `rejects` (`Sifted`, `refused`, `rejects`): Refused rows: one way to make them, so that all look alike.
 - `tables` (`text_pieces`, `parquet_pieces`): Tables as delimited text or Parquet, piece by piece.
-- `text_blocks` (`read_header`, `require_single`, `blocks`, `quick_cells`): Delimited text with a header, in blocks.
+- `text_blocks` (`read_header`, `blocks`, `quick_cells`, `line_ends`): Delimited text with a header, in blocks.
 - `times` (`require_zone`, `parse`, `in_range`): Times in job logs: from text to UTC instants and durations.
 - `traced` (`rows`): What all readers of traces share.
 """
