@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from flows.command.options import WIDE_OPTION
 from studies.study import Study, found
 
 
@@ -27,7 +28,7 @@ def _command(study: Study) -> click.Command:
         help=f"Write a page, {study.page_name}, and its {study.drawn} into this folder.",
     )
     as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
-    options: list[click.Parameter] = [*study.options, written, as_json]
+    options: list[click.Parameter] = [*study.options, written, click.Option(["--wide"], **WIDE_OPTION), as_json]
     return click.Command(study.name, params=options, callback=callback, help=study.doc, short_help=study.summary)
 
 

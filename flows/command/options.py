@@ -47,15 +47,18 @@ def keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None
         context.meta[WIDE] = True
 
 
+#: what the option of all columns is
+WIDE_OPTION: dict[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": keep_wide,
+    "help": "Print all columns of tables, however narrow the terminal is.",
+}
+
+
 def wide_option(command: Decorated) -> Decorated:
     """Let a command print all columns of its tables."""
-    return click.option(
-        "--wide",
-        is_flag=True,
-        expose_value=False,
-        callback=keep_wide,
-        help="Print all columns of tables, however narrow the terminal is.",
-    )(command)
+    return click.option("--wide", **WIDE_OPTION)(command)
 
 
 def json_option(command: Decorated) -> Decorated:
