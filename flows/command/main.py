@@ -113,6 +113,10 @@ def _fault_of(error: Exception, root: Path) -> MachineFault | None:
     return machine_fault(error, root)
 
 
+class _ReaderLeft(Exception):
+    """Whoever read what is printed has seen enough: click would end with 1 at the fault itself."""
+
+
 class _Lazy(click.Group):
     """A group whose subcommands are imported when they are called."""
 
@@ -138,8 +142,8 @@ class _Lazy(click.Group):
         """Read the command line; the help of the command itself is printed here already."""
         try:
             return super().make_context(*args, **extra)
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
         except OSError as error:
             raise _unprinted(error) from error
 
@@ -147,8 +151,10 @@ class _Lazy(click.Group):
         """Run the subcommand; where the machine fails it, raise what to tell of it."""
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
             raise
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
         except Exception as error:
             fault = _fault_of(error, ctx.params["warehouse"])
             if fault is None:
@@ -235,7 +241,7 @@ def main() -> None:
 
         say(f"iosig: {error}", err=True)
         code = error.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderLeft):
         # Whoever read our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shlex
@@ -276,7 +277,7 @@ class _Closed(io.TextIOWrapper):
         super().__init__(io.BytesIO(), encoding="utf-8")
 
     def write(self, _: str) -> int:
-        raise BrokenPipeError
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     def fileno(self) -> int:
         return os.open(os.devnull, os.O_WRONLY)
