@@ -57,5 +57,5 @@ def report_command(
         f"{written.file_count:,} files, {bytes_text(written.byte_count)}; {written.new_count:,} of them were written"
     )
     for gone in written.removed_release_ids:
-        click.echo(f"{gone} expired: its pages are gone")
+        click.echo(f"{gone}: its pages are gone, since it expired or named users")
     return 0

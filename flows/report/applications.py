@@ -18,11 +18,6 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: what is read of a release
-TABLES = (
-    "applications signatures signature_points signature_bursts signature_checks sample_sets samples exact_samples jobs "
-    "classes periods"
-)
 #: releases whose signatures are told beside each other, the newest ones
 _MOST_RELEASES = 12
 _MOST_STEPS = 240

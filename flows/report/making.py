@@ -64,17 +64,20 @@ class Reported:
 
 
 def report(store: Store, release: Release, folder: Path, hider: Hider | None = None) -> Written:
-    """Write the report of a release, have `latest/` be it if it is the newest, and remove those of expired releases.
+    """Write the report of a release, have `latest/` be the newest there is, and remove what may not stay.
+
+    Pages of expired releases go, and, where users are hidden from now on, all that name them.
 
     Raises UsageError where the folder holds something else.
     """
     writing.require_own(folder)
     kept = tuple(releases.kept(store))
     told = Reported(store, release, kept, hider)
+    named = writing.begin(folder, is_hiding=hider is not None)
     with opened(store, release) as connection:
         count, size, new = writing.write(folder, release.release_id, _contents(told, connection))
     ids = [one.release_id for one in kept]
-    gone = writing.remove_all_but(folder, ids)
+    gone = (*(one for one in named if one != release.release_id), *writing.remove_all_but(folder, ids))
     there = {path.name for path in writing.folders(folder)}
     shown = [one for one in kept if one.release_id in there]
     writing.show(folder, shown[-1].release_id)

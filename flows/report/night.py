@@ -20,8 +20,6 @@ from reports.wall.checkpoint_clock import ClockView
 if TYPE_CHECKING:
     import duckdb
 
-#: what is read of a release
-TABLES = "jobs poll_days explained_days attributed_io signatures quality rejects ticks"
 _MOST_DAYS = 15
 #: of the traffic of a day: quarters of an hour; of the clock, so many applications
 _MOST_STEPS, _MOST_RHYTHMS = 96, 200

@@ -21,6 +21,11 @@ from warehouse.placing import link_or_copy, make_folder, moved_into_place
 #: says that a folder is a report, so that no other one is ever cleared
 MARK = ".iosig-report"
 LATEST = "latest"
+#: what the mark says, by whether users are hidden
+_MARKS = {
+    False: "This folder is kept by `iosig report`.\n",
+    True: "This folder is kept by `iosig report`, which hides users.\n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,25 @@ def require_own(folder: Path) -> None:
         raise UsageError(f"{folder} holds other things than a report: give a folder that is new, or empty.")
 
 
+def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
+    """Mark a folder as a report whose users are hidden or not; return the releases whose pages are removed for it.
+
+    Where users are hidden that were not before, pages that name them go.
+    """
+    make_folder(folder)
+    mark, said = folder / MARK, _MARKS[is_hiding]
+    known = mark.read_text(encoding="utf-8") if mark.is_file() else said
+    gone = remove_all_but(folder, ()) if is_hiding and known != said else ()
+    mark.write_text(said, encoding="utf-8")
+    return gone
+
+
 def write(folder: Path, release_id: str, contents: Iterable[Content]) -> tuple[int, int, int]:
     """Have a release's folder hold these files and no others; return how many there are, their bytes, and the new.
 
     A file that is as it should be stays; one that another release's report has is linked. Each comes whole or not.
     """
     make_folder(folder)
-    if not (folder / MARK).is_file():
-        (folder / MARK).write_text("This folder is kept by `iosig report`.\n", encoding="utf-8")
     own, other = folder / release_id, _newest(folder, release_id)
     known, count, size, new = set[str](), 0, 0, 0
     for content in contents:

@@ -67,7 +67,7 @@ def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp
     assert "zoe" not in "".join(path.read_text() for path in into.rglob("*.html"))
     expiring.expire(store, 1)
     code, printed, _ = cli("--warehouse", store.root, "report", "--into", into, "--hide-users")
-    assert "2018-02-09-first expired: its pages are gone" in printed
+    assert "2018-02-09-first: its pages are gone" in printed
     assert sorted(path.name for path in into.iterdir() if path.is_dir()) == ["2018-02-09-second", "latest"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("")

@@ -46,6 +46,17 @@ def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["latest", "mine", "r2"]
 
 
+def test_where_users_are_hidden_from_now_on_pages_that_name_them_go(tmp_path: Path) -> None:
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    writing.write(tmp_path, "r1", _FIRST)
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    assert writing.begin(tmp_path, is_hiding=True) == ("r1",)
+    writing.write(tmp_path, "r2", _FIRST)
+    assert writing.begin(tmp_path, is_hiding=True) == ()
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    assert [path.name for path in writing.folders(tmp_path)] == ["r2"]
+
+
 def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
@@ -65,6 +76,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a file"):
         writing.require_own(tmp_path / "thesis.tex")
     writing.require_own(tmp_path / "new")
+    writing.begin(tmp_path / "new", is_hiding=False)
     writing.write(tmp_path / "new", "r1", _FIRST)
     writing.require_own(tmp_path / "new")
 
