@@ -27,7 +27,9 @@ _MOST_STEPS, _MOST_RHYTHMS = 96, 200
 
 def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
     """Return the figures of the page by their names, as SVG; shown: how an application's id is told."""
-    found = {"clock": checkpoint_clock.svg(_few(rhythms.view_of(connection, "write"), shown), "clock")}
+    clock, found = rhythms.view_of(connection, ""), {}
+    if clock.rhythms:
+        found["clock"] = checkpoint_clock.svg(_few(clock, shown), "clock")
     for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
         told = answer(connection, Asked(filesystem, began, began + timedelta(days=1)))
@@ -42,7 +44,6 @@ def _few(view: ClockView, shown: Callable[[str], str]) -> ClockView:
     places = {old: new for new, old in enumerate(kept)}
     return replace(
         view,
-        title="",
         rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in kept],
         meetings=[
             replace(one, first=places[one.first], second=places[one.second])

@@ -22,7 +22,7 @@ function longTable(into, rows, columns, initialSort) {
     height: Math.min(innerHeight * 0.8, 70 + 33 * Math.max(rows.length, 3)),
     layout: "fitColumns",
     rowHeight: 32,
-    placeholder: "Nothing matches.",
+    placeholder: rows.length ? "Nothing matches." : "Nothing is known.",
     initialSort,
     columns: shown.map((column) => ({
       title: column.title,
