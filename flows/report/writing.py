@@ -89,19 +89,18 @@ def _placed(path: Path, data: bytes, twin: Path | None) -> bool:
     if _holds(path, data):
         return False
     make_folder(path.parent)
-    if twin is not None and _holds(twin, data):
-        temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
-        link_or_copy(twin, temporary)
-        os.replace(temporary, path)
-        return False
+    is_new = twin is None or not _holds(twin, data)
     # A power cut may cost what the next report makes anew: nothing waits for the disk here.
     temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
     try:
-        temporary.write_bytes(data)
+        if twin is None or is_new:
+            temporary.write_bytes(data)
+        else:
+            link_or_copy(twin, temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return True
+    return is_new
 
 
 def _holds(path: Path, data: bytes) -> bool:

@@ -10,7 +10,6 @@ import base64
 import gzip
 import json
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
 
 import polars as pl
@@ -29,17 +28,9 @@ class Content:
 
 def packed(name: str, document: Any) -> Content:
     """Return a document as the file from which a page loads it by its name; the same document, the same bytes."""
-    text = document if isinstance(document, str) else json.dumps(document, default=_plain, separators=(",", ":"))
+    text = document if isinstance(document, str) else json.dumps(document, allow_nan=False, separators=(",", ":"))
     body = base64.b64encode(gzip.compress(text.encode(), _LEVEL, mtime=0)).decode()
     return Content(f"data/{name}.js", f"iosigData({json.dumps(name)},{json.dumps(body)});\n".encode())
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, datetime):
-        return value.timestamp()
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in a document")
 
 
 def columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
