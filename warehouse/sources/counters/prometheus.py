@@ -135,9 +135,9 @@ class _Text:
             at_us = pl.col("snapshot").replace_strict(dict(zip(numbers, stamps, strict=True)), return_dtype=pl.Int64)
             yield self._rows_of_series(told._replace(values=values.with_columns(at_us=at_us)))
             return
-        for number in numbers:
-            own = told._replace(values=values.filter(snapshot=number)).rows()
-            yield self._rows_of_one(own, self._time_us(number, is_only=is_only))
+        for number, own in zip(numbers, values.partition_by("snapshot", maintain_order=True), strict=True):
+            rows = told._replace(values=own).rows()
+            yield self._rows_of_one(rows, self._time_us(number, is_only=is_only))
 
     def _rows_of_series(self, told: Told) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return the samples that changed of snapshots with a time each."""
