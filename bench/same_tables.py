@@ -261,9 +261,9 @@ class Texts:
         """Return the warehouse's releases, the first one first; none where there is no warehouse."""
         if self.warehouse is None:
             return []
-        listed: list[dict[str, Any]] = json.loads(
-            self.program.output("--warehouse", str(self.warehouse), "releases", "--json")
-        )
+        told = json.loads(self.program.output("--warehouse", str(self.warehouse), "releases", "--json"))
+        # a program of before 2026-11-23 prints the bare list
+        listed: list[dict[str, Any]] = told["releases"] if isinstance(told, dict) else told
         return listed
 
     def known(self) -> Callable[[str], str]:
