@@ -108,6 +108,24 @@ def test_it_says_which_node_is_slow_and_by_how_much(cli: Cli, trace: Path) -> No
     assert "too few nodes" in out
 
 
+def test_who_is_slow_leads_and_patterns_leave_them_out(cli: Cli, trace: Path) -> None:
+    out = cli("network", trace, *FEW)[1]
+    lead = next(line for line in out.splitlines() if line.startswith("Slow, beside the median of their layer: "))
+    assert "device 2, x 10.00" in lead
+    assert out.index(lead) < out.index("4 active devices") < out.index("Patterns of") < out.index("Layers, outermost")
+    slow = {"rank": 0, "device": 1}
+    row = {
+        "pattern": "circular",
+        "outcome": "named",
+        "metric": "time",
+        "source_layer": "rank",
+        "target_layer": "device",
+    }
+    assert flows.command.network._pattern_text(row, slow) == "circular but 1"
+    assert flows.command.network._pattern_text(row | {"metric": "size"}, slow) == "circular"
+    assert flows.command.network._pattern_text(row | {"pattern": None, "outcome": "none_fits"}, slow) == "none fits"
+
+
 def test_it_fits_a_hundred_columns(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = renamed(tmp_path / "events.parquet", "io_node", {str(node): HOSTILE[3] + str(node) for node in range(4)})
     _, out, _ = cli("network", path, *FEW)

@@ -14,6 +14,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from flows.command.predict import held_text
 from flows.following.follower import Follower
 from flows.following.inputs import Opener
 from flows.landing import Told
@@ -309,3 +310,14 @@ def test_a_journal_that_cannot_be_used_is_told_and_one_that_is_not_there_is_made
     else:
         assert (code in (2, 6), out, "Traceback" in err) == (True, "", False)
         assert place.is_dir() or not place.exists() or place.read_bytes() == b"no journal"
+
+
+def test_only_bursts_that_were_detected_are_counted() -> None:
+    def at(end_s: float, earliest_s: float | None, latest_s: float | None) -> dict[str, float | None]:
+        return {"window_end_s": end_s, "next_burst_earliest_s": earliest_s, "next_burst_latest_s": latest_s}
+
+    rows = [at(5.0, 9.0, 11.0), at(15.0, 22.0, 23.0), at(16.0, None, None), at(25.0, 29.0, 31.0)]
+    told = held_text(rows, [0.0, 10.0, 20.0])
+    assert "in 1 of 2 cases" in told
+    assert told.endswith("1 more is not counted: no burst was detected after.")
+    assert held_text(rows[3:], [0.0, 10.0, 20.0]) == ""
