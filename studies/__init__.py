@@ -9,6 +9,7 @@
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
 - `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.
 - `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known.
+- `forecast/`: How often what came was in the range of a forecast: `iosig study forecast`.
 - `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
 - `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
 - `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.

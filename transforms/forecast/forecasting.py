@@ -39,7 +39,7 @@ class ForecastParams:
     draw_count: int = 256
     low_ratio: float = 0.1
     high_ratio: float = 0.9
-    widening: float = 1.0
+    widening: float = 1.05
     burst_ratio: float = 0.1
     meeting_step_s: float = 30.0
     stretch_s: float = 3600.0

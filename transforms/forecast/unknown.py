@@ -20,7 +20,7 @@ _DAY_H = 24.0
 
 @dataclass(frozen=True, slots=True)
 class UnknownParams:
-    """How alike times have to be; the values are ours.
+    """How alike times have to be; the values are ours: of three days, hours tell less than they cost in analogues.
 
     level_error: how much the levels of two instants may differ, as a standard deviation of the logarithm. hour_error:
     how many hours of the day they may be apart, likewise; least_days: hours count where the past is so long.
@@ -30,7 +30,7 @@ class UnknownParams:
 
     level_error: float = 0.5
     hour_error: float = 2.0
-    least_days: float = 3.0
+    least_days: float = 7.0
     level_s: float = 3600.0
     least_analogues: float = 24.0
 

@@ -38,7 +38,7 @@ def test_instants_of_the_same_level_are_the_likely_ones() -> None:
 
 def test_after_days_the_hour_counts() -> None:
     day = np.where(np.arange(144) < 72, 1.0, 9.0)
-    one = past(np.tile(day, 4).tolist(), horizon=3)
+    one = past(np.tile(day, 8).tolist(), horizon=3)
     for hour, rate in ((4.0, 1.0), (18.0, 9.0)):
         assert np.median(drawn_unknown(one, np.nan, hour, 100, 0)) == rate
 

@@ -1,0 +1,79 @@
+"""Ways of forecasting: ours, and what one would do without it. Each returns expected, low and high rates (steps)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from studies.forecast.told import Now
+from transforms.arrays import Reals
+from transforms.forecast.coming import Coming
+from transforms.forecast.forecasting import ForecastParams, forecast
+from transforms.forecast.unknown import Past, UnknownParams
+
+Rates = tuple[Reals, Reals, Reals]
+_LOW, _HIGH = 0.1, 0.9
+
+
+def ours(now: Now, params: ForecastParams | None = None) -> Rates:
+    """Forecast by jobs, and by what was not known after times alike."""
+    known = (now.level_bytes_per_s, now.hour)
+    found = forecast(now.demands, now.coming, now.application, now.past, known, params=params)
+    return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
+
+
+def without_jobs(now: Now, params: ForecastParams | None = None) -> Rates:
+    """Forecast by what flowed after times alike, whoever did it."""
+    nobody = _nobody(now.coming)
+    known = (float(now.whole_past.levels(3600.0)[-1]), now.hour)
+    found = forecast(now.demands, nobody, now.application[:0], now.whole_past, known, params=params)
+    return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
+
+
+def as_ever(now: Now) -> Rates:
+    """Expect what the past was like at any time."""
+    flat = UnknownParams(level_error=1e6, hour_error=1e6)
+    return without_jobs(now, replace(ForecastParams(), unknown=flat))
+
+
+def goes_on(now: Now) -> Rates:
+    """Expect that the last hour goes on, and that it changes as it did in the past."""
+    past = now.whole_past
+    levels = past.levels(3600.0)
+    changes = _after(past) - levels[: len(_after(past)), None]
+    low, high = np.nanquantile(changes, (_LOW, _HIGH), axis=0)
+    level = float(levels[-1])
+    return np.full(past.horizon, level), np.maximum(level + low, 0.0), np.maximum(level + high, 0.0)
+
+
+def _after(past: Past) -> Reals:
+    return past.after()
+
+
+def _nobody(coming: Coming) -> Coming:
+    return replace(
+        coming,
+        demand=coming.demand[:0],
+        elapsed_s=coming.elapsed_s[:0],
+        waited_s=coming.waited_s[:0],
+        least_wait_s=coming.least_wait_s[:0],
+        most_wait_s=coming.most_wait_s[:0],
+        limit_s=coming.limit_s[:0],
+        trust=coming.trust[:0],
+        lasted=coming.lasted[:0],
+        waited=coming.waited[:0],
+    )
+
+
+#: the ways by name, with what they are
+WAYS: dict[str, tuple[str, Callable[[Now], Rates]]] = {
+    "forecast": (
+        "by jobs that run and wait, and by what nobody knew after times alike, as `iosig forecast` does",
+        ours,
+    ),
+    "without jobs": ("by what flowed after times alike, whoever did it", without_jobs),
+    "as it goes": ("the last hour goes on; the range is how rates changed after each hour of the past", goes_on),
+    "as ever": ("by what flowed at any time of the past", as_ever),
+}

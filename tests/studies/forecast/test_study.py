@@ -1,0 +1,103 @@
+"""The study of forecasts: what is known at an instant and what is not, how ranges are judged, and the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from studies import sites
+from studies.command import study_command
+from studies.forecast import STUDY, page, running, told
+from studies.forecast.running import Results, StudyParams, study, summed
+from studies.forecast.told import History, history, now
+from studies.forecast.ways import WAYS
+from tests.study_pages import page_of
+
+DAY_S = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def site() -> History:
+    """A site of half a day, of which a quarter is held out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(told, "PAST_DAYS", 0.25)
+        patch.setattr(told, "HELD_OUT_DAYS", 0.25)
+        return history("coarse", "calm", 3)
+
+
+@pytest.mark.slow
+def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told, "PAST_DAYS", 0.25)
+    monkeypatch.setattr(told, "HORIZON", 6)
+    at_s = 0.3 * DAY_S
+    known = now(site, at_s)
+    steps = int(at_s / site.interval_s)
+    measured = known.whole_past.unexplained_bytes_per_s
+    assert len(measured) == int(at_s / told.STEP_S)
+    assert np.nansum(measured) * told.STEP_S == pytest.approx(site.total_bytes[:steps].sum(), rel=0.02)
+    logged = site.seen["write"].logged
+    assert len(known.coming) <= ((site.submitted_s <= at_s) & (logged.ended_s > at_s)).sum()
+    # what flows later changes nothing
+    later = {
+        direction: replace(
+            one, traffic_bytes=np.where(np.arange(len(one.traffic_bytes)) < steps, one.traffic_bytes, 9e9)
+        )
+        for direction, one in site.seen.items()
+    }
+    other = now(replace(site, seen=later), at_s)
+    np.testing.assert_array_equal(other.past.unexplained_bytes_per_s, known.past.unexplained_bytes_per_s)
+    np.testing.assert_array_equal(other.coming.elapsed_s, known.coming.elapsed_s)
+
+
+def test_ranges_are_judged_by_what_came() -> None:
+    steps = pl.DataFrame(
+        {"way": "x", "expected": 10.0, "low": [5.0] * 4, "high": [15.0] * 4, "came": [4.0, 5.0, 15.0, 16.0]}
+    )
+    found = summed(steps, "way").row(0, named=True)
+    assert (found["held"], found["below"], found["above"], found["count"]) == (0.5, 0.25, 0.25, 4)
+    assert found["width"] == pytest.approx(1.0)
+    assert found["error"] == pytest.approx(0.55)
+    assert found["score"] == pytest.approx((10 + 10 * 0.5) / 10)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """One small site."""
+    with pytest.MonkeyPatch.context() as patch:
+        for room in (told, running):
+            patch.setattr(room, "PAST_DAYS", 0.5)
+            patch.setattr(room, "HELD_OUT_DAYS", 0.25)
+            patch.setattr(room, "HORIZON", 6)
+        patch.setattr(running, "FAMILIES", {"coarse": sites.FAMILIES["coarse"]})
+        patch.setattr(running, "LEVELS", ("calm",))
+        return study(StudyParams(1, 5, 1))
+
+
+@pytest.mark.slow
+def test_every_way_foretells_every_step(results: Results) -> None:
+    counts = results.steps.group_by("way").len()
+    assert set(counts["way"]) == set(WAYS)
+    assert counts["len"].n_unique() == 1
+    assert (results.steps["low"] <= results.steps["high"]).all()
+    assert 0.4 < summed(results.steps, "way").filter(way="forecast")["held"].item() <= 1.0
+
+
+@pytest.mark.slow
+def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) -> None:
+    text = page_of(STUDY, results.params, results, tmp_path)
+    assert "iosig study forecast --seeds 1 --seed 5" in text
+    assert all(f"| {way} |" in text for way in WAYS)
+    assert [title for title, _ in page.tables(results)] == ["What came, and the range", "By family", "By hour"]
+    assert len(json.loads(json.dumps(page.document(results)))["sites"]) == len(WAYS)
+
+
+def test_its_help_says_what_it_measures() -> None:
+    found = CliRunner().invoke(study_command, ["forecast", "--help"])
+    assert found.exit_code == 0
+    assert "80 % range" in found.output
