@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from flows.attribution.asking import Asked, is_released
-from flows.attribution.landed import who_of_landed
+from flows.attribution.landed import hurt_of_landed, who_of_landed
 from flows.settings import Settings
 from tests.flows.advised_sites import at, land_site, publish_site
 from tests.flows.conftest import Cli
@@ -39,6 +39,12 @@ def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Stor
     assert moved == pytest.approx({"503": 1e9 * 30 + 2e9 * 120 + 1e10, "500": 1e9 * 20}, rel=0.01)
     assert told.measured_bytes == pytest.approx(0.5e9 * 1200 + sum(moved.values()), rel=0.05)
     assert told.others["job_id"].to_list() == ["501"], "neither of another file system nor of later"
+
+
+def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
+    told = hurt_of_landed(*site, Settings(), Asked("scratch", at(-20), None, ("write",)))
+    # 500 wrote a third of its burst so far; and of so few runs nobody knows what crowding makes of them
+    assert (told.is_landed, told.run_count, told.runs.height) == (True, 1, 0)
 
 
 def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
