@@ -90,7 +90,7 @@ def forecast(
             known += rates.sum(axis=0)
             np.add.at(by_application, application[jobs], rates.mean(axis=1))
     total = carried(known + unknown, capacity_bytes_per_s)
-    low, high = _range(total, params)
+    low, high = _range(total, capacity_bytes_per_s, params)
     return Forecast(
         past.step_s,
         total.mean(axis=0),
@@ -113,10 +113,11 @@ def carried(rates: Reals, capacity: float) -> Reals:
     return found
 
 
-def _range(total: Reals, params: ForecastParams) -> tuple[Reals, Reals]:
+def _range(total: Reals, capacity: float, params: ForecastParams) -> tuple[Reals, Reals]:
+    """Return the range of draws, made wider as far as there is room."""
     low, middle, high = np.quantile(total, (params.low_ratio, 0.5, params.high_ratio), axis=0)
     wide = params.widening
-    return np.maximum(middle - wide * (middle - low), 0.0), middle + wide * (high - middle)
+    return np.maximum(middle - wide * (middle - low), 0.0), np.minimum(middle + wide * (high - middle), capacity)
 
 
 def _rates(demands: Demands, coming: Coming, ways: Drawn, edges_s: Reals) -> Iterator[tuple[slice, Reals]]:
