@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from flows.attribution.likely import BESIDE, Beside, with_likely
 from warehouse.errors import NothingToDo, UsageError, meant
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -61,7 +62,8 @@ class Answer:
 
     jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit; users,
     applications: the same of all their runs, with job_count. minutes: measured_bytes by direction and minute_at, parts:
-    explained_bytes by application_id too. others: runs that were there and have no bytes, those of most nodes first.
+    explained_bytes by application_id too. others: runs that were there and have no bytes, with likely_bytes, those
+    first that are likeliest to have moved most.
     is_landed: whether that is of what has landed, not of a release.
     """
 
@@ -149,8 +151,17 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
         _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
         minutes,
         parts.group_by("direction", "minute_at", "application_id").agg(pl.col("explained_bytes").sum()),
-        there.join(jobs, on=runs, how="anti").sort("node_count", *runs, descending=[True, False, False, False]),
+        _others(connection, there.join(jobs, on=runs, how="anti"), directed),
     )
+
+
+def _others(connection: duckdb.DuckDBPyConnection, others: pl.DataFrame, directed: dict[str, Any]) -> pl.DataFrame:
+    """Return runs of whom no byte is known, with what they are likely to have moved."""
+    wider = directed | {"since": directed["since"] - BESIDE, "until": directed["until"] + BESIDE}
+    told = {name: wider[name] for name in ("filesystem", "since", "until")}
+    ticks, there = (connection.sql(query, params=told).pl() for query in (_TICKS, _JOBS))
+    beside = Beside(ticks, connection.sql(_PARTS, params=wider).pl(), there)
+    return with_likely(others, beside, directed["directions"], (directed["since"], directed["until"]))
 
 
 def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
@@ -202,6 +213,14 @@ _MINUTES = """
     order by all
 """
 
+_TICKS = """
+    select polled_at, max(interval_s) as interval_s, sum(read_bytes) as read_bytes, sum(written_bytes) as written_bytes
+    from ticks
+    where filesystem = $filesystem and polled_at > $since and polled_at <= $until
+    group by all
+    order by all
+"""
+
 _PARTS = """
     select cluster, job_id, started_at, application_id, direction, minute_at, explained_bytes, low_bytes, high_bytes,
         explained_bytes * certainty as certain_bytes
@@ -213,7 +232,7 @@ _PARTS = """
 
 #: who may have been there
 _JOBS = """
-    select cluster, job_id, started_at, jobs.user, application, node_count
+    select cluster, job_id, started_at, ended_at, jobs.user, application, node_count
     from jobs
     where is_application_run and started_at < $until and (ended_at is null or ended_at > $since)
         and (filesystem is null or filesystem = $filesystem)

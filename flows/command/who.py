@@ -225,11 +225,14 @@ def _rest(frame: pl.DataFrame, most_count: int, name: str) -> str:
 
 
 def _others(told: Answer) -> str:
-    from flows.command.printing import printable
+    from flows.command.printing import bytes_text, printable
 
     count = told.others.height
-    first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application").rows()
-    names = [f"{job_id} ({user}, {application})" for job_id, user, application in first]
+    first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application", "likely_bytes").rows()
+    names = [
+        f"{job_id} ({user}, {application}{f', perhaps {bytes_text(likely)}' if likely else ''})"
+        for job_id, user, application, likely in first
+    ]
     said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
     more = f" and {count - len(names):,} more" if count > len(names) else ""
     return printable(f"{said}{': ' if names else ''}{', '.join(names)}{more}.")

@@ -3,7 +3,6 @@
 - `figures`: The figures of the study of attribution: what each way explains, and what it gives wrongly.
 - `hurting`: Who was hurt: what is said of bursts, against what storage served.
 - `page`: What the study of attribution shows: its page, and tables.
-- `planted`: What no log names: applications planted on a site, and which of them are found.
 - `running`: The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth.
 - `ways`: Ways of giving traffic to jobs: ours, and what one would do without it.
 """

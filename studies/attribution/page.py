@@ -9,7 +9,6 @@ import polars as pl
 
 from studies.attribution import hurting
 from studies.attribution.figures import draw_ways
-from studies.attribution.planted import DAYS as PLANTED_DAYS, LEAST_APPEARANCES
 from studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
 from studies.attribution.ways import WAYS
 from studies.pages import Block, Figure, Table, percent
@@ -23,7 +22,6 @@ def document(results: Results) -> dict[str, list[dict[str, object]]]:
     return {
         "sites": results.sites.to_dicts(),
         "jobs": results.jobs.to_dicts(),
-        "patterns": results.patterns.to_dicts(),
         "hurt": hurting.summed(results.bursts, "family", "level", "seed").to_dicts(),
     }
 
@@ -32,7 +30,6 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """Yield titles and tables."""
     yield "What each way explains", way_table(results)
     yield "Attribution by family", family_table(results)
-    yield "What no log names", pattern_table(results)
     yield "Who was hurt", hurt_table(results, "level")
     yield "Who was hurt, by family", hurt_table(results, "family")
 
@@ -89,38 +86,6 @@ def family_table(results: Results) -> Table:
     )
 
 
-def pattern_table(results: Results) -> Table:
-    """Return how many planted applications were found at each level, and what was found beside them."""
-    planted, other = (results.patterns.filter(what=what) for what in ("planted", "other"))
-    key = "level"
-    is_found = pl.col("outcome").is_in(["unnamed", "unsure"])
-    is_train = pl.col("name").str.contains("train")
-    found = planted.group_by(key, maintain_order=True).agg(
-        train_count=is_train.sum(),
-        found_train_count=(is_train & is_found).sum(),
-        single_count=(~is_train).sum(),
-        found_single_count=(~is_train & is_found).sum(),
-        named_count=(pl.col("outcome") == "named").sum(),
-        site_count=pl.struct("family", "seed").n_unique(),
-    )
-    beside = other.group_by(key).agg(
-        false_count=(pl.col("outcome") == "unnamed").sum(),
-        unsure_count=(pl.col("outcome") == "unsure").sum(),
-        told_count=(pl.col("outcome") == "named").sum(),
-        right_count=((pl.col("outcome") == "named") & pl.col("is_right")).sum(),
-    )
-    return Table.of(
-        found.join(beside, on=key, how="left", maintain_order="left").with_columns(pl.col(pl.UInt32).fill_null(0)),
-        ("level", "{level}"),
-        ("sites", "{site_count}"),
-        ("trains found", "{found_train_count} of {train_count}"),
-        ("others found", "{found_single_count} of {single_count}"),
-        ("false: said to be nobody's", "{false_count}"),
-        ("logged, and rightly named", "{right_count} of {told_count}"),
-        ("left unsure", "{unsure_count}"),
-    )
-
-
 def blocks(results: Results) -> Iterator[Block]:
     """Yield what the page is made of."""
     yield "# How much of the traffic is given to whom it belongs"
@@ -138,9 +103,6 @@ def blocks(results: Results) -> Iterator[Block]:
     yield Table(("family", "what it is"), [(name, words) for name, (words, _) in FAMILIES.items()])
     yield family_table(results)
     yield _limits(results)
-    yield "## What no log names"
-    yield _planted_words(results)
-    yield pattern_table(results)
     yield "## Who was hurt"
     yield _hurt_words(results)
     yield hurt_table(results, "level")
@@ -178,17 +140,6 @@ def _words(results: Results) -> str:
         f"that moved {LEAST_BYTES / 1e9:.0f} GB or more. Top 3: in how many minutes of more than "
         f"{LEAST_BYTES_PER_S / 1e9:.0f} GB/s ({minutes}) the three that are given most hold the job that moved most: "
         "where that is a known one, and all. Jobs that are given the same are as likely to be named."
-    )
-
-
-def _planted_words(results: Results) -> str:
-    return (
-        f"On as many sites of {PLANTED_DAYS:g} days five applications are planted each of which no log names: two "
-        "trains that last as long as the site, one of a third of it, and of others one with one burst an appearance "
-        "and one with three, which appear 8 to 14 times, as they like; those that came to fewer than "
-        f"{LEAST_APPEARANCES} appearances are not asked about. Periods, volumes and speeds are drawn. A planted one is "
-        "found where a pattern consists of it, and no logged application is named for that. Anything else that is said "
-        "to be nobody's is false. What the logged jobs without a signature do comes again, too, and is to be named."
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from studies import sites as sites_module
-from studies.attribution import planted
 from studies.attribution.hurting import hurt_bursts
 from studies.attribution.ways import WAYS, known_jobs
 from studies.pieces import Told, nobody, worked
@@ -35,24 +34,21 @@ class Results:
 
     sites: a row each site, direction and way: bytes and numbers of minutes. jobs: a row each job of a known application
     and way that moved anything to speak of: what it moved, and what it was given. bursts: a row each burst that was
-    found: what is said of how much longer it took, and the truth. patterns: what `planted.judged` says of sites on
-    which applications are that no log names.
+    found: what is said of how much longer it took, and the truth.
     """
 
     params: StudyParams
     sites: pl.DataFrame
     jobs: pl.DataFrame
     bursts: pl.DataFrame
-    patterns: pl.DataFrame
 
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
     """Draw and judge all sites."""
     pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
     found = worked(judged, pieces, params.worker_count, told)
-    patterns = worked(planted.judged, pieces, params.worker_count, told)
     sites, jobs, bursts = (pl.concat(frames) for frames in zip(*found, strict=True))
-    return Results(params, sites, jobs, bursts, pl.concat(patterns, how="diagonal_relaxed"))
+    return Results(params, sites, jobs, bursts)
 
 
 def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:

@@ -2,7 +2,8 @@
 
 - `alike` (`Plane`, `Kind`): Kinds of bursts: more of one volume and width than chance brings together.
 - `beside` (`Beside`, `Runs`, `beside`): Whose runs were there each time, and how likely that is by chance.
-- `leftover` (`left_over`, `on_steps`, `step_for`): What is left of traffic without what is explained or flows always.
+- `leftover` (`left_over`, `left_in_proportion`, `on_steps`, `step_for`): What is left of traffic without what is
+  explained or flows always.
 - `left_bursts` (`LeftBursts`, `left_bursts`): Bursts of what is left.
 - `patterns` (`Found`, `Pattern`, `find`): Patterns: kinds of bursts that come again, alone or together.
 - `recognized` (`Known`, `recognized`): Which patterns are those of before.

@@ -33,6 +33,16 @@ def left_over(
     return np.where(np.isfinite(traffic_bytes) & is_left[stretch], room, np.nan)
 
 
+def left_in_proportion(
+    traffic_bytes: Reals, explained_bytes: Reals, stretch: Ints, interval_s: float, params: ExplainParams | None = None
+) -> Reals:
+    """Return the same of all steps: what is explained of a stretch is taken from its steps by what flowed in them."""
+    room = room_of(traffic_bytes, interval_s, params)
+    there = np.bincount(stretch, room, len(explained_bytes))
+    taken = np.divide(explained_bytes, there, out=np.ones_like(there), where=there > 0)
+    return np.where(np.isfinite(traffic_bytes), room * np.maximum(1.0 - taken, 0.0)[stretch], np.nan)
+
+
 def step_for(interval_s: float) -> float:
     """Return how long a step lasts in which polls that come so often are looked at: five seconds at least.
 

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from studies import sites
-from studies.attribution import STUDY, page, planted, running
+from studies.attribution import STUDY, page, running
 from studies.attribution.running import Results, StudyParams, against, study
 from studies.attribution.ways import WAYS, as_planned, attribution, by_nodes, equal_shares, known_jobs, rest_shared
 from studies.command import study_command
@@ -147,7 +146,6 @@ def results() -> Results:
     """One small site of one family at two levels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sites, "DAYS", 1.0)
-        patch.setattr(planted, "DAYS", 3.0)
         patch.setattr(running, "FAMILIES", {"usual": sites.FAMILIES["usual"]})
         patch.setattr(running, "LEVELS", ("calm", "busy"))
         return study(StudyParams(1, 5, 1))
@@ -171,23 +169,10 @@ def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) ->
     assert [title for title, _ in page.tables(results)] == [
         "What each way explains",
         "Attribution by family",
-        "What no log names",
         "Who was hurt",
         "Who was hurt, by family",
     ]
     assert len(json.loads(json.dumps(page.document(results)))["sites"]) == 2 * 2 * len(WAYS)
-
-
-@pytest.mark.slow
-def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> None:
-    told = results.patterns.filter(level="calm")
-    trains = told.filter(pl.col("what") == "planted", pl.col("name").str.contains("train"))
-    # others were stopped before they came to enough
-    assert trains.height >= 1
-    assert trains["outcome"].is_in(["unnamed", "unsure"]).all()
-    others = told.filter(what="other")
-    assert others.filter(outcome="unnamed").height <= 2
-    assert others.filter(outcome="named")["is_right"].all()
 
 
 def test_its_help_says_what_it_measures() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats
-from studies.attribution.ways import attribution
-from studies.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds, seen, signed
+from studies.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds
 from transforms.arrays import Ints, Reals
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
@@ -20,7 +19,7 @@ from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
 from transforms.unnamed_patterns.patterns import Found, find
 
 #: who is in no log
-_NOBODY = "nobody"
+NOBODY = "nobody"
 DAYS = 7.0
 #: a planted application that appeared less often is not asked about: it was stopped early
 LEAST_APPEARANCES = 6
@@ -52,40 +51,35 @@ def _train(name: str, way: Direction, rng: np.random.Generator, span_s: float) -
     every_s, peak = float(rng.choice([600, 900, 1200, 1800, 3600])), rng.uniform(0.7, 2.2)
     count = int(span_s / every_s) - 1
     volume = peak * rng.uniform(10, 40)
-    return Application(name, _NOBODY, "", 1, span_s, bursts(every_s / 2, every_s, [volume] * count, [peak], way), 1)
+    return Application(name, NOBODY, "", 1, span_s, bursts(every_s / 2, every_s, [volume] * count, [peak], way), 1)
 
 
 def _at_times(name: str, each: tuple[Burst, ...], rng: np.random.Generator) -> Application:
-    return Application(name, _NOBODY, "", 1, each[-1].ended_s + 5.0, each, int(rng.integers(8, 15)))
+    return Application(name, NOBODY, "", 1, each[-1].ended_s + 5.0, each, int(rng.integers(8, 15)))
 
 
-def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
-    """Return what is found on one site: a row each planted application, and each pattern that is none of them.
-
-    what: `planted` or `other`; name: the planted one, or whose most of a pattern's appearances are; appearance_count,
-    found_count: how often a planted one appeared, and how many of these the pattern has that was found of it; outcome:
-    what is said of the pattern, `missed` where there is none; is_right: whether it is of the application that is named.
-    """
-    family, level, seed = piece
+def drawn(family: str, level: str, seed: int) -> Site:
+    """Return a site of a family and level on which applications are planted."""
     params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
-    site = simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
-    key = {"family": family, "level": level, "seed": seed}
-    rows = []
-    for direction, one in seen(site, [_NOBODY]).items():
-        left, step_s = left_of(one)
-        told = _held(_Truth.of(site, direction), found_in(left, step_s, one.logged), step_s)
-        rows += [key | {"direction": direction} | row for row in told]
-    return pl.DataFrame(rows, schema_overrides={"is_right": pl.Boolean}, infer_schema_length=None)
+    return simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
 
 
-def left_of(one: Seen) -> tuple[Reals, float]:
-    """Return what nobody explains of a site, in steps, and how long a step is."""
-    given = attribution(one, signed(one)).sum(axis=0)
+def in_steps(one: Seen, step_s: float) -> tuple[Reals, Ints]:
+    """Return a site's traffic in steps of a length, and the minute of each."""
     edges: Reals = np.arange(1.0, len(one.traffic_bytes) + 1.0) * one.interval_s
-    step_s = step_for(one.interval_s)
     traffic = on_steps(edges, np.full(len(edges), one.interval_s), one.traffic_bytes, 0.0, step_s)
     minute = (np.arange(len(traffic)) * step_s / MINUTE_S).astype(np.int64)
-    return left_over(traffic, given, np.minimum(minute, one.minute_count - 1), step_s), step_s
+    return traffic, np.minimum(minute, one.minute_count - 1)
+
+
+def left_of(one: Seen, given: Reals) -> tuple[Reals, float]:
+    """Return what nobody explains of a site, in steps, and how long a step is.
+
+    given: what is explained, by job and minute.
+    """
+    step_s = step_for(one.interval_s)
+    traffic, minute = in_steps(one, step_s)
+    return left_over(traffic, given.sum(axis=0), minute, step_s), step_s
 
 
 def found_in(left: Reals, step_s: float, logged: Logged) -> list[Found]:
@@ -110,26 +104,23 @@ class _Truth:
     @classmethod
     def of(cls, site: Site, direction: Direction) -> _Truth:
         moved = site.bursts.filter(direction=direction).drop_nulls("started_at")
-        logged = site.jobs.filter(pl.col("started_at").is_not_null(), pl.col("user") != _NOBODY)
+        logged = site.jobs.filter(pl.col("started_at").is_not_null(), pl.col("user") != NOBODY)
         numbers = logged.select("job_id", application=application_names(logged).rank("dense").cast(pl.Int64) - 1)
         moved = moved.join(numbers, on="job_id", how="left", maintain_order="left")
-        hidden = site.jobs.filter(user=_NOBODY).select("job_id", is_hidden=True)
+        hidden = site.jobs.filter(user=NOBODY).select("job_id", is_hidden=True)
         moved = moved.join(hidden, on="job_id", how="left", maintain_order="left")
         own = moved.filter(pl.col("is_hidden"))
         counts = (
             own.group_by("name", "burst").len().group_by("name").agg(pl.col("len").max(), pl.col("burst").n_unique())
         )
         return cls(
-            [
-                f"{_NOBODY}/{name}" if is_hidden else name
-                for name, is_hidden in moved.select("name", "is_hidden").rows()
-            ],
+            [f"{NOBODY}/{name}" if is_hidden else name for name, is_hidden in moved.select("name", "is_hidden").rows()],
             moved["application"].fill_null(-1).to_numpy(),
             seconds(site, moved["started_at"]),
             seconds(site, moved["ended_at"].fill_null(moved["started_at"])),
             floats(moved["moved_bytes"]),
             # a train's bursts are an appearance each, and a run of the others'
-            {f"{_NOBODY}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
+            {f"{NOBODY}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
         )
 
     def owner_of(self, started_s: Reals, ended_s: Reals) -> tuple[str, int, Ints]:
@@ -143,11 +134,18 @@ class _Truth:
         return name, count, np.where(is_any, self.application[most], -1)
 
 
-def _held(truth: _Truth, found: list[Found], interval_s: float) -> Iterator[dict[str, object]]:
-    """Yield what is found, held against whose bursts they were."""
+def held(site: Site, direction: Direction, found: list[Found], step_s: float) -> Iterator[dict[str, object]]:
+    """Yield what is found, held against whose bursts they were.
+
+    A row each planted application, and each pattern that is none of them. what: `planted` or `other`; name: the planted
+    one, or whose most of a pattern's appearances are; appearance_count, found_count: how often a planted one appeared,
+    and how many of these the pattern has that was found of it; outcome: what is said of the pattern, `missed` where
+    there is none; is_right: whether it is of the application that is named.
+    """
+    truth = _Truth.of(site, direction)
     best: dict[str, tuple[int, str]] = {}
     for pattern, whose in ((one.pattern, one.whose) for one in found):
-        owner, count, applications = truth.owner_of(pattern.started * interval_s, pattern.ended * interval_s)
+        owner, count, applications = truth.owner_of(pattern.started * step_s, pattern.ended * step_s)
         is_own = count >= _MOST * len(pattern.started)
         if is_own and owner in truth.appearances:
             best[owner] = max(best.get(owner, (0, "missed")), (count, whose.outcome))

@@ -1,0 +1,37 @@
+"""What signatures leave unexplained: what comes again and is in no log, and who is likely: `iosig study unexplained`.
+
+- `figures`: How often the job that moved most is among the first three, by way and level.
+- `page`: What the study shows: its page, and tables.
+- `planted`: What no log names: applications planted on a site, and which of them are found.
+- `real`: A real day: runs whose true bytes are known, among decoys.
+- `running`: The study itself: plants applications, looks for them, and ranks jobs without a signature.
+"""
+
+from pathlib import Path
+
+import click
+
+from studies.study import SEED, WORKERS, Study, seeds
+
+
+def _file(flag: str, name: str, text: str) -> click.Option:
+    return click.Option([flag, name], type=click.Path(path_type=Path, exists=True, dir_okay=False), help=text)
+
+
+STUDY = Study(
+    "unexplained",
+    "What of traffic that no signature explains is found, and who is likely to have moved it.",
+    """Measure what is found in the traffic that signatures leave unexplained.
+
+    On simulated sites applications are planted that no log names: how many are found, and what else is taken for one.
+    Jobs without a signature are ranked by when much flowed: how often the one that moved most is among the first three.
+    With a real day of polls and its job log: whether its runs come before decoys.
+    """,
+    (
+        seeds(5, "Sites of each family and level."),
+        SEED,
+        _file("--edison", "polls", "Polls of a real file system of a day."),
+        _file("--jobs", "log", "The job log of that day, whose comments name the file systems."),
+        WORKERS,
+    ),
+)

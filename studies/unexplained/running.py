@@ -1,0 +1,99 @@
+"""The study itself: plants applications, looks for them, and ranks jobs without a signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from studies.attribution.running import against
+from studies.attribution.ways import attribution, known_jobs, rest_shared
+from studies.pieces import Told, nobody, worked
+from studies.sites import FAMILIES, LEVELS, Known, Seen, seen, signed
+from studies.study import SeedParams
+from studies.unexplained import planted, real
+from transforms.arrays import Reals
+from transforms.attribution.likely import STEP_S, likely
+from transforms.unnamed_patterns.leftover import left_in_proportion
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams(SeedParams):
+    """How much is drawn: so many sites of each family and level. polls, log: a real day, where there is one."""
+
+    polls: Path | None = None
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it.
+
+    patterns: what `planted.held` says of each site and direction. tops: in how many minutes of more than 1 GB/s the
+    job that moved most is among the first three (hits, of asked) by each way. days: the same of a real day with decoys,
+    a row each draw; runs: its runs, and what is told of them.
+    """
+
+    params: StudyParams
+    patterns: pl.DataFrame
+    tops: pl.DataFrame
+    runs: pl.DataFrame
+    days: pl.DataFrame
+
+
+def study(params: StudyParams, told: Told = nobody) -> Results:
+    """Draw and judge all sites, and a real day if there is one."""
+    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    found = worked(judged, pieces, params.worker_count, told)
+    runs, days = pl.DataFrame(), pl.DataFrame()
+    if params.polls is not None and params.log is not None:
+        day = real.Day.read(params.polls, params.log)
+        runs, days = real.told(day), real.tried(day, range(params.seed, params.seed + real.DRAWS))
+    patterns, tops = ([each[place] for each in found] for place in (0, 1))
+    return Results(params, pl.concat(patterns, how="diagonal_relaxed"), pl.concat(tops), runs, days)
+
+
+def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what is found on one site: rows of `patterns` and of `tops`."""
+    family, level, seed = piece
+    site = planted.drawn(family, level, seed)
+    patterns, tops = [], []
+    for direction, one in seen(site, [planted.NOBODY]).items():
+        key = {"family": family, "level": level, "seed": seed, "direction": direction}
+        known = signed(one)
+        given = attribution(one, known)
+        left, step_s = planted.left_of(one, given)
+        found = planted.found_in(left, step_s, one.logged)
+        patterns += [key | row for row in planted.held(site, direction, found, step_s)]
+        tops += [key | {"way": way} | _tops(one, known, of) for way, of in _ways(one, known, given).items()]
+    schema = {"is_right": pl.Boolean}
+    return pl.DataFrame(patterns, schema_overrides=schema, infer_schema_length=None), pl.DataFrame(tops)
+
+
+def _ways(one: Seen, known: Known, given: Reals) -> dict[str, Reals]:
+    """Return what each way gives, by job and minute."""
+    return {
+        "signatures alone": given,
+        "rest shared equally": rest_shared(one, known),
+        "rest by likely rates": given + likely_bytes(one, known, given),
+    }
+
+
+def likely_bytes(one: Seen, known: Known, given: Reals) -> Reals:
+    """Return what jobs without a signature are likely to have moved, by job and minute, as `iosig who` reckons it."""
+    jobs = np.flatnonzero(~known_jobs(one.logged, known))
+    traffic, minute = planted.in_steps(one, STEP_S)
+    left = left_in_proportion(traffic, given.sum(axis=0), minute, STEP_S)
+    started, ended = one.logged.started_s[jobs] / STEP_S, one.logged.ended_s[jobs] / STEP_S
+    found = likely(left, started, ended, one.logged.application[jobs])
+    at = jobs[found.run] * one.minute_count + minute[found.step]
+    moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
+    return moved
+
+
+def _tops(one: Seen, known: Known, given: Reals) -> dict[str, float]:
+    counted = against(one, given, known_jobs(one.logged, known))
+    return {name: counted[name] for name in ("hits", "asked")}

@@ -1,0 +1,56 @@
+"""Likely bytes: runs during which much flows time and again, runs that are there by chance, and what is nobody's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from transforms.arrays import Ints, Reals
+from transforms.attribution.likely import LikelyParams, likely
+
+
+def shares(count: int, run: Ints, volume: Reals) -> list[float]:
+    return (np.bincount(run, volume, count) / volume.sum()).tolist()
+
+
+def test_who_is_there_whenever_much_flows_is_likelier_than_who_is_always_there() -> None:
+    left = np.zeros(1000)
+    started = np.arange(50.0, 950.0, 100.0)
+    for start in started.astype(int):
+        left[start : start + 10] = 5.0
+    every = np.append(started, 0.0)
+    ends = np.append(started + 10, 1000.0)
+    found = likely(left, every, ends, np.array([0] * 9 + [1]))
+    moved = np.bincount(found.run, found.volume_bytes, 10)
+    assert moved[:9].sum() > 0.95 * left.sum()
+    assert moved[9] < 0.05 * left.sum()
+
+
+def test_of_two_of_one_application_the_one_beside_whom_it_flows_moved_more() -> None:
+    left = np.zeros(400)
+    left[100:160] = 3.0
+    found = likely(
+        left, np.array([100.0, 300.0]), np.array([160.0, 360.0]), np.array([0, 0]), LikelyParams(own_steps=10.0)
+    )
+    assert shares(2, found.run, found.volume_bytes) == pytest.approx([1.0, 0.0], abs=1e-6)
+
+
+def test_parts_of_a_step_count_as_such_and_gaps_as_nothing() -> None:
+    left = np.array([4.0, np.nan, 4.0, 4.0])
+    found = likely(left, np.array([0.5]), np.array([2.25]), np.array([0]), LikelyParams(round_count=1))
+    assert found.step.tolist() == [0, 1, 2]
+    assert found.volume_bytes[1] == 0
+    assert found.volume_bytes[0] == pytest.approx(4 * 0.5 / 1.5, rel=0.2)
+    none = likely(left, np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+    assert not len(none.run)
+
+
+@given(st.integers(0, 10_000))
+def test_together_they_have_no_more_than_is_left(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left = rng.exponential(1.0, 60) * (rng.random(60) < 0.5)
+    started = rng.uniform(-5, 60, 8)
+    found = likely(left, started, started + rng.uniform(0, 30, 8), rng.integers(0, 3, 8))
+    assert (found.volume_bytes >= 0).all()
+    assert (np.bincount(found.step, found.volume_bytes, 60) <= left * (1 + 1e-9)).all()
