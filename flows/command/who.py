@@ -230,12 +230,12 @@ def _others(told: Answer) -> str:
     count = told.others.height
     first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application", "likely_bytes").rows()
     names = [
-        f"{job_id} ({user}, {application}{f', perhaps {bytes_text(likely)}' if likely else ''})"
+        f"\n  {job_id} ({user}, {application}){f': perhaps {bytes_text(likely)}' if likely else ''}"
         for job_id, user, application, likely in first
     ]
     said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
-    more = f" and {count - len(names):,} more" if count > len(names) else ""
-    return printable(f"{said}{': ' if names else ''}{', '.join(names)}{more}.")
+    more = f"\n  and {count - len(names):,} more" if count > len(names) else ""
+    return "\n".join(map(printable, f"{said}{':' if names else '.'}{''.join(names)}{more}".split("\n")))
 
 
 def _time_text(instant: datetime) -> str:

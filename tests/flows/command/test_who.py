@@ -33,7 +33,7 @@ def test_it_says_who_it_was_and_what_is_nobodys(store: Store, cli: Cli, tmp_path
     assert ["ann", "2", "1.04", "kB", "77%", "0.94-1.14", "0.85", "good"] in lines
     assert "By job, the first 2 of 3" in out
     assert (
-        "Nobody: 190 B, 14%.\n1 other job was there; no byte is known to be theirs: 4 (bob, ior, perhaps 190 B).\n"
+        "Nobody: 190 B, 14%.\n1 other job was there; no byte is known to be theirs:\n  4 (bob, ior): perhaps 190 B\n"
         in out
     )
     assert max(map(len, out.splitlines())) <= 80

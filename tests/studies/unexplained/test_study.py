@@ -1,0 +1,106 @@
+"""The study of what signatures leave: what is planted, how it is held against the truth, a real day, and the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from studies.unexplained import STUDY, page, planted, real, running
+from studies.unexplained.running import Results, StudyParams, study
+from tests.study_pages import page_of
+from transforms.arrays import Reals
+
+
+def test_five_are_planted_and_the_same_for_a_seed() -> None:
+    made = planted.planted(7, 7.0)
+    assert made == planted.planted(7, 7.0) != planted.planted(8, 7.0)
+    assert len(made) == 5
+    assert {application.user for application in made} == {planted.NOBODY}
+    assert [len(application.bursts) for application in made[3:]] == [1, 3]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """One small site of one family, calm."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planted, "DAYS", 3.0)
+        patch.setattr(running, "FAMILIES", ("usual",))
+        patch.setattr(running, "LEVELS", ("calm",))
+        return study(StudyParams(1, 5, 1))
+
+
+@pytest.mark.slow
+def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> None:
+    told = results.patterns
+    trains = told.filter(pl.col("what") == "planted", pl.col("name").str.contains("train"))
+    # others were stopped before they came to enough
+    assert trains.height >= 1
+    assert trains["outcome"].is_in(["unnamed", "unsure"]).all()
+    others = told.filter(what="other")
+    assert others.filter(outcome="unnamed").height <= 2
+    assert others.filter(outcome="named")["is_right"].all()
+
+
+@pytest.mark.slow
+def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path: Path) -> None:
+    top = dict(page.summed(results).select("way", "top").iter_rows())
+    assert top["signatures alone"] < top["rest by likely rates"]
+    text = page_of(STUDY, results.params, results, tmp_path)
+    assert "A real day" not in text
+    assert "iosig study unexplained --seeds 1 --seed 5" in text
+    assert len(json.loads(json.dumps(page.document(results)))["tops"]) == 2 * 3
+
+
+# ---- a real day
+
+
+def a_day() -> real.Day:
+    """Return six hours in which two runs of ours write, and two of another file system do not."""
+    moved: Reals = np.full(6 * 720, 1e6)
+    moved[720:732] += 5e10
+    moved[2160:2172] += 6e10
+    started = np.array([3600.0, 10800.0, 7200.0, 14400.0])
+    is_own = np.array([True, True, False, False])
+    return real.Day(
+        {"read": np.zeros(6 * 720), "write": moved}, 5.0, ["a", "b", "a", "b"], np.array([0, 1, 0, 1]), started,
+        started + 60.0, is_own,
+    )  # fmt: skip
+
+
+def test_runs_that_wrote_are_told_what_they_wrote() -> None:
+    told = real.told(a_day())
+    assert told["written_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.01)
+    assert told["likely_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.05)
+
+
+def test_true_runs_come_before_decoys() -> None:
+    (row,) = real.tried(a_day(), [3]).to_dicts()
+    assert row["asked"] >= 2
+    assert row["first"] == row["top"] == row["asked"]
+    # where nothing flowed nobody is asked
+    quiet = replace(a_day(), moved={"read": np.zeros(6 * 720), "write": np.zeros(6 * 720)})
+    assert real.tried(quiet, [3])["asked"].to_list() == [0]
+
+
+@pytest.mark.long
+def test_edisons_runs_come_before_decoys(shared_data: Path) -> None:
+    day = real.Day.read(
+        shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
+    )
+    told = real.told(day)
+    golden = pl.read_csv(shared_data / "lmt" / "edison-join-golden.csv")
+    for name, read, written in golden.select("app", "fs_tot_gibs_read", "fs_tot_gibs_written").iter_rows():
+        same = told.filter(
+            pl.col("run") == name,
+            (pl.col("read_bytes") / 2**30 - read).abs() < 1e-6,
+            (pl.col("written_bytes") / 2**30 - written).abs() < 1e-6,
+        )
+        assert same.height == 1
+    tried = real.tried(day, range(300, 320))
+    assert tried["first"].sum() >= 0.9 * tried["asked"].sum()
+    assert tried["top"].sum() >= 0.98 * tried["asked"].sum()
