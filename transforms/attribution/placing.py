@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Ints, Reals
 from transforms.attribution.runs import Run
 
 #: a burst counts as full here: its last bytes may be long in coming
@@ -93,7 +93,7 @@ def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = 
         volume = float(run.volume_bytes[burst])
         own = _at_most(left[steps], run.peak_bytes[burst], params)
         by_then = np.cumsum(own)
-        own -= np.clip(by_then - volume, 0.0, own)
+        own -= np.minimum(np.maximum(by_then - volume, 0.0), own)
         left[steps] -= own
         if by_then.size:
             filled[place] = min(float(by_then[-1]) / volume, 1.0)
@@ -175,25 +175,28 @@ def _costs(run: Run, burst: Ints, there: Reals, reach: Ints, params: PlacingPara
 def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
     """Return the place of each row (rows, places) at the least sum of costs and of changes from row to row."""
     slope: Reals = change_cost * np.arange(costs.shape[1], dtype=np.float64)
-    total, back = costs[0], np.zeros(costs.shape, np.int64)
-    for row in range(1, len(costs)):
-        before, back[row] = _nearest(total, slope)
-        total = before + costs[row]
-    path = np.full(len(costs), int(total.argmin()))
-    for row in range(len(costs) - 1, 0, -1):
-        path[row - 1] = back[row, path[row]]
-    return path, float(total.min())
+    total = costs.copy()
+    for row in range(1, len(total)):
+        total[row] += _nearest(total[row - 1], slope)
+    path = np.full(len(total), int(total[-1].argmin()))
+    # where each came from is asked of the path's own places alone
+    for row in range(len(total) - 1, 0, -1):
+        path[row - 1] = _came_from(total[row - 1], slope, int(path[row]))
+    return path, float(total[-1].min())
 
 
-def _nearest(total: Reals, slope: Reals) -> tuple[Reals, Ints]:
-    """Return, for each place, the least of `total` anywhere and the way from there, and where that is."""
-    count = np.arange(len(total))
-    sides = []
-    for values, steps in ((total, slope), (total[::-1], slope)):
-        least = np.minimum.accumulate(values - steps)
-        at = np.maximum.accumulate(np.where(values - steps == least, count, 0))
-        sides.append((least + steps, at))
-    (below, at_below), (above, at_above) = sides
-    above, at_above = above[::-1], len(total) - 1 - at_above[::-1]
-    is_below: Bools = below <= above
-    return np.where(is_below, below, above), np.where(is_below, at_below, at_above)
+def _nearest(total: Reals, slope: Reals) -> Reals:
+    """Return, for each place, the least of `total` anywhere and the way from there."""
+    below = np.minimum.accumulate(total - slope) + slope
+    above = np.minimum.accumulate(total[::-1] - slope) + slope
+    found: Reals = np.minimum(below, above[::-1])
+    return found
+
+
+def _came_from(total: Reals, slope: Reals, place: int) -> int:
+    """Return where the least of `total` and the way to a place is; the nearest one of equals."""
+    below, above = total[: place + 1] - slope[: place + 1], total[:place:-1]
+    above = np.append(above, total[place]) - slope[: len(total) - place]
+    if below.min() + slope[place] <= above.min() + slope[len(total) - 1 - place]:
+        return place - int(below[::-1].argmin())
+    return place + int(above[::-1].argmin())
