@@ -1,7 +1,6 @@
 """What signatures leave unexplained: what comes again and is in no log, and who is likely: `iosig study unexplained`.
 
-- `figures`: How often the job that moved most is among the first three, by way and level.
-- `page`: What the study shows: its page, and tables.
+- `page`: What the study shows: its page, a figure, and tables.
 - `planted`: What no log names: applications planted on a site, and which of them are found.
 - `real`: A real day: runs whose true bytes are known, among decoys.
 - `running`: The study itself: plants applications, looks for them, and ranks jobs without a signature.
