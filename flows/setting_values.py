@@ -1,14 +1,33 @@
-"""What single settings have to be: each function returns the value, or raises ValueError with what is wrong."""
+"""What sections and single settings have to be: functions return the value, or raise ValueError with what is wrong."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Params = TypeVar("_Params", bound="DataclassInstance")
+
 _SECRETS = ("password", "token", "credential", "secret")
+
+
+class Section(BaseModel):
+    """A section of the settings: its fields cannot be changed, and none can be added."""
+
+    # Validators are built when a file is read: without one the defaults, which are never validated, are all.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def params(self, kind: type[_Params]) -> _Params:
+        """Return parameters, a dataclass, with what is set here by the names of its fields."""
+        return kind(**self.model_dump(include={field.name for field in fields(kind)}))
 
 
 def with_group(pattern: str) -> str:

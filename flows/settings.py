@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from flows.setting_values import (
+    Section,
     amount_of_memory,
     cron_line,
     database_url,
@@ -31,29 +31,14 @@ from warehouse.sources.files.limits import Limits
 from warehouse.sources.protocol import TARGET_PATTERN
 from warehouse.store.store import Store
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 FILE_NAME = "iosig.toml"
-
-
-_Params = TypeVar("_Params", bound="DataclassInstance")
-
-
-class _Section(BaseModel):
-    # Validators are built when a file is read: without one the defaults, which are never validated, are all.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    def params(self, kind: type[_Params]) -> _Params:
-        """Return parameters, a dataclass, with what is set here by the names of its fields."""
-        return kind(**self.model_dump(include={field.name for field in fields(kind)}))
 
 
 Pattern = Annotated[str, AfterValidator(with_group)]
 Zone = Annotated[str, AfterValidator(time_zone)]
 
 
-class JobSettings(_Section):
+class JobSettings(Section):
     """How job logs are read."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
@@ -65,7 +50,7 @@ class JobSettings(_Section):
     )
 
 
-class PollSettings(_Section):
+class PollSettings(Section):
     """How polls are read, and what a controller can do at most."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
@@ -76,7 +61,7 @@ class PollSettings(_Section):
     )
 
 
-class SeriesSettings(_Section):
+class SeriesSettings(Section):
     """How series of a job's or node's own are read."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
@@ -84,7 +69,7 @@ class SeriesSettings(_Section):
     direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
 
 
-class CounterSettings(_Section):
+class CounterSettings(Section):
     """How counters of storage servers are read, and whose they are."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
@@ -108,7 +93,7 @@ class CounterSettings(_Section):
     )
 
 
-class QualitySettings(_Section):
+class QualitySettings(Section):
     """What the checks hold against the data."""
 
     machine_node_count: int | None = Field(None, gt=0, description="nodes of the machine; a job with more is faulty")
@@ -120,7 +105,7 @@ class QualitySettings(_Section):
     )
 
 
-class ClassSettings(_Section):
+class ClassSettings(Section):
     """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
 
     no_usage_bytes: float = Field(1e6, ge=0, description="less than this per node is no usage [B]")
@@ -129,7 +114,7 @@ class ClassSettings(_Section):
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
 
 
-class TraceSettings(_Section):
+class TraceSettings(Section):
     """How traces of clients become signals, and how they are joined with the job log."""
 
     interval_s: float = Field(1.0, gt=0, description="the step of a trace's signal [s]; ten times finer as need be")
@@ -146,7 +131,7 @@ class TraceSettings(_Section):
     )
 
 
-class NetworkSettings(_Section):
+class NetworkSettings(Section):
     """How the night makes networks of traced runs: who talked to whom, window by window."""
 
     is_nightly: bool = Field(True, description="whether the night makes them; `iosig network` does without it")
@@ -161,7 +146,7 @@ class NetworkSettings(_Section):
 PeriodMethod = Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]
 
 
-class PeriodSettings(_Section):
+class PeriodSettings(Section):
     """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
 
     methods: list[PeriodMethod] = Field(
@@ -191,7 +176,7 @@ class PeriodSettings(_Section):
 SignatureMethod = Literal["warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
 
 
-class SignatureSettings(_Section):
+class SignatureSettings(Section):
     """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
@@ -225,7 +210,16 @@ class SignatureSettings(_Section):
     )
 
 
-class AdviceSettings(_Section):
+class JointSettings(Section):
+    """When signatures are found together: samples less what other known applications explain, extracted anew."""
+
+    every_days: int = Field(7, ge=0, description="once in so many days, where there are runs since; 0: never")
+    most_application_count: int = Field(
+        500, ge=1, description="no more applications of a file system at a time, those with the latest runs first"
+    )
+
+
+class AdviceSettings(Section):
     """What `iosig advise` takes for granted of file systems."""
 
     capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(positive)] = Field(
@@ -240,7 +234,7 @@ class AdviceSettings(_Section):
     stale_after_s: float = Field(1800.0, gt=0, description="a load whose last poll is older is marked as stale [s]")
 
 
-class PredictionSettings(_Section):
+class PredictionSettings(Section):
     """How predictions are kept that `iosig predict` has made."""
 
     keep_days: float = Field(
@@ -248,7 +242,7 @@ class PredictionSettings(_Section):
     )
 
 
-class ScheduleSettings(_Section):
+class ScheduleSettings(Section):
     """When the nightly flow runs and where new files appear."""
 
     cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
@@ -273,7 +267,7 @@ class ScheduleSettings(_Section):
     )
 
 
-class LiveSettings(_Section):
+class LiveSettings(Section):
     """How Slurm and servers are asked for what is new."""
 
     timeout_s: float = Field(300.0, gt=0, le=86_400.0, description="an answer is waited for so long [s]")
@@ -288,7 +282,7 @@ class LiveSettings(_Section):
     )
 
 
-class PrometheusSettings(_Section):
+class PrometheusSettings(Section):
     """What Prometheus servers are asked for."""
 
     presets: list[Literal["lustre", "gpfs"]] = Field(
@@ -307,7 +301,7 @@ class PrometheusSettings(_Section):
     )
 
 
-class WatchSettings(_Section):
+class WatchSettings(Section):
     """What is a problem, and who is told when it begins and when it is over."""
 
     release_late_after_s: float = Field(
@@ -329,7 +323,7 @@ class WatchSettings(_Section):
     sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
 
 
-class StorageSettings(_Section):
+class StorageSettings(Section):
     """What the warehouse keeps."""
 
     keep_releases: int | None = Field(
@@ -346,14 +340,14 @@ class StorageSettings(_Section):
     )
 
 
-class ReportSettings(_Section):
+class ReportSettings(Section):
     """Whether pages of each release are written, and where."""
 
     into: Path | None = Field(None, description="folder of the pages of each night's release; none are if not given")
     hide_users: bool = Field(False, description="users and accounts are shown as pseudonyms")
 
 
-class PrivacySettings(_Section):
+class PrivacySettings(Section):
     """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
 
     is_pseudonymized: bool = Field(
@@ -383,7 +377,7 @@ class PrivacySettings(_Section):
             raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
 
 
-class CatalogueSettings(_Section):
+class CatalogueSettings(Section):
     """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
 
     kind: Literal["sqlite", "postgresql", "rest"] | None = Field(
@@ -431,7 +425,7 @@ class CatalogueSettings(_Section):
 _LIMITS = Limits()
 
 
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """What one input may take: bounds that no honest one should meet."""
 
     line_bytes: int = Field(
@@ -452,7 +446,7 @@ class LimitSettings(_Section):
     )
 
 
-class EngineSettings(_Section):
+class EngineSettings(Section):
     """What a run may take of the machine."""
 
     memory_limit: Annotated[str, AfterValidator(amount_of_memory)] = Field(
@@ -477,7 +471,7 @@ class EngineSettings(_Section):
         return self
 
 
-class SlurmSettings(_Section):
+class SlurmSettings(Section):
     """What Slurm is asked for where it starts the workers."""
 
     partition: str | None = Field(None, description="partition of the jobs; Slurm's own default if not given")
@@ -493,7 +487,7 @@ class SlurmSettings(_Section):
     prologue: list[str] = Field([], description="lines of the shell before the worker starts, as module load python")
 
 
-class Settings(_Section):
+class Settings(Section):
     """All that a site can set; every field has a default."""
 
     jobs: JobSettings = Field(default_factory=JobSettings.model_construct)
@@ -508,6 +502,7 @@ class Settings(_Section):
     networks: NetworkSettings = Field(default_factory=NetworkSettings.model_construct)
     periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
     signatures: SignatureSettings = Field(default_factory=SignatureSettings.model_construct)
+    joint: JointSettings = Field(default_factory=JointSettings.model_construct)
     advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
     predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)

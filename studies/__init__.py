@@ -10,6 +10,7 @@
 - `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.
 - `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known.
 - `forecast/`: How often what came was in the range of a forecast: `iosig study forecast`.
+- `joint/`: How much nearer signatures come to the truth where they are found together: `iosig study joint`.
 - `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
 - `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
 - `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.

@@ -10,6 +10,7 @@
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
+- `joint/`: Signatures found together: samples less what other known applications explain of them.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
 - `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.

@@ -10,6 +10,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
 - `exact_checks` (`check_runs`, `against`): Signatures against what servers counted.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
+- `joint` (`make_signatures`, `is_due`, `asked`): Signatures found together, where that is due, beside the plain ones.
 - `metadata_periods` (`metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
@@ -22,7 +23,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `run` (`Run`, `Work`, `landed`, `landed_on_day`, `landed_of_traces`, `built`): A plan at work: work as records.
 - `samples` (`count_applications`, `join_io`, `cut_samples`): Samples: each run's piece of its file system's traffic.
 - `signature_checks` (`check_signatures`, `known`): Signatures against the truth.
-- `signatures` (`gather_sets`, `make_signatures`): Signatures: what each application does to storage.
+- `signatures` (`gather_sets`, `make_parts`): Signatures: what each application does to storage.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
 - `subjects` (`Subjects`, `job_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.

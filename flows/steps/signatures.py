@@ -19,7 +19,7 @@ from flows.signatures import published
 from flows.signatures.parallel import chunks_of, extract_each
 from flows.signatures.published import KEY, SUBJECT
 from flows.steps.pieces import Given
-from flows.steps.run import Work, built, live, released
+from flows.steps.run import Work, live
 from transforms import sample_checks
 from transforms.arrays import Reals, offsets_of, owners
 from transforms.sample_checks import Sampled
@@ -38,7 +38,7 @@ from warehouse.store import models
 from warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
-_MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
+MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 #: where samples are from, by what tells of it
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
 #: steps of samples that are worked on at a time: it bounds the memory. One longer than two seconds counts as several,
@@ -55,21 +55,27 @@ def gather_sets(given: Given) -> int:
         return given.build(connection, SAMPLE_SETS)
 
 
-def make_signatures(given: Given) -> int:
-    """Make the signatures of applications that have new samples; those of the others stay. Returns the new ones."""
+def make_parts(given: Given, is_carried: pl.Expr) -> tuple[list[Path], int]:
+    """Make the signatures of applications that have new samples, in a folder for each part; those of others stay.
+
+    is_carried: which rows of the release before stay, by the signature's key and `is_kept`: whether its samples are the
+    same. Returns the folders, the first one with what stays, and how many are new.
+    """
     sets = given.frame(SAMPLE_SETS)
     is_stale = _are_stale(given, sets)
-    stale = sets.filter(is_stale)
-    parts = [_carried(given, sets.filter(~is_stale))]
+    parts = [_carried(given, sets.filter(~is_stale), is_carried)]
     count = 0
-    for number, rows in enumerate(_made(given, stale)):
+    for number, rows in enumerate(_made(given, sets.filter(is_stale))):
         parts.append(given.folder / "signature_parts" / f"{number:05d}")
         count += rows[SIGNATURES.name].height
-        for table in _MADE:
-            write_parquet(rows[table.name], table, parts[-1] / f"{table.name}.parquet")
-    for table in _MADE:
-        given.join([part / f"{table.name}.parquet" for part in parts], table)
-    return count
+        write_part(rows, parts[-1])
+    return parts, count
+
+
+def write_part(rows: dict[str, pl.DataFrame], folder: Path) -> None:
+    """Write rows of each table that holds signatures into a folder."""
+    for table in MADE:
+        write_parquet(rows[table.name], table, folder / f"{table.name}.parquet")
 
 
 # ---- what is to be made
@@ -92,18 +98,18 @@ def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
     return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
 
 
-def _carried(given: Given, kept: pl.DataFrame) -> Path:
-    """Write the signatures of the release before whose samples are the same, and return their folder."""
+def _carried(given: Given, kept: pl.DataFrame, is_carried: pl.Expr) -> Path:
+    """Write what stays of the release before, and return its folder."""
     folder = given.folder / "signature_parts" / "carried"
-    subjects = kept.select(SUBJECT).unique()
-    for table in _MADE:
+    subjects = kept.select(SUBJECT).unique().with_columns(is_kept=pl.lit(True))
+    for table in MADE:
 
         def still_true(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
-            found = rows.join(subjects, on=SUBJECT, how="semi")
+            marked = rows.join(subjects, on=SUBJECT, how="left", maintain_order="left")
+            found = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
             return _unchanged(found) if table == SIGNATURES else found
 
-        files = given.released(table) if subjects.height else []
-        join_parquet(files, table, folder / f"{table.name}.parquet", still_true)
+        join_parquet(given.released(table), table, folder / f"{table.name}.parquet", still_true)
     return folder
 
 
@@ -141,8 +147,7 @@ def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]
     parts = (_sample_sets(found, rows, own, settings) for (own, rows), found in zip(places, samples, strict=True))
     answered = extract_each(parts, params, settings.methods, given.settings.engine.worker_count)
     for (own, rows), answers in zip(places, answered, strict=True):
-        made = _rows(rows, own, answers, params)
-        yield made | {SIGNATURES.name: _marked(given, made[SIGNATURES.name], answers)}
+        yield marked_rows(given, rows, own, answers, params)
 
 
 def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -272,7 +277,7 @@ def _rows(
         last_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
     )
     job_id = rows["job_id"].to_numpy()
-    made: dict[str, list[pl.DataFrame]] = {table.name: [frames.empty(table)] for table in _MADE}
+    made: dict[str, list[pl.DataFrame]] = {table.name: [frames.empty(table)] for table in MADE}
     taken = chosen(answers)
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
@@ -280,7 +285,7 @@ def _rows(
         made[SIGNATURES.name].append(_signature_rows(sets, answer, left_out, taken, params))
         made[SIGNATURE_POINTS.name].append(_point_rows(keys, answer.signatures))
         made[SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.signatures))
-    return {table.name: pl.concat(made[table.name]).sort(table.key) for table in _MADE}
+    return {table.name: pl.concat(made[table.name]).sort(table.key) for table in MADE}
 
 
 def _signature_rows(
@@ -357,6 +362,18 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: T
 # ---- drift over releases
 
 
+def marked_rows(
+    given: Given,
+    rows: pl.DataFrame,
+    subjects: pl.DataFrame,
+    answers: Sequence[MethodSignatures],
+    params: SignatureParams,
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of each table for the answers of some sets, and how they differ from the release before."""
+    made = _rows(rows, subjects, answers, params)
+    return made | {SIGNATURES.name: _marked(given, made[SIGNATURES.name], answers)}
+
+
 def _marked(given: Given, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
     if not given.released(SIGNATURES):
@@ -365,7 +382,7 @@ def _marked(given: Given, made: pl.DataFrame, answers: Sequence[MethodSignatures
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
     with given.engine() as connection:
-        for table in _MADE:
+        for table in MADE:
             models.expose(connection, "main", table, given.released(table))
         known = published.of_keys(connection, rows.select(KEY))
         old = published.read_signatures(connection, known)
@@ -397,12 +414,5 @@ GATHER = Work(
     gather_sets,
     reads=(live(JOBS, JOB_IO, SAMPLES, EXACT_SAMPLES),),
     writes=(SAMPLE_SETS,),
-    days=lambda plan: plan.job_days,
-)
-MAKE = Work(
-    "signatures",
-    make_signatures,
-    reads=(built(SAMPLE_SETS), live(SAMPLES, EXACT_SAMPLES), released(SAMPLE_SETS, *_MADE)),
-    writes=_MADE,
     days=lambda plan: plan.job_days,
 )

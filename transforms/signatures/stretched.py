@@ -203,8 +203,14 @@ def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
     return found, weights
 
 
-def _met_s(runs: Stretched, curve: Reals) -> Reals:
-    """Return for how long others move as much as bursts do, in the bursts of each run (runs) [s].
+def met_s(runs: Stretched, curve: Reals) -> Reals:
+    """Return for how long others move as much as bursts do, in the bursts of each run (runs) [s]."""
+    found: Reals = met_by_step(runs, curve).sum(axis=1) * runs.step_s
+    return found
+
+
+def met_by_step(runs: Stretched, curve: Reals) -> Reals:
+    """Return what others move in the bursts of each run (runs, steps), over the height of the bursts.
 
     A second in which they move more counts more, up to a bound.
     """
@@ -214,7 +220,7 @@ def _met_s(runs: Stretched, curve: Reals) -> Reals:
         if runs.others is not None:
             foreign = np.where(np.isfinite(runs.others), runs.others, foreign)
         over = np.clip(np.nan_to_num(foreign) / highest, 0.0, _MOST_MET)
-    found: Reals = (over * (curve > _BURST_RATIO * highest)).sum(axis=1) * runs.step_s
+    found: Reals = over * (curve > _BURST_RATIO * highest)
     return found
 
 
@@ -232,7 +238,7 @@ def signature_of(runs: Stretched) -> Signature:
     curve = np.where(is_burst, curve, 0.0)
     if not curve.any():
         return Signature.nothing("no_common_bursts", background)
-    step_s = alone_s(runs.duration_s, _met_s(runs, curve)) / len(curve)
+    step_s = alone_s(runs.duration_s, met_s(runs, curve)) / len(curve)
     # the band is of the quantiles that so many runs tell no better apart
     low, high = np.where(curve > 0, np.maximum(np.nan_to_num(across[1:]) - floor, 0.0), 0.0)
     curves = np.stack([curve, low, high])

@@ -9,8 +9,9 @@ _METHOD_OF_SIGNATURE = Column(
     "How the signature was made: our own estimators, which shift runs along their way to where they overlap (warped), "
     "align them at each burst (robust), or bring them to one duration (stretched); IOSI as published (iosi), and "
     "without its preprocessing (iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the "
-    "preprocessed samples.",
-    choices=("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"),
+    "preprocessed samples. Found together with those of other applications, from samples less what these explain "
+    "(joint), where runs that were held out are predicted better.",
+    choices=("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
 )
 #: whose signature, and made how
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)

@@ -1,0 +1,303 @@
+"""Signatures found together, where that is due, beside the plain ones; else what was found the last time stays.
+
+Once in so many days all applications with runs since the last time are asked. Their samples are cleaned of what other
+applications' default signatures explain of the traffic, which is told by the samples of all runs that were there. So it
+rests on what the night has of runs and signatures, and on nothing that a rerun would find changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, floats, ragged
+from flows.settings import SignatureSettings
+from flows.signatures import published
+from flows.signatures.published import SUBJECT
+from flows.steps import signatures as plain
+from flows.steps.pieces import Given
+from flows.steps.run import Work, built, live, released
+from flows.steps.signatures import MADE
+from transforms.arrays import Ints, Reals, offsets_of, places_of
+from transforms.joint.finding import Found, JointParams, find
+from transforms.joint.shared import Known, Shared
+from transforms.signatures import left_out, trust
+from transforms.signatures.methods import MethodSignatures, chosen, extract
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Signature
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from warehouse.contracts.signatures import SIGNATURES
+from warehouse.store import models
+from warehouse.store.store import write_parquet
+
+METHOD = "joint"
+_RUN = ("cluster", "job_id", "started_at")
+#: a run that is there may have ended so many days later
+_MOST_DAYS = 31
+#: halves of a set have fewer runs than it takes: methods of ours need so many
+_LEAST_HALF = 3
+
+
+def make_signatures(given: Given) -> int:
+    """Make the signatures of applications that have new samples, and those found together. Returns the new ones."""
+    sets = given.frame(SAMPLE_SETS)
+    again = asked(given, sets)
+    is_joint = pl.col("method") == METHOD
+    stays = pl.struct(SUBJECT).is_in(_subjects(sets, without=again).implode())
+    parts, count = plain.make_parts(given, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
+    for number, rows in enumerate(_found(given, sets, again, list(parts))):
+        parts.append(given.folder / "signature_parts" / f"{METHOD}-{number:05d}")
+        count += rows[SIGNATURES.name].height
+        plain.write_part(rows, parts[-1])
+    for table in MADE:
+        given.join([part / f"{table.name}.parquet" for part in parts], table)
+    path = given.path(SIGNATURES)
+    write_parquet(with_defaults(pl.read_parquet(path)), SIGNATURES, path)
+    return count
+
+
+def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return signatures of which the joint one is the default where there is one, and else one of the plain ones."""
+    has_joint = (pl.col("method") == METHOD).any().over(SUBJECT)
+    rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
+    lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
+    taken = [
+        (*key, trust.chosen({method: np.nan if told is None else told for method, told in own.rows()}))
+        for key, own in lacks.select(*SUBJECT, "method", "trust")
+        .partition_by(SUBJECT, as_dict=True, include_key=False, maintain_order=True)
+        .items()
+    ]
+    if not taken:
+        return rows
+    told = pl.DataFrame(taken, schema=dict.fromkeys([*SUBJECT, "method"], pl.String), orient="row")
+    return rows.update(told.with_columns(is_default=pl.lit(True)), on=[*SUBJECT, "method"])
+
+
+# ---- whose signatures are found together, and when
+
+
+def is_due(last: date | None, now: date | None, every_days: int) -> bool:
+    """Return whether a new span of so many days has begun since the last runs of the release before."""
+    if not every_days or last is None or now is None:
+        return False
+    # days are counted from a Monday
+    return (now.toordinal() - 1) // every_days > (last.toordinal() - 1) // every_days
+
+
+def asked(given: Given, sets: pl.DataFrame) -> pl.DataFrame:
+    """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
+    settings = given.settings
+    none = sets.clear().select(SUBJECT)
+    files = given.released(SAMPLE_SETS)
+    last = pl.read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
+    now = sets["ended_on"].max()
+    if not is_due(_date(last), _date(now), settings.joint.every_days):
+        return none
+    shared = ~pl.col("application_id").str.ends_with("/*") & (pl.col("source").fill_null("server") == "server").all()
+    known = pl.scan_parquet(given.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
+    before = known.select(*SUBJECT, known_first_at="first_at", known_count="sample_count", known_last_at="last_at")
+    latest = (
+        sets.group_by(SUBJECT)
+        .agg(
+            is_meant=shared.first()
+            & (pl.len() >= settings.signatures.least_sample_count)
+            & (pl.col("duration_s").max() <= settings.signatures.longest_s),
+            first_at=pl.col("started_at").min(),
+            count=pl.len().cast(pl.Int64),
+            last_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
+        )
+        .filter("is_meant")
+        .join(before, on=SUBJECT, how="left")
+    )
+    is_same = (
+        pl.col("first_at").eq_missing(pl.col("known_first_at"))
+        & pl.col("last_at").eq_missing(pl.col("known_last_at"))
+        & pl.col("count").eq_missing(pl.col("known_count"))
+    )
+    most = settings.joint.most_application_count
+    order = latest.filter(~is_same).sort("last_at", *SUBJECT, descending=[True, False, False, False])
+    return order.filter(pl.int_range(pl.len()).over("filesystem", "direction") < most).select(SUBJECT).sort(SUBJECT)
+
+
+def _date(value: object) -> date | None:
+    return value if isinstance(value, date) else None
+
+
+def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
+    left = sets.select(SUBJECT).unique().join(without, on=SUBJECT, how="anti")
+    return left.select(pl.struct(SUBJECT).alias("subject")).to_series()
+
+
+# ---- finding them
+
+
+def _found(
+    given: Given, sets: pl.DataFrame, again: pl.DataFrame, parts: Sequence[Path]
+) -> Iterator[dict[str, pl.DataFrame]]:
+    """Yield the rows of each table of those that stand, file system by file system."""
+    if again.is_empty():
+        return
+    meant = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
+    runs = _runs(given, meant)
+    known = _known(given, parts)
+    settings = given.settings
+    params = JointParams(least_run_count=settings.signatures.least_sample_count)
+    for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
+        is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
+        there = _There.of(given, runs.filter(*is_here), own)
+        told = there.known(known, str(key[0]), str(key[1]))
+        found = find(there.shared, told, partial(_plainly, settings=settings.signatures), params)
+        yield _rows(given, own, there, found)
+
+
+def _runs(given: Given, meant: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of application that were there while one of those that are meant was, in order."""
+    ended = pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())
+    spans = meant.select("filesystem", "direction", "started_at", ended_at=ended)
+    first, last = (_date(spans[name].dt.date().sort()[place]) for name, place in (("started_at", 0), ("ended_at", -1)))
+    assert first is not None
+    assert last is not None
+    near = pl.col("ended_on").is_between(first, last + timedelta(days=_MOST_DAYS))
+    jobs = given.scan(JOBS).filter(near).select(*_RUN, "duration_s")
+    wanted = (
+        *_RUN,
+        "application_id",
+        "filesystem",
+        "direction",
+        "ended_on",
+        "grid_started_at",
+        "interval_s",
+        "step_count",
+    )
+    runs = (
+        given.scan(SAMPLES)
+        .filter(near, pl.col("application_id").is_not_null())
+        .select(wanted)
+        .join(jobs, on=_RUN, how="inner")
+        .filter(pl.col("duration_s") > 0)
+        .with_columns(ended_at=ended)
+        .collect()
+    )
+    beside = [
+        own.filter(_beside(own, spans.filter(filesystem=key[0], direction=key[1])))
+        for key, own in runs.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items()
+    ]
+    return pl.concat([runs.clear(), *beside]).sort("application_id", "started_at", "cluster", "job_id")
+
+
+def _beside(runs: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
+    """Mark the runs that were there during one of some spans."""
+    begun, ceased = (np.sort(epoch_s(spans[name])) for name in ("started_at", "ended_at"))
+    # as many spans have begun before a run's end as have ended before its start: none was there
+    begun_before = np.searchsorted(begun, epoch_s(runs["ended_at"]), side="right")
+    return pl.Series(begun_before > np.searchsorted(ceased, epoch_s(runs["started_at"]), side="left"))
+
+
+def _known(given: Given, parts: Sequence[Path]) -> dict[tuple[str, str, str], tuple[Signature, float]]:
+    """Return the default signatures of all applications, with their trust, by subject."""
+    with given.engine() as connection:
+        for table in MADE:
+            models.expose(connection, "main", table, [part / f"{table.name}.parquet" for part in parts])
+        rows = pl.concat(
+            [frames.empty(SIGNATURES), *(pl.read_parquet(part / f"{SIGNATURES.name}.parquet") for part in parts)]
+        )
+        rows = with_defaults(rows).filter("is_default", outcome="extracted")
+        found = published.read_signatures(connection, rows)
+    told = zip(rows.select(SUBJECT).rows(), found, floats(rows["trust"]).tolist(), strict=True)
+    return {(key[0], key[1], key[2]): (one, sure) for key, one, sure in told}
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """The traffic of one file system and direction while samples were taken, whose runs were there, by their names."""
+
+    shared: Shared
+    applications: tuple[str, ...]
+
+    @classmethod
+    def of(cls, given: Given, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
+        """Return what was there; samples of other steps than most of them have are left out."""
+        interval_s = float(meant["interval_s"].mode().sort()[0])
+        runs = runs.filter(pl.col("interval_s") == interval_s)
+        began_s = float(epoch_s(runs["grid_started_at"]).min())
+        step_s = np.round((epoch_s(runs["grid_started_at"]) - began_s) / interval_s).astype(np.int64)
+        volume = _traffic(given, runs, step_s, interval_s)
+        names = runs["application_id"].unique().sort()
+        places = {name: place for place, name in enumerate(names)}
+        is_sample = runs.join(
+            meant.select(*_RUN, "application_id", is_sample=pl.lit(True)),
+            on=[*_RUN, "application_id"],
+            how="left",
+            maintain_order="left",
+        )["is_sample"].fill_null(value=False)
+        started, ended = ((epoch_s(runs[name]) - began_s) / interval_s for name in ("started_at", "ended_at"))
+        application = runs["application_id"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
+        shared = Shared(volume, interval_s, application, len(names), started, ended, is_sample.to_numpy())
+        return cls(shared, tuple(names))
+
+    def known(
+        self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
+    ) -> Known:
+        """Return what is known of the applications."""
+        told = [known.get((name, filesystem, direction)) for name in self.applications]
+        return Known(
+            tuple(None if one is None else one[0] for one in told),
+            np.array([np.nan if one is None else one[1] for one in told]),
+        )
+
+
+def _traffic(given: Given, runs: pl.DataFrame, first: Ints, interval_s: float) -> Reals:
+    """Return the bytes of each step while any of the runs was there, by their samples; day by day, NaN elsewhere."""
+    counts = runs["step_count"].to_numpy()
+    volume = np.full(int((first + counts).max()), np.nan)
+    key = [*_RUN, "filesystem", "direction"]
+    placed = runs.select(*key, "ended_on").with_columns(first=pl.Series(first))
+    for (day,), own in placed.partition_by("ended_on", as_dict=True).items():
+        of_day = given.scan(SAMPLES).filter(pl.col("ended_on") == day).select(*key, "sample_bytes_per_s")
+        found = own.lazy().join(of_day, on=key, how="inner").collect()
+        rates = ragged(found["sample_bytes_per_s"])
+        places = places_of(found["first"].to_numpy(), rates.counts)
+        is_known = np.isfinite(rates.values)
+        volume[places[is_known]] = rates.values[is_known] * interval_s
+    return volume
+
+
+def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
+    """Return the plain signatures of halves of sets, as the settings ask for them."""
+    params = replace(plain.params_of(settings), least_run_count=_LEAST_HALF)
+    answers = extract(sets, params, settings.methods)
+    by_method = {answer.method: answer.signatures for answer in answers}
+    return [by_method[name][place] for place, name in enumerate(chosen(answers))]
+
+
+def _rows(given: Given, own: pl.DataFrame, there: _There, found: Found) -> dict[str, pl.DataFrame]:
+    """Return the rows of each table of those answers that stand."""
+    stands = {name for name, is_better in zip(there.applications, found.is_better.tolist(), strict=True) if is_better}
+    rows = own.filter(pl.col("application_id").is_in(list(stands)))
+    subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
+    offsets = offsets_of(subjects["count"].to_numpy())
+    places = [there.applications.index(name) for name in subjects["application_id"]]
+    answer = MethodSignatures(
+        METHOD,
+        [found.signatures[place] for place in places],
+        ~left_out.are_usual(rows["duration_s"].to_numpy(), offsets),
+        found.trust[places],
+    )
+    return plain.marked_rows(given, rows, subjects, [answer], plain.params_of(given.settings.signatures))
+
+
+WORK = Work(
+    "signatures",
+    make_signatures,
+    reads=(built(SAMPLE_SETS), live(SAMPLES, EXACT_SAMPLES, JOBS), released(SAMPLE_SETS, *MADE)),
+    writes=MADE,
+    days=lambda plan: plan.job_days,
+)

@@ -1,0 +1,181 @@
+"""What the study of joint signatures shows: its page, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from studies.joint.figures import draw_distances
+from studies.joint.running import CHOSEN, JOINT, ORACLE, PLAIN, USUAL, Results
+from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
+from studies.pages import Block, Figure, Table, percent
+from studies.signatures.sites import STUDIED
+
+#: distances are to be less than this share of the best plain method's
+_WANTED = 0.5
+_BIN_COUNT = 5
+
+
+def document(results: Results) -> dict[str, list[dict[str, object]]]:
+    """Return the results as plain values."""
+    return {"answers": results.answers.to_dicts()}
+
+
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "Distances to the truth", distance_table(results)
+    yield "Every way", way_table(results)
+
+
+def distances(results: Results) -> pl.DataFrame:
+    """Return mean distances (1 - correlation) of each family and level: those of the best plain method, and of ours.
+
+    The best plain method is that with the least mean distance there. better_ratio: of how many applications the joint
+    answer stands; explained_ratio: of the foreign traffic in samples, in the mean.
+    """
+    key = ["family", "level"]
+    mean = results.answers.group_by(*key, "way", maintain_order=True).agg(
+        distance=1.0 - pl.col("correlation").mean(),
+        better_ratio=pl.col("is_better").mean(),
+        explained_ratio=pl.col("explained_ratio").mean(),
+    )
+    plain = (
+        mean.filter(pl.col("way").is_in(PLAIN))
+        .group_by(key, maintain_order=True)
+        .agg(best=pl.col("way").sort_by("distance").first(), plain=pl.col("distance").min())
+    )
+    own = {
+        way: mean.filter(way=way).select(*key, pl.col("distance").alias(way)) for way in (USUAL, JOINT, CHOSEN, ORACLE)
+    }
+    told = mean.filter(way=JOINT).select(*key, "better_ratio", "explained_ratio")
+    found = plain
+    for other in (*own.values(), told):
+        found = found.join(other, on=key, how="left", maintain_order="left")
+    return found.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
+
+
+def distance_table(results: Results) -> Table:
+    """Return the distances of each family and level."""
+    return Table.of(
+        distances(results),
+        ("family", "{family}"),
+        ("level", "{level}"),
+        ("best plain method", "{best}, {plain:.3f}"),
+        ("usual", "{usual:.3f}"),
+        ("joint", "{joint:.3f}"),
+        ("chosen", "{chosen:.3f}"),
+        ("of the best plain one's", "{share:%}"),
+        ("others' bytes known", "{oracle:.3f}"),
+        ("joint stands", "{better_ratio:%}"),
+        ("foreign explained", "{explained_ratio:%}"),
+    )
+
+
+def way_table(results: Results) -> Table:
+    """Return what every way comes to at each level, in families whose others are logged."""
+    rows = (
+        results.answers.filter(pl.col("family").is_in(_logged()))
+        .group_by("level", "way", maintain_order=True)
+        .agg(
+            pl.col("cross_correlation", "correlation", "volume_ratio").mean(),
+            studied=pl.col("correlation").filter(pl.col("application").is_in([one.name for one in STUDIED])).mean(),
+        )
+    )
+    return Table.of(
+        rows,
+        ("level", "{level}"),
+        ("way", "{way}"),
+        ("cross-correlation/correlation", "{cross_correlation:.2f}/{correlation:.2f}"),
+        ("volume to the true one", "{volume_ratio:.2f}"),
+        ("correlation of the five", "{studied:.2f}"),
+    )
+
+
+def trust_table(results: Results) -> Table:
+    """Return what is told of joint answers that stand beside what was found, in bins of trust."""
+    rows = results.answers.filter(pl.col("way") == JOINT, pl.col("is_better")).drop_nulls("trust")
+    edges = np.linspace(0.0, 1.0, _BIN_COUNT + 1)
+    binned = (
+        rows.with_columns(bin=(pl.col("trust") * _BIN_COUNT).floor().clip(0, _BIN_COUNT - 1).cast(pl.Int64))
+        .group_by("bin")
+        .agg(told=pl.col("trust").mean(), found=pl.col("correlation").mean(), count=pl.len())
+        .sort("bin")
+        .with_columns(
+            words=pl.col("bin").map_elements(lambda one: f"{edges[one]:.1f} to {edges[one + 1]:.1f}", pl.String)
+        )
+    )
+    return Table.of(
+        binned, ("trust", "{words}"), ("told", "{told:.2f}"), ("found", "{found:.2f}"), ("signatures", "{count:,}")
+    )
+
+
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
+    yield "# Signatures found together"
+    yield (
+        "Most of what makes a sample noisy is other jobs, and most of these have signatures. Here sites are simulated "
+        "on which that is so: signatures are found plainly, placed on the traffic as attribution does, taken off each "
+        "other's samples by how certain that is, and found anew, in up to four rounds. What comes of it is held "
+        "against what each application does alone."
+    )
+    yield _in_short(results)
+    yield Figure("Distances to the truth", "distances", partial(draw_distances, distances(results)))
+    yield distance_table(results)
+    yield _words(results)
+    yield "## The families"
+    yield Table(("family", "what it is"), [(name, one.doc) for name, one in FAMILIES.items()])
+    yield "## Every way"
+    yield way_table(results)
+    yield "## Trust"
+    yield (
+        "The trust that is told of joint answers that stand is that of the judge of all signatures, who hears the "
+        "cleaned samples. Beside it the correlation with the truth that was found:"
+    )
+    yield trust_table(results)
+
+
+def _in_short(results: Results) -> str:
+    found = distances(results).with_columns(is_logged=pl.col("family").is_in(_logged()))
+    told = (
+        found.filter("is_logged")
+        .group_by("level", maintain_order=True)
+        .agg(
+            mean=pl.col(CHOSEN).mean() / pl.col("plain").mean(), reached=(pl.col("share") < _WANTED).sum(), of=pl.len()
+        )
+    )
+    lines = [
+        f"{row['level']}: {percent(row['mean'])} of the best plain method's in the mean of the families, less than "
+        f"half of it in {row['reached']} of {row['of']}"
+        for row in told.iter_rows(named=True)
+    ]
+    further = found.filter(~pl.col("is_logged")).select((pl.col(CHOSEN) - pl.col(USUAL)).max()).item()
+    return (
+        "Distance is 1 - correlation. Where the others are in the job log, what is published with `joint` is at "
+        f"{'; '.join(lines)}. Where none of them is, it is {further:.3f} further than the usual answers at most."
+    )
+
+
+def _logged() -> list[str]:
+    return [name for name, one in FAMILIES.items() if one.is_logged]
+
+
+def _words(results: Results) -> str:
+    count = results.params.seed_count
+    sites = "site" if count == 1 else "sites"
+    levels = ", ".join(f"{level} {ratio:g}" for level, ratio in LEVELS.items())
+    return (
+        f"{count} {sites} of each family and level, of twenty-five applications with ten runs each: the five of the "
+        "study of signatures, and twenty drawn ones; all count alike. A level is the mean of all traffic over "
+        f"{PEAK_BYTES_PER_S / 1e9:g} GB/s, the height of most bursts: {levels}. `usual` is what is published if "
+        "nothing is said, `joint` every joint answer, `chosen` the joint ones that stand and else the usual ones; the "
+        "best plain method is that with the least mean distance of "
+        f"{', '.join(PLAIN)}, known afterwards. A method that gives no signature counts as correlation 0. *Others' "
+        "bytes known* is the same estimator of samples from which exactly the others' bytes were taken: what is left "
+        "there is what others did to the runs themselves, by which no subtraction gains. A joint answer stands where "
+        "half of the foreign traffic in its samples is explained, its trust suffices, and runs that it was not made "
+        "of are likelier with it than with the usual answer of the same ones. The method's numbers were chosen on "
+        "seeds 1 to 3 of sites with and without seeks, and the rule of when an answer stands on them, too."
+    )

@@ -1,0 +1,123 @@
+"""The study itself: draws sites, finds signatures plainly and together, and holds them to the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import polars as pl
+
+from studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
+from studies.pieces import Told, nobody, worked
+from studies.study import SeedParams
+from transforms.joint.envelope import extract
+from transforms.joint.finding import Found, JointParams, find
+from transforms.joint.shared import Known
+from transforms.signatures import methods
+from transforms.signatures.methods import SignatureParams, chosen
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Signature
+from transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
+
+#: the plain methods that are held against it, and what is published of them if nothing is said
+PLAIN = ("warped", "robust", "stretched", "iosi", "quantile")
+USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
+#: of half of a set's runs fewer are enough: the smallest of what a method takes
+_LEAST_HALF = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams(SeedParams):
+    """How much is drawn: so many sites of each family and level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it: a row each site, application and way.
+
+    answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 where there is no
+    signature), trust, and of the way `joint` explained_ratio and is_better.
+    """
+
+    params: StudyParams
+    answers: pl.DataFrame
+
+
+def study(params: StudyParams, told: Told = nobody) -> Results:
+    """Draw and judge all sites."""
+    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    return Results(params, pl.concat(worked(judged, pieces, params.worker_count, told)))
+
+
+def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
+    """Return what all ways make of one site."""
+    family, level, seed = piece
+    site = drawn(FAMILIES[family], level, seed)
+    raw = site.shared.cut(site.shared.volume_bytes)
+    answers = methods.extract(site.shared.sets(raw), methods=PLAIN)
+    asked = [answer for answer in answers if answer.method in methods.USUAL_METHODS]
+    by_method = {answer.method: answer for answer in asked}
+    taken = chosen(asked)
+    plain = [by_method[name].signatures[place] for place, name in enumerate(taken)]
+    trust = np.array([by_method[name].trust[place] for place, name in enumerate(taken)])
+    known = Known(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
+    found = find(site.shared, known, plainly, JointParams())
+    both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_better, strict=True)]
+    seen = extract(site.shared.sets(site.own, raw.values - site.own.values), 1)
+    rows = [
+        *(_rows(site, answer.method, answer.signatures, answer.trust) for answer in answers),
+        _rows(site, USUAL, plain, trust),
+        _rows(site, JOINT, found.signatures, found.trust, found),
+        _rows(site, CHOSEN, both, np.where(found.is_better, found.trust, trust)),
+        _rows(site, ORACLE, seen.signatures, seen.trust),
+    ]
+    labels = {"family": family, "level": level, "seed": seed}
+    return pl.concat(rows).select(*(pl.lit(value).alias(name) for name, value in labels.items()), pl.all())
+
+
+def plainly(sets: SampleSets) -> list[Signature]:
+    """Return what is published of sample sets if nothing is said."""
+    answers = methods.extract(sets, SignatureParams(least_run_count=_LEAST_HALF), methods.USUAL_METHODS)
+    by_method = {answer.method: answer.signatures for answer in answers}
+    return [by_method[name][place] for place, name in enumerate(chosen(answers))]
+
+
+_SCHEMA = {
+    "application": pl.String,
+    "way": pl.String,
+    "cross_correlation": pl.Float64,
+    "correlation": pl.Float64,
+    "volume_ratio": pl.Float64,
+    "trust": pl.Float64,
+    "explained_ratio": pl.Float64,
+    "is_better": pl.Boolean,
+}
+
+
+def _rows(
+    site: Drawn,
+    way: str,
+    signatures: Sequence[Signature],
+    trust: Sequence[float] | np.ndarray,
+    found: Found | None = None,
+) -> pl.DataFrame:
+    rows = []
+    for place, (application, truth, one) in enumerate(zip(site.applications, site.truths, signatures, strict=True)):
+        is_there = one.outcome == "extracted"
+        pair = one.bytes_per_s, truth.bytes_per_s
+        rows.append(
+            {
+                "application": application.name,
+                "way": way,
+                "cross_correlation": cross_correlation(*pair) if is_there else 0.0,
+                "correlation": correlation(*pair) if is_there else 0.0,
+                "volume_ratio": volume_ratio(*pair) if is_there else 0.0,
+                "trust": float(trust[place]) if is_there and math.isfinite(trust[place]) else None,
+                "explained_ratio": None if found is None else float(found.explained_ratio[place]),
+                "is_better": None if found is None else bool(found.is_better[place]),
+            }
+        )
+    return pl.DataFrame(rows, _SCHEMA)

@@ -1,0 +1,140 @@
+"""Sites whose foreign traffic is mostly other jobs', as a night sees them, and what each application does alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from studies.signatures.sites import STUDIED, Truth
+from transforms.arrays import Ints, Ragged, offsets_of
+from transforms.joint.shared import Shared
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
+
+#: the mean of all traffic over the applications' usual peak, and that peak
+LEVELS = {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
+PEAK_BYTES_PER_S = 2.6 * GB
+#: of all traffic one controller's polls are enough; transfers share the bandwidth, and runs differ by 0.3 % in pace
+_USUAL = SiteParams(
+    controller_count=1,
+    controller_bytes_per_s=10 * GB,
+    foreign_level=0.0,
+    fault_level=0.0,
+    drift_ratio=0.003,
+    seek_loss_ratio=0.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Sites that are alike: what they are, in words, and what is drawn.
+
+    params: of the simulation; its days are the level's. neighbour_count: applications beside the studied ones.
+    is_logged: whether these are in the job log.
+    """
+
+    doc: str
+    params: SiteParams = _USUAL
+    neighbour_count: int = 20
+    is_logged: bool = True
+
+
+FAMILIES: dict[str, Family] = {
+    "fair": Family("transfers share the bandwidth fairly, and lose nothing by seeks"),
+    "drifting": Family(
+        "as fair, and runs differ by 1 % in their pace instead of 0.3 %", replace(_USUAL, drift_ratio=0.01)
+    ),
+    "coarse": Family("as fair, and polls come every 10 s instead of 2", replace(_USUAL, interval_s=10.0)),
+    "stopping": Family(
+        "as fair, and a quarter of the runs stop early and begin again", replace(_USUAL, stop_ratio=0.25)
+    ),
+    "mixed": Family("as fair, and transfers, storms and irregular jobs besides", replace(_USUAL, foreign_level=1.0)),
+    "seeks": Family("each other transfer costs a transfer a tenth of its speed", replace(_USUAL, seek_loss_ratio=0.1)),
+    "heavy seeks": Family("each costs it a quarter of its speed", replace(_USUAL, seek_loss_ratio=0.25)),
+    "unlogged": Family("as fair, and none of the others is in the job log", is_logged=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A site as a night sees it, and the truth.
+
+    shared: its traffic and all logged runs that have ended, each a sample. applications: the logged ones; the first
+    ones are those of the study of signatures. own: what each sample's run moved itself, in the steps of the samples.
+    """
+
+    shared: Shared
+    applications: tuple[Application, ...]
+    own: Ragged
+
+    @property
+    def truths(self) -> list[Truth]:
+        """What is true of each application."""
+        return [Truth.of(one) for one in self.applications]
+
+
+def neighbours(seed: int, count: int) -> Iterator[Application]:
+    """Yield applications, each with bursts of its own: of a step, of two sizes by turns, or without a step."""
+    for number in range(count):
+        rng = stream(seed, "joint neighbour", number)
+        duration_s = float(rng.uniform(900.0, 3600.0))
+        every_s = float(rng.choice([75, 120, 180, 240, 300, 450, 600]))
+        burst_count = max(3, int((duration_s - 60.0) / every_s))
+        peak = rng.uniform(1.0, 3.5) * GB
+        duty = rng.uniform(0.06, 0.25)
+        starts = 20.0 + rng.uniform(0.0, 0.5) * every_s + every_s * np.arange(burst_count)
+        if rng.random() < 0.3:
+            starts = starts + rng.uniform(0.0, 0.45, burst_count) * every_s
+        sizes = np.where(np.arange(burst_count) % 2, rng.choice([1.0, 0.3]), 1.0)
+        volumes = duty * every_s * 0.8 * peak * sizes
+        bursts = tuple(Burst(float(at), float(volume), float(peak)) for at, volume in zip(starts, volumes, strict=True))
+        ended_s = max(duration_s, bursts[-1].ended_s + 30.0)
+        nodes = int(2 ** rng.integers(3, 10))
+        yield Application(f"n{number:02d}", f"u{number:02d}", f"prj{number:03d}", nodes, ended_s, bursts)
+
+
+def drawn(family: Family, level: str, seed: int) -> Drawn:
+    """Return a site of a family and level."""
+    applications = (*STUDIED, *neighbours(seed, family.neighbour_count))
+    volume = sum(one.run_count * one.volume_bytes("write") for one in applications)
+    days = volume / (LEVELS[level] * PEAK_BYTES_PER_S * DAY_S)
+    site = simulate(replace(family.params, seed=seed, days=days), applications)
+    logged = applications if family.is_logged else STUDIED
+    return _seen(site, logged)
+
+
+def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
+    interval_s = site.params.interval_s
+    place = {one.name: number for number, one in enumerate(logged)}
+    runs = site.jobs.join(site.runs, on="job_id").filter(
+        pl.col("ended_at").is_not_null(), pl.col("application").is_in(list(place))
+    )
+    since = pl.col("started_at", "ended_at") - pl.lit(site.params.start)
+    times = runs.select(since.dt.total_microseconds() / 1e6 / interval_s + 1.0)
+    shared = Shared(
+        site.traffic["write_bytes"].to_numpy().astype(np.float64),
+        interval_s,
+        runs["application"].replace_strict(place, return_dtype=pl.Int64).to_numpy(),
+        len(logged),
+        times["started_at"].to_numpy(),
+        times["ended_at"].to_numpy(),
+        np.ones(runs.height, dtype=np.bool_),
+    )
+    own = _own(site, runs["job_id"][shared.samples].to_list(), *shared.windows())
+    return Drawn(shared, tuple(logged), own)
+
+
+def _own(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Ragged:
+    """Return what runs moved themselves in the steps from a first one to that before another one."""
+    parts = site.served.filter(direction="write").partition_by("job_id", as_dict=True)
+    found = []
+    for job_id, begin, end in zip(job_ids, first.tolist(), after.tolist(), strict=True):
+        rows = parts[(job_id,)]
+        times = rows.select("from_s", "until_s").to_numpy().ravel() / site.params.interval_s + 1.0
+        total = np.cumsum(rows["moved_bytes"].to_numpy())
+        moved = np.stack([np.concatenate([[0.0], total[:-1]]), total], axis=1).ravel()
+        found.append(np.diff(np.interp(np.arange(begin, end + 1), times, moved)))
+    return Ragged(np.concatenate(found), offsets_of(after - first))

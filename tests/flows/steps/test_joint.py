@@ -1,0 +1,66 @@
+"""The step that finds signatures together: when it is due, which answer is the default, and which runs were there."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from flows.signatures.published import SUBJECT
+from flows.steps.joint import _beside, is_due, with_defaults
+
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "every_days", "expected"),
+    [
+        (date(2026, 3, 8), date(2026, 3, 9), 7, True),  # a Monday
+        (date(2026, 3, 2), date(2026, 3, 8), 7, False),
+        (date(2026, 3, 2), date(2026, 3, 30), 7, True),
+        (date(2026, 3, 2), date(2026, 3, 3), 1, True),
+        (date(2026, 3, 3), date(2026, 3, 3), 1, False),
+        (date(2026, 3, 8), date(2026, 3, 9), 0, False),
+        (None, date(2026, 3, 9), 7, False),
+        (date(2026, 3, 9), None, 7, False),
+        (date(2026, 3, 9), date(2026, 3, 2), 7, False),
+    ],
+)
+def test_it_is_due_once_a_span(last: date | None, now: date | None, every_days: int, expected: bool) -> None:
+    assert is_due(last, now, every_days) is expected
+
+
+def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
+    """Return signatures: application, method, whether it is the default, and trust."""
+    schema = {"application_id": pl.String, "method": pl.String, "is_default": pl.Boolean, "trust": pl.Float64}
+    told = pl.DataFrame(rows, schema=schema, orient="row")
+    return told.with_columns(filesystem=pl.lit("fs"), direction=pl.lit("write"))
+
+
+def test_a_joint_answer_is_the_default_and_a_plain_one_where_it_is_gone() -> None:
+    found = with_defaults(
+        rows_of(
+            ("a", "warped", True, 0.9), ("a", "joint", False, 0.5), ("b", "warped", False, 0.8),
+            ("b", "iosi", False, 0.9), ("c", "iosi", True, 0.4), ("c", "warped", False, None),
+        )
+    )  # fmt: skip
+    assert found.filter("is_default").select("application_id", "method").rows() == [
+        ("a", "joint"), ("b", "warped"), ("c", "iosi"),
+    ]  # fmt: skip
+    assert found.group_by(SUBJECT).agg(pl.col("is_default").sum())["is_default"].to_list() == [1, 1, 1]
+
+
+def test_without_joint_answers_defaults_stay_as_they_are() -> None:
+    rows = rows_of(("a", "warped", True, None), ("a", "iosi", False, 0.9))
+    assert with_defaults(rows).equals(rows)
+
+
+def test_runs_are_there_that_overlap_one_of_the_spans() -> None:
+    def spans(*edges: tuple[float, float]) -> pl.DataFrame:
+        times = [(NOON + timedelta(minutes=begin), NOON + timedelta(minutes=end)) for begin, end in edges]
+        return pl.DataFrame(times, schema=["started_at", "ended_at"], orient="row")
+
+    runs = spans((0, 5), (6, 9), (9, 12), (12, 40), (21, 29), (35, 36), (-5, 60))
+    found = _beside(runs, spans((10, 20), (30, 34)))
+    assert found.to_list() == [False, False, True, True, False, False, True]

@@ -1,0 +1,80 @@
+"""Small sites without contention: applications whose runs share a file system, with all that is true of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.arrays import Ragged, Reals
+from transforms.joint.shared import Known, Shared
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.signature import Signature
+
+STEP_S = 2.0
+#: an application: how long it runs, and its bursts: begin, end [s] and rate
+Application = tuple[float, Sequence[tuple[float, float, float]]]
+CALM: Application = (600.0, [(60, 100, 8.0), (260, 300, 8.0), (460, 500, 8.0)])
+BUSY: Application = (500.0, [(20, 60, 9.0), (120, 160, 9.0), (220, 260, 9.0), (320, 360, 9.0), (420, 460, 9.0)])
+
+#: two more that are as tall, of other steps
+SPARSE: Application = (580.0, [(30, 75, 8.5), (190, 235, 8.5), (350, 395, 8.5), (510, 555, 8.5)])
+DENSE: Application = (550.0, [(at, at + 25, 8.0) for at in range(15, 520, 60)])
+
+
+def curve_of(application: Application) -> Reals:
+    """Return what an application moves alone in each second."""
+    duration_s, bursts = application
+    rates = np.zeros(int(duration_s))
+    for begin, end, rate in bursts:
+        rates[int(begin) : int(end)] = rate
+    return rates
+
+
+def signature_of(application: Application) -> Signature:
+    """Return the true signature of an application."""
+    rates = curve_of(application)
+    return Signature.curve(rates, bursts_of(rates))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A site, and what each of its samples moved itself in its steps."""
+
+    shared: Shared
+    own: Ragged
+
+
+def drawn(applications: Sequence[Application], run_count: int, span_s: float, seed: int = 1) -> Drawn:
+    """Draw runs that never wait for each other; those of one application come one after the other."""
+    rng = np.random.default_rng(seed)
+    application = np.repeat(np.arange(len(applications)), run_count)
+    durations = np.array([applications[one][0] for one in application])
+    slot_s = span_s / run_count
+    slot = np.tile(np.arange(run_count), len(applications))
+    started = np.floor(slot * slot_s + rng.random(len(application)) * (slot_s - durations))
+    alone = [curve_of(one) for one in applications]
+    moved = np.zeros((len(application), int(span_s)))
+    for run, (one, begin) in enumerate(zip(application.tolist(), started.astype(int).tolist(), strict=True)):
+        moved[run, begin : begin + len(alone[one])] = alone[one]
+    steps = moved.reshape(len(moved), -1, int(STEP_S)).sum(axis=2)
+    shared = Shared(
+        steps.sum(axis=0),
+        STEP_S,
+        application,
+        len(applications),
+        started / STEP_S,
+        (started + durations) / STEP_S,
+        np.ones(len(application), dtype=np.bool_),
+    )
+    raw = shared.cut(shared.volume_bytes)
+    first, after = shared.windows()
+    parts = [steps[run, a:b] for run, a, b in zip(shared.samples, first, after, strict=True)]
+    return Drawn(shared, Ragged(np.concatenate(parts), raw.offsets))
+
+
+def known_of(*applications: Application | None, trust: float = 0.9) -> Known:
+    """Return what is known where signatures are true, or there is none."""
+    signatures = tuple(None if one is None else signature_of(one) for one in applications)
+    return Known(signatures, np.where([one is not None for one in applications], trust, np.nan))

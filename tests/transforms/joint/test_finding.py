@@ -1,0 +1,118 @@
+"""Finding together: nearer to the truth where others are known, and no error feeds itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, Application, curve_of, drawn, known_of
+from transforms.joint.finding import Found, JointParams, find, likeness
+from transforms.joint.shared import Known
+from transforms.signatures import methods
+from transforms.signatures.methods import SignatureParams
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Signature
+from transforms.signatures.similarity import correlation
+from transforms.signatures.trust import Judge
+
+ALL = (CALM, BUSY, SPARSE, DENSE)
+SITE = drawn(ALL, 10, 10_000)
+
+
+def plainly(sets: SampleSets) -> Sequence[Signature]:
+    """Return `warped` signatures, of three runs and more."""
+    return methods.extract(sets, SignatureParams(least_run_count=3), ["warped"])[0].signatures
+
+
+@cache
+def plain() -> Known:
+    shared = SITE.shared
+    answer = methods.extract(shared.sets(shared.cut(shared.volume_bytes)), methods=["warped"])[0]
+    return Known(tuple(one if one.outcome == "extracted" else None for one in answer.signatures), answer.trust)
+
+
+@cache
+def together() -> Found:
+    return find(SITE.shared, plain(), plainly)
+
+
+def near(one: Signature | None, application: Application) -> float:
+    if one is None or one.outcome != "extracted":
+        return 0.0
+    return correlation(one.bytes_per_s, curve_of(application))
+
+
+def test_signatures_come_nearer_to_the_truth() -> None:
+    found = together()
+    assert found.is_better.all()
+    before, after = (
+        sum(1.0 - near(one, application) for one, application in zip(answers, ALL, strict=True))
+        for answers in (plain().signatures, found.signatures)
+    )
+    assert after < 0.5 * before
+    assert (found.explained_ratio > 0.7).all()
+
+
+def test_a_rerun_gives_the_same_bits() -> None:
+    again = find(SITE.shared, plain(), plainly)
+    for old, new in zip(together().signatures, again.signatures, strict=True):
+        assert old.bytes_per_s.tobytes() == new.bytes_per_s.tobytes()
+    assert again.gain.tolist() == together().gain.tolist()
+    assert again.round_count == together().round_count
+
+
+def test_rounds_end_when_nothing_changes_and_are_bounded() -> None:
+    assert find(SITE.shared, plain(), plainly, JointParams(round_count=1)).round_count == 1
+    assert 1 < together().round_count <= JointParams().round_count
+    easy = drawn((CALM, BUSY), 6, 9000).shared
+    assert find(easy, known_of(CALM, BUSY), plainly).round_count == 2
+
+
+def test_where_nothing_of_the_others_is_known_the_plain_answer_stays() -> None:
+    is_calm = SITE.shared.application == 0
+    alone = replace(
+        SITE.shared,
+        application=SITE.shared.application[is_calm],
+        application_count=1,
+        started=SITE.shared.started[is_calm],
+        ended=SITE.shared.ended[is_calm],
+        is_sample=SITE.shared.is_sample[is_calm],
+    )
+    found = find(alone, Known(plain().signatures[:1], plain().trust[:1]), plainly)
+    assert not found.is_better.any()
+    assert found.explained_ratio.tolist() == [0.0]
+
+
+def test_a_false_signature_of_another_application_does_not_spoil_an_answer() -> None:
+    # the other one is said to do what this one does, and more of it
+    false: Application = (500.0, [(10, 110, 9.0), (210, 310, 9.0), (410, 490, 9.0)])
+    found = find(SITE.shared, known_of(CALM, false, SPARSE, DENSE), plainly)
+    stands = found.signatures[0] if found.is_better[0] else plain().signatures[0]
+    assert near(stands, CALM) >= near(plain().signatures[0], CALM) - 0.02
+
+
+def test_a_false_burst_of_ones_own_does_not_stay() -> None:
+    # nothing is there where it says: so it gets no byte, and what it took of others by chance is not common
+    false: Application = (600.0, [*CALM[1], (360, 400, 8.0)])
+    found = find(SITE.shared, known_of(false, *ALL[1:]), plainly)
+    begun = found.signatures[0].bursts.started_s
+    assert not ((begun > 340) & (begun < 420)).any()
+    assert near(found.signatures[0], CALM) > 0.9
+
+
+def test_runs_that_are_no_samples_are_taken_off_but_not_asked() -> None:
+    is_sample = (SITE.shared.application == 0) | (np.arange(len(SITE.shared.application)) % 2 == 0)
+    found = find(replace(SITE.shared, is_sample=is_sample), plain(), plainly, JointParams(least_run_count=6))
+    assert found.signatures[1].outcome == "too_few_samples"
+    assert near(found.signatures[0], CALM) > 0.9
+
+
+def test_no_signature_is_like_no_run() -> None:
+    sets = SITE.shared.sets(SITE.own)
+    judge = Judge.of(sets.one(0))
+    assert judge is not None
+    assert likeness(judge, Signature.nothing("no_common_bursts")) == 0.0
+    assert likeness(judge, together().signatures[0]) > 0.8

@@ -1,0 +1,58 @@
+"""Shared: samples are cut as the night does it, and runs mean what their signatures say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.joint_sites import BUSY, CALM, STEP_S, drawn, known_of
+from transforms.joint.shared import Known, Shared
+
+
+def small() -> Shared:
+    """Return ten steps with three runs of two applications; the second one is no sample."""
+    return Shared(
+        np.arange(10.0),
+        2.0,
+        np.array([1, 0, 0]),
+        2,
+        np.array([0.0, 1.0, 2.5]),
+        np.array([4.0, 3.0, 20.0]),
+        np.array([True, False, True]),
+    )
+
+
+def test_samples_lie_by_application_and_are_cut_by_right_edges() -> None:
+    shared = small()
+    assert shared.samples.tolist() == [2, 0]
+    assert shared.set_offsets.tolist() == [0, 1, 2]
+    # a run that begins within a step has it, as its right edge is in the run; the last one ends with the polls
+    assert [one.tolist() for one in shared.windows()] == [[2, 0], [10, 4]]
+    cut = shared.cut(shared.volume_bytes)
+    assert cut.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
+
+
+def test_sets_are_rates_with_times_of_their_runs() -> None:
+    shared = small()
+    sets = shared.sets(shared.cut(shared.volume_bytes))
+    assert sets.others is None
+    assert sets.samples.values[:3].tolist() == [1.0, 1.5, 2.0]
+    assert sets.started_s.tolist() == [-1.0, 0.0]
+    assert sets.duration_s.tolist() == [35.0, 8.0]
+    assert sets.offsets.tolist() == [0, 1, 2]
+
+
+def test_runs_without_a_signature_are_not_placed() -> None:
+    shared = drawn((CALM, BUSY), 3, 3000).shared
+    runs, meant = shared.meant(known_of(None, BUSY))
+    assert shared.application[runs].tolist() == [1, 1, 1]
+    assert np.diff(meant.offsets).tolist() == [5, 5, 5]
+    assert meant.duration.tolist() == [500 / STEP_S] * 3
+    assert meant.volume_bytes.sum() == pytest.approx(3 * 5 * 40 * 9)
+
+
+def test_a_trust_that_is_not_told_is_half() -> None:
+    shared = drawn((CALM,), 2, 3000).shared
+    known = known_of(CALM)
+    _, meant = shared.meant(Known(known.signatures, np.array([np.nan])))
+    assert meant.trust.tolist() == [0.5, 0.5]
