@@ -29,7 +29,7 @@ class LikelyParams:
     """
 
     round_count: int = 30
-    own_steps: float = 30.0
+    own_steps: float = 12.0
 
 
 @dataclass(frozen=True, slots=True)
