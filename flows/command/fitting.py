@@ -102,19 +102,27 @@ def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
     return tuple(widths)
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word."""
-    return [line for each in text.split("\n") for line in (_broken(each, width) if width_of(each) > width else [each])]
+#: what is kept together: words, or their parts up to a slash or a comma
+_WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
-def _broken(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int, *, is_prose: bool = False) -> list[str]:
+    """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word.
+
+    Of prose each word stays whole, however long: a path is there to be copied.
+    """
+    lines = text.split("\n")
+    return [part for line in lines for part in (_broken(line, width, is_prose) if width_of(line) > width else [line])]
+
+
+def _broken(text: str, width: int, is_prose: bool) -> list[str]:
     lines, line = [], ""
-    for piece in re.findall(r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)", text):
+    for piece in re.findall(_WORD if is_prose else _PART, text):
         if line and width_of(line + piece) > width:
             lines.append(line)
             line = ""
         line += piece if line else piece.lstrip()
-        while width_of(line) > width:
+        while not is_prose and width_of(line) > width:
             at = _cut(line, width)
             lines.append(line[:at])
             line = line[at:]

@@ -88,7 +88,7 @@ def say(text: str, *, err: bool = False) -> None:
         click.echo(text, err=err)
         return
     before, _, after = text.partition(plain)
-    for line in wrapped(plain, width):
+    for line in wrapped(plain, width, is_prose=True):
         click.echo(f"{before}{line}{after}", err=err)
 
 
