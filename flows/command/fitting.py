@@ -54,10 +54,10 @@ class _Column:
         """Return how narrow the cells may be wrapped: prose more than names, neither within a short word."""
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
-        is_prose = longest.count(" ") > 3
-        if not is_prose and own <= _MOST_UNBROKEN:
+        keeps_words = longest.count(" ") > 3
+        if not keeps_words and own <= _MOST_UNBROKEN:
             return own
-        few_lines = max(_LEAST_PROSE, own // _PROSE_LINES) if is_prose else math.ceil(own / _NAME_LINES)
+        few_lines = max(_LEAST_PROSE, own // _PROSE_LINES) if keeps_words else math.ceil(own / _NAME_LINES)
         return max(few_lines, min(pieces, _MOST_UNBROKEN))
 
 
@@ -106,23 +106,23 @@ def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
 _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
-def wrapped(text: str, width: int, *, is_prose: bool = False) -> list[str]:
+def wrapped(text: str, width: int, *, keeps_words: bool = False) -> list[str]:
     """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word.
 
-    Of prose each word stays whole, however long: a path is there to be copied.
+    keeps_words: a word stays whole, however long.
     """
-    lines = text.split("\n")
-    return [part for line in lines for part in (_broken(line, width, is_prose) if width_of(line) > width else [line])]
+    broken = (_broken(line, width, keeps_words) if width_of(line) > width else [line] for line in text.split("\n"))
+    return [part for parts in broken for part in parts]
 
 
-def _broken(text: str, width: int, is_prose: bool) -> list[str]:
+def _broken(text: str, width: int, keeps_words: bool) -> list[str]:
     lines, line = [], ""
-    for piece in re.findall(_WORD if is_prose else _PART, text):
+    for piece in re.findall(_WORD if keeps_words else _PART, text):
         if line and width_of(line + piece) > width:
             lines.append(line)
             line = ""
         line += piece if line else piece.lstrip()
-        while not is_prose and width_of(line) > width:
+        while not keeps_words and width_of(line) > width:
             at = _cut(line, width)
             lines.append(line[:at])
             line = line[at:]

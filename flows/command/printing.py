@@ -82,13 +82,16 @@ def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower."""
+    """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower.
+
+    On stderr a path stays whole: it is there to be copied. What is read on stdout fits.
+    """
     plain, width = click.unstyle(text), terminal_width(err=err)
     if width is None or max(map(len, plain.split("\n"))) <= width:
         click.echo(text, err=err)
         return
     before, _, after = text.partition(plain)
-    for line in wrapped(plain, width, is_prose=True):
+    for line in wrapped(plain, width, keeps_words=err):
         click.echo(f"{before}{line}{after}", err=err)
 
 
