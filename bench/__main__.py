@@ -108,7 +108,7 @@ def commands(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time whole commands, from start to end, beside a Python that does nothing."""
     root = scratch / "demo"
     demo = cost_of(iosig("demo", "--into", str(root)))
-    yield Figure("`iosig demo`", f"{demo.wall_s:.1f} s", "", "", "60 s", demo.wall_s < 60)
+    yield Figure("`iosig demo`", f"{demo.wall_s:.1f} s", "", "", "15 s", demo.wall_s < 15)
     idle = lambda: cost_of(python("pass"))  # noqa: E731
     for name, arguments, limit in (
         ("`iosig --help`", ("--help",), 0.5),
