@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,22 +48,6 @@ def folder(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     release = current(store)
     assert release
     return report(store, release, into).page.parent
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("there is no Chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-    with sync_api.sync_playwright() as playwright:
-        try:
-            started = playwright.chromium.launch(executable_path=found, headless=True, args=arguments)
-        except sync_api.Error as error:
-            pytest.skip(f"{found} does not start: {str(error).splitlines()[0]}")
-        yield started
-        started.close()
 
 
 class Seen:
