@@ -41,12 +41,12 @@ _TAKEN_OUT = (
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 #: the folder of what the checks found, until all tables are checked
 _VERDICTS = "verdicts/"
-#: rows that a suite looks at at a time: with pandas' copies each takes one or two kilobytes
+#: rows of several files that a suite looks at at a time: pandas takes some hundred bytes for each
 _BATCH_ROWS = 500_000
 #: what so many rows leave behind is looked for at once
 _LARGE_BATCH_ROWS = 50_000
 #: rows of a file that suites look at, the last ones
-_MOST_ROWS = 4 * _BATCH_ROWS
+_MOST_ROWS = 2_000_000
 #: tables of runs: all that is known of a run lies on its day
 _RUNS = (JOBS, TRACE_JOBS)
 _DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
@@ -119,8 +119,8 @@ def hold(given: Given) -> int:
 def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
     """Read built files some at a time, lists as their lengths: all that the suites look at.
 
-    Of a very long file they look at the end, in pieces: what is new comes last, and every row met the contract when it
-    was written.
+    A file stays whole, for its keys are held against each other. Of a very long one they look at the end: what is new
+    comes last, and every row met the contract when it was written.
     """
     batch: list[pl.DataFrame] = []
     row_count = 0
@@ -132,10 +132,6 @@ def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
         # one file after the other: a few thousand rows of samples hold millions of numbers
         batch.append(rows)
         row_count += rows.height
-        if row_count > _BATCH_ROWS:
-            (long,) = batch
-            yield from long.iter_slices(_BATCH_ROWS)
-            batch, row_count = [], 0
     if batch:
         yield pl.concat(batch)
 
