@@ -214,15 +214,29 @@ def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
     from transforms.unnamed_patterns.recognized import recognized
 
     was = recognized(list(_known(rows)), list(_known(before)))
+    # an id of before goes with the pattern that it was given to, though another one now begins where that one did
+    taken = set(before["pattern_id"])
     ids, since = [], []
     for place, (first_at, volume) in zip(
         was, rows.select("first_appeared_at", "appearance_bytes").iter_rows(), strict=True
     ):
-        told = "\n".join((*key.values(), first_at.isoformat(), f"{volume:.6g}"))
-        new = hashlib.sha256(told.encode()).hexdigest()[:_ID_DIGITS]
-        ids.append(before["pattern_id"][place] if place >= 0 else new)
+        told = (*key.values(), first_at.isoformat(), f"{volume:.6g}")
+        ids.append(before["pattern_id"][place] if place >= 0 else _new_id(told, taken))
+        taken.add(ids[-1])
         since.append(before["known_since_at"][place] if place >= 0 else first_at)
     return rows.with_columns(pattern_id=pl.Series(ids), known_since_at=pl.Series(since, dtype=pl.Datetime("us", "UTC")))
+
+
+def _new_id(told: Sequence[str], taken: set[str]) -> str:
+    """Return an id that is made of what tells a pattern, and that no other one has or had."""
+    again = 0
+    while True:
+        # the first try is what tells the pattern alone: releases before this one have such ids
+        tried = "\n".join((*told, str(again))) if again else "\n".join(told)
+        found = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
+        if found not in taken:
+            return found
+        again += 1
 
 
 def _known(rows: pl.DataFrame) -> Iterator[Known]:

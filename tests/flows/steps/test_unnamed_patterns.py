@@ -14,7 +14,7 @@ import pytest
 
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
-from flows.steps.unnamed_patterns import _read, find_patterns
+from flows.steps.unnamed_patterns import _identified, _read, find_patterns
 from warehouse.contracts import frames
 from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
 from warehouse.contracts.jobs import JOBS
@@ -134,3 +134,28 @@ def test_the_last_two_weeks_are_read() -> None:
     assert min(file.day for file in read if file.day) == date(2026, 3, 17)
     empty = SimpleNamespace(live=lambda of: [])
     assert list(_read(cast(Run, empty), None)) == []
+
+
+def test_an_id_that_went_to_another_pattern_is_not_given_twice() -> None:
+    """What begins where the old pattern did is new where a later one is more like the old: it has an id of its own."""
+    key = {"filesystem": "lake", "direction": "read"}
+
+    def rows(*told: tuple[float, list[float], float]) -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                "first_appeared_at": [at(first) for first, *_ in told],
+                "appeared_s": [appeared for _, appeared, _ in told],
+                "appearance_bytes": [7.2e8 for _ in told],
+                "appearance_s": [lasted for *_, lasted in told],
+            }
+        )
+
+    nothing = frames.empty(UNNAMED_PATTERNS)
+    hours = [3600.0 * hour for hour in range(12)]
+    before = _identified(rows((0, hours, 110.0)), nothing, key)
+    now = _identified(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0), (720, hours[:9], 120.0)), before, key)
+
+    assert now["pattern_id"][1] == before["pattern_id"][0]
+    assert now["pattern_id"].is_unique().all()
+    again = _identified(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0)), now, key)
+    assert again["pattern_id"][0] == now["pattern_id"][0]
