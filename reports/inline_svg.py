@@ -1,7 +1,8 @@
 """A picture as an SVG element of a page: both grounds in one, texts as texts, nothing that a strict policy forbids.
 
 Colours are CSS variables by their roles (`var(--iosig-blue, #…)`), so that one element does for light and dark:
-`style_sheet` says what they are. There is no style attribute and no style element, which a page's policy would have to
+`style_sheet` says what they are. An image has no variables: it is there once for each ground, by `GROUNDS`, and the
+rules of the page show one of them. There is no style attribute and no style element, which a page's policy would have to
 allow; ids begin with the picture's own name, so that several are apart.
 """
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _VARIABLES = {colour.lower(): f"var(--iosig-{role}, {colour.lower()})" for role, colour in LIGHT.colours().items()}
+#: what an image that is of one ground alone is called (its gid in matplotlib), by its style
+GROUNDS = ((LIGHT, "iosig-on-light"), (DARK, "iosig-on-dark"))
 #: digits that no screen shows
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
@@ -38,6 +41,8 @@ def svg_of(size_inches: tuple[float, float], compose: Callable[[Figure], None], 
 
     with drawn_in(LIGHT):
         matplotlib.rcParams["svg.fonttype"] = "none"
+        # else images that lie upon each other become one
+        matplotlib.rcParams["image.composite_image"] = False
         figure = blank(size_inches)
         compose(figure)
         written = io.StringIO()
@@ -59,13 +64,21 @@ def style_sheet(style: Style) -> str:
 
 def page_rules() -> str:
     """Return the rules that make pictures light or dark as the reader's system asks, or as `data-theme` says."""
+    (_, on_light), (_, on_dark) = GROUNDS
     light, dark = style_sheet(LIGHT), style_sheet(DARK)
+    is_dark, is_light = ":root:not([data-theme=light])", ":root:root:root"
     return (
         f":root {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
+        f".{on_dark} {{ display: none; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ {is_dark} {{ {dark} }} {_shown(is_dark, on_dark, on_light)} }}\n"
         f":root[data-theme=dark] {{ {dark} }}\n"
-        f"@media print {{ :root:root:root {{ {light} }} }}"
+        f"{_shown(':root[data-theme=dark]', on_dark, on_light)}\n"
+        f"@media print {{ {is_light} {{ {light} }} {_shown(is_light, on_light, on_dark)} }}"
     )
+
+
+def _shown(where: str, shown: str, hidden: str) -> str:
+    return f"{where} .{shown} {{ display: inline; }} {where} .{hidden} {{ display: none; }}"
 
 
 def _clean(element: Element, name: str) -> None:
@@ -89,6 +102,8 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
             found += [_declared(part, name) for part in value.split(";") if part.strip()]
         elif key == f"{_XLINK}href":
             found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
+        elif key == "id" and value in (known for _, known in GROUNDS):
+            found.append(("class", value))
         elif key == "id":
             # groups are numbered, nothing refers to them
             found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))

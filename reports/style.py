@@ -188,11 +188,14 @@ def _linear(part: float) -> float:
 # ---- what is few and what is many
 
 
-def shades(shares: Reals) -> Reals:
-    """Return a colour (n, 3), parts from 0 to 1, for shares (n) from 0 to 1: the more the further from the ground."""
+def shades(shares: Reals, style: Style | None = None) -> Reals:
+    """Return a colour (n, 3), parts from 0 to 1, for shares (n) from 0 to 1: the more the further from the ground.
+
+    style: whose ground it is; the one in force if not given.
+    """
     import numpy as np
 
-    stops = _SHADES[in_force().is_dark]
+    stops = _SHADES[(style or in_force()).is_dark]
     parts = np.array([[int(stop[place : place + 2], 16) / 255 for place in (1, 3, 5)] for stop in stops])
     places = np.linspace(0.0, 1.0, len(stops))
     return np.stack([np.interp(shares, places, parts[:, part]) for part in range(3)], axis=-1)

@@ -22,13 +22,13 @@ _WIDTH, _ROW = 560.0, 22.0
 class ChangeFrames:
     """What there is to tell of two releases.
 
-    signatures: a row each signature that is not the same: its status, volume_bytes and burst_count of either, with
-    `_before`. periods: subjects whose period is not the same, period_s of either.
+    signatures: a row each signature that is not the same: its status. pairs: of each application, file system and
+    direction volume_bytes, burst_count and period_s, and the same before, with `_before`.
     """
 
     before_id: str | None
     signatures: pl.DataFrame
-    periods: pl.DataFrame
+    pairs: pl.DataFrame
 
 
 def told(frames: ChangeFrames) -> dict[str, Any]:
@@ -38,9 +38,9 @@ def told(frames: ChangeFrames) -> dict[str, Any]:
         "before_id": frames.before_id,
         "counts": dict(status.iter_rows()),
         "differing": counted(frames.signatures.height, "signature"),
-        "volumes": dumbbells(frames.signatures, "volume_bytes", is_volume=True),
-        "bursts": dumbbells(frames.signatures, "burst_count", is_volume=None),
-        "periods": dumbbells(frames.periods, "period_s", is_volume=False),
+        "volumes": dumbbells(frames.pairs, "volume_bytes", is_volume=True),
+        "bursts": dumbbells(frames.pairs, "burst_count", is_volume=None),
+        "periods": dumbbells(frames.pairs, "period_s", is_volume=False),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -250,3 +251,10 @@ def test_no_name_covers_another_or_a_point() -> None:
 def test_pages_get_the_same_picture() -> None:
     for module, view in ((storage_calendar, calendar(1)), (population_map, MapView("r", [], 0, 1.0))):
         assert module.svg(view, "wall-1").startswith("<svg ")  # type: ignore[attr-defined]
+
+
+def test_the_calendar_on_a_page_has_a_heat_map_for_each_ground() -> None:
+    drawn = storage_calendar.svg(calendar(2), "wall-1")
+    images = re.findall(r'<image [^>]*class="(iosig-on-\w+)"', drawn)
+    assert sorted(images) == ["iosig-on-dark"] * 3 + ["iosig-on-light"] * 3, "two directions and the scale"
+    assert len(set(re.findall(r"base64,([^\"]+)", drawn))) == 6
