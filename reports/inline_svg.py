@@ -2,8 +2,8 @@
 
 Colours are CSS variables by their roles (`var(--iosig-blue, #…)`), so that one element does for light and dark:
 `style_sheet` says what they are. An image has no variables: it is there once for each ground, by `GROUNDS`, and the
-rules of the page show one of them. There is no style attribute and no style element, which a page's policy would have to
-allow; ids begin with the picture's own name, so that several are apart.
+rules of the page show one of them. There is no style attribute and no style element, which a page's policy would have
+to allow; ids begin with the picture's own name, so that several are apart.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,7 +12,6 @@ import polars as pl
 from flows.report.samples import coarse_samples
 from flows.wall import population_map
 from reports.site.applications import ApplicationFrames
-from reports.wall.population_map import MapView
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -24,28 +25,55 @@ _MOST_STEPS = 240
 _RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
 
 
-def read(connection: duckdb.DuckDBPyConnection, history: pl.DataFrame) -> ApplicationFrames:
-    """Return the frames; history: as `history_of` has it."""
-    return ApplicationFrames(
-        signatures=connection.sql(_SIGNATURES).pl(),
-        curves=connection.sql(_CURVES).pl(),
-        bursts=connection.sql(_BURSTS).pl(),
-        runs=_runs(connection),
-        checks=connection.sql(_CHECKS).pl(),
-        history=history,
-        located=_located(population_map.view_of(connection, "")),
-    )
+#: the relation of a connection that says which applications are asked for
+_CHOSEN = "chosen_applications"
+
+
+def signatures(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return a row for each default signature of all applications."""
+    found: pl.DataFrame = connection.sql(_SIGNATURES).pl()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What an application's page is made of: a number that differs where any row does, and the days of its samples."""
+
+    rows: str
+    days: frozenset[date]
+
+
+def made_of(connection: duckdb.DuckDBPyConnection) -> dict[str, MadeOf]:
+    """Return what the page of each application is made of."""
+    found = connection.sql(_MADE_OF).fetchall()
+    return {name: MadeOf(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in found}
+
+
+def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
+    """Return the frames of some applications; known: as `signatures` has it."""
+    connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
+    try:
+        return ApplicationFrames(
+            signatures=known.filter(pl.col("application_id").is_in(list(chosen))),
+            curves=connection.sql(_CURVES).pl(),
+            bursts=connection.sql(_BURSTS).pl(),
+            runs=_runs(connection),
+            checks=connection.sql(_CHECKS).pl(),
+        )
+    finally:
+        connection.unregister(_CHOSEN)
 
 
 def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return the latest runs of each set, with their samples."""
     samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
-    latest: pl.DataFrame = connection.sql(_LATEST).pl().drop("ended_on")
+    latest: pl.DataFrame = connection.sql(_CHOSEN_LATEST).pl().drop("ended_on")
     return latest.join(samples, on=_RUN, how="left").sort(_RUN)
 
 
-def _located(view: MapView) -> pl.DataFrame:
+def located(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return where applications lie on the map, as the picture of it has them."""
+    view = population_map.view_of(connection, "")
     rows = [(one.name, one.month_bytes, one.burstiness, one.run_count, one.label) for one in view.applications]
     schema = {
         "application_id": pl.String(),
@@ -126,6 +154,7 @@ _CURVES = """
             greatest(ceil(duration_s / 600), 1) as step_s,
             if(peak_bytes_per_s > 0, peak_bytes_per_s / 9999, 1) as scale_bytes_per_s
         from signatures
+        semi join chosen_applications using (application_id)
         where is_default and outcome = 'extracted'
     ),
 
@@ -180,6 +209,7 @@ _BURSTS = """
     select application_id, filesystem, direction, burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes,
         support_ratio
     from signature_bursts
+    semi join chosen_applications using (application_id)
     inner join signatures using (application_id, filesystem, direction, method)
     where signatures.is_default
     order by application_id, filesystem, direction, burst
@@ -195,9 +225,17 @@ _LATEST = """
     ) <= 12
 """
 
+_CHOSEN_LATEST = f"""
+    with latest as ({_LATEST})
+
+    select *
+    from latest
+    semi join chosen_applications using (application_id)
+"""
+
 #: and their samples, of the source that their set is made of
 _SAMPLES = f"""
-    with latest as ({_LATEST}),
+    with latest as ({_CHOSEN_LATEST}),
 
     told as (
         select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
@@ -222,9 +260,48 @@ _CHECKS = """
     select application_id, filesystem, direction, trace_id, cross_correlation, correlation,
         signature_checks.volume_bytes, true_volume_bytes, missed_burst_count, false_burst_count
     from signature_checks
+    semi join chosen_applications using (application_id)
     inner join signatures using (application_id, filesystem, direction, method)
     where signatures.is_default
     order by application_id, filesystem, direction, trace_id
+"""
+
+#: all that a page of an application shows, but the samples of its runs: those are as large as everything else
+_MADE_OF = f"""
+    with signed as ({_SIGNATURES}),
+    latest as ({_LATEST}),
+    chosen as (select application_id, filesystem, direction, method from signatures where is_default),
+
+    points as (
+        select * from signature_points semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    bursts as (
+        select * from signature_bursts semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    checks as (
+        select * from signature_checks semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    parts as (
+        select application_id, hash(signed) as part, null::date as ended_on from signed
+        union all
+        select application_id, hash(latest) as part, ended_on from latest
+        union all
+        select application_id, sum(hash(points)) as part, null from points group by application_id
+        union all
+        select application_id, hash(bursts, 'bursts') as part, null from bursts
+        union all
+        select application_id, hash(checks, 'checks') as part, null from checks
+    )
+
+    select application_id, sum(part)::varchar as rows, count(*) as part_count,
+        list(distinct ended_on) filter (ended_on is not null) as days
+    from parts
+    semi join signed using (application_id)
+    group by application_id
+    order by application_id
 """
 
 _HISTORY = """

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from flows.population.asking import Asked, counted
 from flows.report.samples import coarse_samples
@@ -10,6 +14,7 @@ from flows.wall import storage_calendar
 from reports.site.filesystems import FilesystemFrames
 from reports.site.population import PopulationFrames
 from reports.site.runs import RunFrames
+from reports.wall.storage_calendar import CalendarView
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,22 +26,63 @@ _MOST_STEPS = 120
 _RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
 
 
-def read_runs(connection: duckdb.DuckDBPyConnection) -> RunFrames:
-    """Return the frames of runs."""
-    samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
-    told = connection.sql(_IO).pl().join(samples, on=_RUN, how="left").sort(_RUN)
-    return RunFrames(runs=connection.sql(_RUNS).pl(), io=told)
+#: the relations of a connection that say which hours, and which days of file systems, are asked for
+_CHOSEN_HOURS, _CHOSEN_DAYS = "chosen_hours", "chosen_days"
 
 
-def read_filesystems(connection: duckdb.DuckDBPyConnection) -> FilesystemFrames:
-    """Return the frames of file systems."""
-    days = {"days": _MOST_DAYS}
-    polled = connection.sql(_FILESYSTEMS, params=days).fetchall()
-    return FilesystemFrames(
-        calendars=tuple(storage_calendar.view_of(connection, name, first) for name, first in polled),
-        parts=connection.sql(_PARTS, params=days).pl(),
-        runs=connection.sql(_ON_IT, params=days).pl(),
-    )
+def read_jobs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the ids of all runs."""
+    found: pl.DataFrame = connection.sql(_JOBS).pl()
+    return found
+
+
+def hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Return the hours in which runs started, each with the days on which these ended; None: they have not."""
+    found = connection.sql(_HOURS).fetchall()
+    return {
+        datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_open else ())))
+        for hour, days, is_open in found
+    }
+
+
+def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, Collection[date | None]]) -> RunFrames:
+    """Return the frames of the runs that started in some hours, each with the days on which these ended."""
+    numbers = pl.Series([int(hour.timestamp()) // 3600 for hour in chosen], dtype=pl.Int64)
+    ended = sorted({day for days in chosen.values() for day in days if day})
+    # files of other days are not read
+    days = {"since": ended[0] if ended else None, "until": ended[-1] if ended else None}
+    connection.register(_CHOSEN_HOURS, pl.DataFrame({"hour": numbers}).to_arrow())
+    try:
+        samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
+        told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
+        return RunFrames(runs=connection.sql(_RUNS, params=days).pl(), io=told)
+    finally:
+        connection.unregister(_CHOSEN_HOURS)
+
+
+def calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
+    """Return the rates of each file system's minutes, of its last days."""
+    polled = connection.sql(_FILESYSTEMS, params={"days": _MOST_DAYS}).fetchall()
+    return tuple(storage_calendar.view_of(connection, name, first) for name, first in polled)
+
+
+def days_touched(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
+    """Return the days on which runs were on file systems, each with those on which these ended; None: they have not."""
+    found = connection.sql(_TOUCHED, params={"days": _MOST_DAYS}).fetchall()
+    return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in found}
+
+
+def read_filesystems(
+    connection: duckdb.DuckDBPyConnection, calendars: tuple[CalendarView, ...], chosen: Collection[tuple[str, date]]
+) -> FilesystemFrames:
+    """Return the frames of some days of file systems."""
+    wanted = pl.DataFrame(sorted(chosen), schema={"filesystem": pl.String, "polled_on": pl.Date}, orient="row")
+    connection.register(_CHOSEN_DAYS, wanted.to_arrow())
+    try:
+        parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
+    finally:
+        connection.unregister(_CHOSEN_DAYS)
+    return FilesystemFrames(calendars, parts, there)
 
 
 def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
@@ -52,11 +98,56 @@ def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
     )
 
 
+_JOBS = """
+    select job_id, cluster, started_at
+    from jobs
+    where is_application_run and started_at is not null
+    order by started_at, job_id, cluster
+"""
+
+_HOURS = """
+    select floor(epoch(started_at) / 3600)::bigint as hour, list(distinct ended_on) filter (ended_on is not null),
+        bool_or(ended_on is null)
+    from jobs
+    where is_application_run and started_at is not null
+    group by hour
+    order by hour
+"""
+
+#: a run may have been on any day from its start to its end; its bytes are where they are
+_TOUCHED = """
+    with first as (
+        select max(polled_on) - $days as day from poll_days
+    ),
+
+    stays as (
+        select ended_on,
+            greatest(started_at::date, first.day) as from_day,
+            coalesce(ended_at, started_at)::date as to_day
+        from jobs, first
+        where is_application_run
+    ),
+
+    touched as (
+        select ended_on, unnest(generate_series(from_day, to_day, interval 1 day))::date as day
+        from stays
+        where from_day <= to_day
+        union all
+        select distinct ended_on, (minute_at - interval 1 microsecond)::date as day
+        from attributed_io
+    )
+
+    select day, list(distinct ended_on) filter (ended_on is not null), bool_or(ended_on is null)
+    from touched
+    group by day
+"""
+
 _RUNS = """
     select cluster, job_id, started_at, ended_at, submitted_at, user, account, application, partition, node_count,
         task_count, state, duration_s
     from jobs
-    where is_application_run and started_at is not null
+    where is_application_run and started_at is not null and (ended_on between $since and $until or ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
     order by started_at, job_id, cluster
 """
 
@@ -66,7 +157,8 @@ _SAMPLES = """
         select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
             sample_bytes_per_s
         from exact_samples
-        where outcome = 'measured'
+        where outcome = 'measured' and (ended_on between $since and $until or ended_on is null)
+            and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
     ),
 
     shared as (
@@ -74,6 +166,8 @@ _SAMPLES = """
             sample_bytes_per_s
         from samples
         anti join exact using (cluster, job_id, started_at, filesystem, direction)
+        where (ended_on between $since and $until or ended_on is null)
+            and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
     ),
 
     told as (
@@ -97,19 +191,21 @@ _IO = """
             sum(high_bytes) as high_bytes,
             sum(explained_bytes * certainty) / nullif(sum(explained_bytes), 0) as certainty
         from attributed_io
+        where ended_on between $since and $until or ended_on is null
         group by all
     ),
 
     labels as (
         select cluster, subject_id as job_id, started_at, filesystem, direction, label, outcome as class_outcome
         from classes
-        where subject_kind = 'job'
+        where subject_kind = 'job' and (ended_on between $since and $until or ended_on is null)
     ),
 
     periodic as (
         select cluster, subject_id as job_id, started_at, filesystem, direction, period_s, false_alarm_probability
         from periods
         where subject_kind = 'job' and is_default and outcome = 'periodic'
+            and (ended_on between $since and $until or ended_on is null)
     )
 
     select
@@ -127,6 +223,8 @@ _IO = """
     left join explained using (cluster, job_id, started_at, filesystem, direction)
     left join labels using (cluster, job_id, started_at, filesystem, direction)
     left join periodic using (cluster, job_id, started_at, filesystem, direction)
+    where (best_job_io.ended_on between $since and $until or best_job_io.ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
 """
 
 _FILESYSTEMS = """
@@ -140,8 +238,7 @@ _FILESYSTEMS = """
 _PARTS = """
     with days as (
         select filesystem, polled_on
-        from poll_days
-        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+        from chosen_days
     ),
 
     stepped as (
@@ -179,8 +276,7 @@ _PARTS = """
 _ON_IT = """
     with days as (
         select filesystem, polled_on
-        from poll_days
-        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+        from chosen_days
     ),
 
     moved as (

@@ -6,7 +6,8 @@ a time: samples of a large site do not fit into memory together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -22,13 +23,15 @@ _BATCH_ROWS = 2_000
 _MOST = 999
 
 
-def coarse_samples(connection: duckdb.DuckDBPyConnection, query: str, most_steps: int) -> pl.DataFrame:
+def coarse_samples(
+    connection: duckdb.DuckDBPyConnection, query: str, most_steps: int, params: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
     """Return a query's rows with each sample in so many steps at most, as whole numbers of `scale_bytes_per_s`.
 
     query: has `interval_s` and `rates`, a list of rates [B/s], NULL where nothing is known. Returned are `step_s` and
     `rates` in their places, in no order.
     """
-    relation = connection.sql(query)
+    relation = connection.sql(query, params=params)
     parts = [pl.DataFrame(relation.limit(0).to_arrow_table())]
     parts += [pl.DataFrame(batch) for batch in relation.to_arrow_reader(_BATCH_ROWS)]
     return pl.concat([_coarse(part.filter(pl.col("rates").is_not_null()), most_steps) for part in parts])

@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from flows.report.known import MANIFEST, Known, Page, keep
 from reports.site.packing import Content
 from warehouse.errors import UsageError
 from warehouse.placing import link_or_copy, make_folder, moved_into_place
+from warehouse.store.store import Store, held_alone
 
 #: says that a folder is a report, so that no other one is ever cleared
 MARK = ".iosig-report"
+#: of one who writes into it; beside it stands who that is
+_LOCK = ".iosig-lock"
 LATEST = "latest"
 #: what the mark says, by whether users are hidden
 _MARKS = {
@@ -43,8 +48,18 @@ def require_own(folder: Path) -> None:
     """Raise UsageError where a folder holds something that is no report."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: give a folder for the report.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+    held = (_LOCK, f"{_LOCK}.json")
+    others = any(path.name not in held for path in folder.iterdir()) if folder.is_dir() else False
+    if others and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds other things than a report: give a folder that is new, or empty.")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for one report at a time; UsageError with who holds it where another one is written."""
+    require_own(folder)
+    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or write this one --into another folder."):
+        yield
 
 
 def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
@@ -60,22 +75,35 @@ def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
     return gone
 
 
-def write(folder: Path, release_id: str, contents: Iterable[Content]) -> tuple[int, int, int]:
+def known_in(folder: Path, release_id: str) -> Known:
+    """Return the pages that there are of a release, and of the other one that was written last."""
+    make_folder(folder)
+    other = _newest(folder, release_id)
+    return Known.in_folders([folder / release_id, *([other] if other else [])])
+
+
+def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, int, int]:
     """Have a release's folder hold these files and no others; return how many there are, their bytes, and the new.
 
     A file that is as it should be stays; one that another release's report has is linked. Each comes whole or not.
     """
     make_folder(folder)
     own, other = folder / release_id, _newest(folder, release_id)
-    known, count, size, new = set[str](), 0, 0, 0
-    for content in contents:
-        known.add(content.path)
-        count, size = count + 1, size + len(content.data)
-        new += _placed(own / content.path, content.data, other / content.path if other else None)
+    there, made_of, size, new = set[str](), dict[str, tuple[str, str]](), 0, 0
+    for page in pages:
+        there.add(page.path)
+        size += page.byte_count
+        if page.lies is None:
+            new += _placed(own / page.path, page.data, other / page.path if other else None)
+        elif page.lies != own / page.path:
+            _put(own / page.path, partial(link_or_copy, page.lies))
+        if page.fingerprint:
+            made_of[page.path] = page.fingerprint, page.digest
+    keep(own, made_of)
     for path in [path for path in own.rglob("*") if path.is_file()]:
-        if path.relative_to(own).as_posix() not in known:
+        if path.relative_to(own).as_posix() not in there | {MANIFEST}:
             path.unlink()
-    return count, size, new
+    return len(there), size, new
 
 
 def _newest(folder: Path, release_id: str) -> Path | None:
@@ -88,19 +116,23 @@ def _placed(path: Path, data: bytes, twin: Path | None) -> bool:
     """Have a file hold some bytes; return whether they are new."""
     if _holds(path, data):
         return False
+    if twin is not None and _holds(twin, data):
+        _put(path, partial(link_or_copy, twin))
+        return False
+    _put(path, lambda temporary: temporary.write_bytes(data))
+    return True
+
+
+def _put(path: Path, fill: Callable[[Path], object]) -> None:
+    """Have a file come into its place whole."""
     make_folder(path.parent)
-    is_new = twin is None or not _holds(twin, data)
     # A power cut may cost what the next report makes anew: nothing waits for the disk here.
     temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
     try:
-        if twin is None or is_new:
-            temporary.write_bytes(data)
-        else:
-            link_or_copy(twin, temporary)
+        fill(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return is_new
 
 
 def _holds(path: Path, data: bytes) -> bool:

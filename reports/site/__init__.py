@@ -2,16 +2,16 @@
 
 Pure: frames in, files' content out. `flows.report` reads a release and writes the files.
 
-- `applications` (`ApplicationFrames`, `contents`): The list of applications, and a file for each.
+- `applications` (`ApplicationFrames`, `each`, `listed`, `histories`): The list of applications, and a file for each.
 - `changes` (`ChangeFrames`, `told`): What changed since the release before, as dumbbells.
-- `filesystems` (`FilesystemFrames`, `contents`): A heat map for each file system, and a file for each of its days.
+- `filesystems` (`FilesystemFrames`, `calendars`, `days`): A heat map for each file system, a file for each day.
 - `library` (`assets`): Scripts, styles, and the libraries that are kept with them.
 - `night` (`NightFrames`, `told`): The first page.
-- `packing` (`Content`, `packed`, `columns`, `lean`, `file_hash`): Numbers and texts as files that a page can load.
+- `packing` (`Content`, `packed`, `unpacked`, `columns`, `lean`, `file_hash`): Numbers and texts as files for a page.
 - `pages` (`Page`, `Figure`, `PAGES`, `command_line`): Every page, declared once.
 - `population` (`PopulationFrames`, `contents`): All runs together.
 - `quality` (`QualityFrames`, `told`): How whole days are, what failed, what was refused.
-- `runs` (`RunFrames`, `contents`): A file for each hour in which runs started.
+- `runs` (`RunFrames`, `jobs`, `hours`): A file for each hour in which runs started.
 - `shells` (`shell`, `About`, `root_page`): The pages as HTML.
 - `tables` (`told`): The page of every table.
 """

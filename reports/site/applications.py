@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from reports.site.packing import Content, columns, file_hash, lean, packed
 
 _SUBJECT = ("application_id", "filesystem", "direction")
+#: of an application's hash, by which its history is found
+_HISTORY_DIGITS = 2
 #: columns of the list, in the order in which the page knows them
 _LISTED = (
     *_SUBJECT, "user", "application", "node_count", "outcome", "method", "sample_count", "month_run_count",
@@ -30,7 +33,7 @@ class ApplicationFrames:
 
     signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
     scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    began_s. history: a row each release_id. located: of applications month_bytes, burstiness, run_count, label.
+    began_s.
     """
 
     signatures: pl.DataFrame
@@ -38,16 +41,49 @@ class ApplicationFrames:
     bursts: pl.DataFrame
     runs: pl.DataFrame
     checks: pl.DataFrame
-    history: pl.DataFrame
-    located: pl.DataFrame
 
 
-def contents(frames: ApplicationFrames) -> Iterator[Content]:
-    """Yield the names, the map, the list, and a file for each application (or for several whose names share a hash)."""
-    yield names(frames.signatures)
-    yield packed("map", columns(frames.located))
-    yield listed(frames)
-    yield from each(frames)
+def application_path(application_id: str) -> str:
+    """Return the path of an application's file."""
+    return f"data/application/{file_hash(application_id)}.js"
+
+
+#: a small curve, and whose it is
+SPARK = (*_SUBJECT, "spark")
+#: the path of the list
+LIST = "data/applications.js"
+
+
+def sparks_of(document: dict[str, list[Any]]) -> pl.DataFrame:
+    """Return the small curves of a list that was read back, by application, file system and direction."""
+    return pl.DataFrame({name: pl.Series(document[name], dtype=pl.String) for name in SPARK})
+
+
+def located(rows: pl.DataFrame) -> Content:
+    """Return the map; rows: of applications month_bytes, burstiness, run_count, label."""
+    return packed("map", columns(rows))
+
+
+def histories(history: pl.DataFrame) -> Iterator[Content]:
+    """Yield what releases say of signatures, a row each release_id, in a file for some applications each.
+
+    That changes with each release, as the files of applications should not.
+    """
+    known = history["application_id"].unique().sort()
+    places = [file_hash(name)[:_HISTORY_DIGITS] for name in known]
+    told = (
+        lean(history)
+        .select("application_id", place=pl.col("application_id").replace_strict(known, places, return_dtype=pl.String),
+                row=pl.struct(pl.exclude("application_id")))
+        .group_by("place", "application_id", maintain_order=True)
+        .agg("row")
+        .sort("place", "application_id")
+        .select("place", document=pl.struct("application_id", history="row").struct.json_encode())
+        .group_by("place", maintain_order=True)
+        .agg(pl.col("document").str.join(","))
+    )  # fmt: skip
+    for place, documents in told.iter_rows():
+        yield packed(f"history/{place}", f"[{documents}]")
 
 
 def names(signatures: pl.DataFrame) -> Content:
@@ -57,10 +93,9 @@ def names(signatures: pl.DataFrame) -> Content:
     return packed("search", {"applications": columns(known.select("application_id")), "users": columns(users)})
 
 
-def listed(frames: ApplicationFrames) -> Content:
-    """Return the list: a row each signature."""
-    sparks = frames.curves.select(*_SUBJECT, "spark")
-    rows = frames.signatures.join(sparks, on=_SUBJECT, how="left", maintain_order="left")
+def listed(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
+    """Return the list: a row each signature; sparks: their small curves."""
+    rows = signatures.join(sparks.select(SPARK), on=_SUBJECT, how="left", maintain_order="left")
     return packed("applications", columns(rows.select(_LISTED)))
 
 
@@ -87,7 +122,6 @@ def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:
         "bursts": frames.bursts,
         "runs": frames.runs,
         "checks": frames.checks,
-        "history": frames.history,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -40,27 +40,54 @@ class FilesystemFrames:
 
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
     """Yield the list of file systems, the heat map of each, and each one's days."""
+    yield from calendars(frames)
+    yield from days(frames, [(one.filesystem, day) for one in frames.calendars for day in polled_days(one)])
+
+
+def calendars(frames: FilesystemFrames) -> Iterator[Content]:
+    """Yield the list of file systems, and the heat map of each."""
     yield packed("filesystems", [[one.filesystem, file_hash(one.filesystem)] for one in frames.calendars])
     for one in frames.calendars:
-        yield from _of_one(frames, one)
+        shown = [day.isoformat() for day in one.days]
+        yield packed(_place(one.filesystem), {**_scale(one), "days": shown, **_texts(one, slice(None))})
 
 
-def _of_one(frames: FilesystemFrames, told: CalendarView) -> Iterator[Content]:
-    codes = {rates.direction: coded(rates.bytes_per_s) for rates in told.rates}
-    place, scale = f"filesystem/{file_hash(told.filesystem)}", {"filesystem": told.filesystem} | _SCALE
-    days = [day.isoformat() for day in told.days]
-    yield packed(place, {**scale, "days": days, **{name: _text(of) for name, of in codes.items()}})
-    own = {"filesystem": told.filesystem}
-    runs = frames.runs.filter(**own).drop("filesystem").partition_by("day", as_dict=True, include_key=False)
-    parts = frames.parts.filter(**own).partition_by("day", as_dict=True)
-    for number, day in enumerate(told.days):
-        if not any(of[number].any() for of in codes.values()):
-            continue
-        since_1970 = (day - _EPOCH).days
-        there = runs.get((since_1970,), frames.runs.drop("filesystem", "day").clear())
-        rates = {name: _text(of[number]) for name, of in codes.items()}
-        more = {"parts": _parts(parts.get((since_1970,))), "runs": columns(there)}
-        yield packed(f"{place}-{day.isoformat()}", {**scale, "day": day.isoformat(), **rates, **more})
+def polled_days(told: CalendarView) -> list[date]:
+    """Return the days of a file system of which anything is known: those that have a page."""
+    known = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in told.rates], axis=0)
+    return [day for day, is_known in zip(told.days, known, strict=True) if is_known]
+
+
+def day_path(filesystem: str, day: date) -> str:
+    """Return the path of a day's file."""
+    return f"data/{_place(filesystem)}-{day.isoformat()}.js"
+
+
+def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iterator[Content]:
+    """Yield the files of some days, each a file system's."""
+    no_runs = frames.runs.drop("filesystem", "day").clear()
+    runs = frames.runs.partition_by("filesystem", "day", as_dict=True, include_key=False)
+    parts = frames.parts.partition_by("filesystem", "day", as_dict=True)
+    for one in frames.calendars:
+        for number, day in enumerate(one.days):
+            if (one.filesystem, day) not in chosen:
+                continue
+            key = (one.filesystem, (day - _EPOCH).days)
+            more = {"parts": _parts(parts.get(key)), "runs": columns(runs.get(key, no_runs))}
+            told = {**_scale(one), "day": day.isoformat(), **_texts(one, slice(number, number + 1)), **more}
+            yield packed(f"{_place(one.filesystem)}-{day.isoformat()}", told)
+
+
+def _place(filesystem: str) -> str:
+    return f"filesystem/{file_hash(filesystem)}"
+
+
+def _scale(told: CalendarView) -> dict[str, Any]:
+    return {"filesystem": told.filesystem} | _SCALE
+
+
+def _texts(told: CalendarView, rows: slice) -> dict[str, str]:
+    return {rates.direction: _text(coded(rates.bytes_per_s[rows])) for rates in told.rates}
 
 
 def coded(rates: Reals) -> Codes:

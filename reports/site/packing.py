@@ -33,6 +33,13 @@ def packed(name: str, document: Any) -> Content:
     return Content(f"data/{name}.js", f"iosigData({json.dumps(name)},{json.dumps(body)});\n".encode())
 
 
+def unpacked(data: bytes) -> Any:
+    """Return the document of a file that `packed` made."""
+    _, _, call = data.decode().partition("(")
+    _, body = json.loads(f"[{call.rstrip().removesuffix(');')}]")
+    return json.loads(gzip.decompress(base64.b64decode(body)))
+
+
 def columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
     """Return a frame as lists by column, as a page takes it."""
     return lean(frame).to_dict(as_series=False)

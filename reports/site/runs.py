@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import polars as pl
 
@@ -27,17 +28,27 @@ class RunFrames:
 def contents(frames: RunFrames) -> Iterator[Content]:
     """Yield the ids of jobs, to be searched, and a file for each hour."""
     yield jobs(frames.runs)
+    yield from hours(frames)
+
+
+def hour_path(hour: datetime) -> str:
+    """Return the path of the file of an hour."""
+    return f"data/run/{hour:%Y-%m-%dT%H}.js"
+
+
+def hours(frames: RunFrames) -> Iterator[Content]:
+    """Yield a file for each hour in which runs started."""
     moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
-    hours = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
+    hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (
         lean(frames.runs)
         .join(moved, on=_RUN, how="left", maintain_order="left")
-        .select(hours, document=pl.struct(pl.all()).struct.json_encode())
+        .select(hour, document=pl.struct(pl.all()).struct.json_encode())
         .group_by("hour", maintain_order=True)
         .agg(pl.col("document").str.join(","))
     )
-    for hour, document in documents.iter_rows():
-        yield packed(f"run/{hour}", f"[{document}]")
+    for name, document in documents.iter_rows():
+        yield packed(f"run/{name}", f"[{document}]")
 
 
 def jobs(runs: pl.DataFrame) -> Content:

@@ -149,9 +149,7 @@ def _compose(figure: Figure, view: CalendarView, grounds: _Grounds = ()) -> None
         _draw_scale(panels.inch_axes(figure, _TOP_IN - 0.24, 0.09, _SCALE_SIDES), low, high, grounds)
 
 
-def _draw_days(
-    axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float], grounds: _Grounds
-) -> None:
+def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float], grounds: _Grounds) -> None:
     """Draw a row for each day: the darker the more, on a log scale; what was not polled shows the hatched ground."""
     did = _DID.get(one.direction, "moved")
     axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
 ROW_GROUP_ROWS = 1 << 20
-#: who holds the warehouse, for people; and how often one who waits asks
-_HOLDER, _ASKED_EVERY_S = "lock.json", 1.0
+#: the lock of a warehouse, beside which stands who holds it, for people; and how often one who waits asks
+_LOCK, _ASKED_EVERY_S = "lock", 1.0
 #: what says whose copies lie in a folder
 _URL = ".url"
 
@@ -256,24 +256,40 @@ def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | Non
 @contextmanager
 def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the warehouse for one writer of releases; a second one waits for so long, and is told then who holds it."""
+    remedy = "Wait for it (--wait), or give this one its own --warehouse."
+    with held_alone(store, _LOCK, "run", remedy, wait_s):
+        yield
+
+
+@contextmanager
+def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a folder, by the name of a lock in it, for one who writes; the lock of a holder that died is lost.
+
+    work: what holds it, for people. Raises UsageError where another one holds it for longer than one waits, with who
+    that is, and the remedy.
+    """
     with ExitStack() as held:
         deadline = time.monotonic() + wait_s
-        while not _is_held(store, held):
+        while not _is_held(store, lock, held):
             if time.monotonic() >= deadline:
-                raise _busy(store)
+                raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
         # it is there to be read by people: where there is no room for it, the work goes on
         with suppress(OSError):
-            put_document(store, _HOLDER, _myself())
+            put_document(store, _holder_name(lock), _myself())
         try:
             yield
         finally:
-            store.files.remove(_HOLDER)
+            store.files.remove(_holder_name(lock))
 
 
-def _is_held(store: Store, held: ExitStack) -> bool:
+def _holder_name(lock: str) -> str:
+    return f"{lock}.json"
+
+
+def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
     try:
-        held.enter_context(store.files.held("lock"))
+        held.enter_context(store.files.held(lock))
     except Busy:
         return False
     return True
@@ -284,12 +300,12 @@ def _myself() -> dict[str, Any]:
     return {"host": socket.gethostname(), "process": getpid(), "since": now}
 
 
-def holder(store: Store) -> dict[str, Any] | None:
+def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
     """Return who writes to the warehouse just now, as it was told: `host`, `process`, `since`; None if nobody does.
 
     The lock itself is not asked: whoever starts meanwhile would find it held.
     """
-    told = cached(store, _HOLDER, lambda told: {name: told[name] for name in ("host", "process", "since")})
+    told = cached(store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")})
     if told is None or told["host"] != socket.gethostname():
         return told
     try:
@@ -302,9 +318,6 @@ def holder(store: Store) -> dict[str, Any] | None:
     return told
 
 
-def _busy(store: Store) -> UsageError:
-    found = holder(store)
-    who = f" (process {found['process']} on {found['host']}, since {found['since']})" if found else ""
-    return UsageError(
-        f"Another run is writing to {store.name}{who}. Wait for it (--wait), or give this one its own --warehouse."
-    )
+def _holder_text(store: Store, lock: str) -> str:
+    found = holder(store, lock)
+    return f" (process {found['process']} on {found['host']}, since {found['since']})" if found else ""

@@ -53,13 +53,13 @@ drawers.application = async () => {
     document.querySelectorAll("#choices").forEach((old) => old.remove());
     if (!found) { say(id ? `This release has no application ${nameText(id)}.` : "No application is named: search for one, or choose one of the list."); return; }
     const chosen = found.subjects.find((one) => one.filesystem === filesystem && one.direction === direction) || found.subjects[0];
-    showApplication(found, chosen);
+    await showApplication(found, chosen);
   };
   addEventListener("hashchange", draw);
   await draw();
 };
 
-function showApplication(found, chosen) {
+async function showApplication(found, chosen) {
   byId("title").replaceChildren(make("bdi", {}, nameText(found.application_id)));
   document.title = `${nameText(found.application_id, 80)} · iosig ${document.documentElement.dataset.release}`;
   byId("purpose").textContent = `${found.subjects.length > 1 ? "" : `${chosen.direction} on ${nameText(chosen.filesystem)}. `}By ${nameText(found.user)} on ${countText(found.node_count)} nodes; runs in the last month: ${countText(chosen.facts.month_run_count)}.`;
@@ -73,8 +73,8 @@ function showApplication(found, chosen) {
   showSignature(chosen, runs, leftOut);
   showBursts(chosen.bursts || []);
   showTrust(found.application_id, chosen);
-  showHistory(chosen.history || []);
   showRuns(runs, leftOut);
+  await showHistory(found.application_id, chosen);
 }
 
 const OUTCOMES = {
@@ -122,8 +122,10 @@ function showTrust(id, { facts: known, checks }) {
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.true_volume_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }
 
-function showHistory(history) {
-  drawnIn("history").append(plainTable(["release", "outcome", "volume", "bursts", "trust"], history.toReversed().map((one) => [
+async function showHistory(id, { filesystem, direction }) {
+  const told = await loaded(`history/${fileHash(id).slice(0, 2)}`).catch(() => []);
+  const history = (told.find((one) => one.application_id === id)?.history || []).filter((row) => row.filesystem === filesystem && row.direction === direction);
+  drawnIn("history").replaceChildren(plainTable(["release", "outcome", "volume", "bursts", "trust"], history.toReversed().map((one) => [
     nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), isKnown(one.trust) ? one.trust.toFixed(2) : UNKNOWN])));
 }
 

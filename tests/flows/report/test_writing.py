@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from flows.report import writing
-from reports.site.packing import Content
+from flows.report.known import Page
 from warehouse.errors import UsageError
 
-_FIRST = (Content("index.html", b"one"), Content("data/a.js", b"a"), Content("data/b.js", b"b"))
+_FIRST = (Page("index.html", b"one"), Page("data/a.js", b"a"), Page("data/b.js", b"b"))
 
 
 def marks(folder: Path) -> dict[str, int]:
@@ -22,15 +22,15 @@ def test_what_is_there_already_is_not_written_again(tmp_path: Path) -> None:
     before = marks(tmp_path)
     assert writing.write(tmp_path, "r1", _FIRST) == (3, 5, 0)
     assert marks(tmp_path) == before
-    assert writing.write(tmp_path, "r1", (*_FIRST[:2], Content("data/b.js", b"c"))) == (3, 5, 1)
+    assert writing.write(tmp_path, "r1", (*_FIRST[:2], Page("data/b.js", b"c"))) == (3, 5, 1)
     assert [name for name, at in marks(tmp_path).items() if at != before[name]] == ["r1/data/b.js"]
 
 
 def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
     writing.write(tmp_path, "r1", _FIRST)
-    assert writing.write(tmp_path, "r2", (Content("index.html", b"two"), *_FIRST[1:])) == (3, 5, 1)
+    assert writing.write(tmp_path, "r2", (Page("index.html", b"two"), *_FIRST[1:])) == (3, 5, 1)
     assert (tmp_path / "r1/data/a.js").samefile(tmp_path / "r2/data/a.js")
-    assert writing.write(tmp_path, "r2", (Content("index.html", b"two"), Content("data/a.js", b"A"))) == (2, 4, 1)
+    assert writing.write(tmp_path, "r2", (Page("index.html", b"two"), Page("data/a.js", b"A"))) == (2, 4, 1)
     assert (tmp_path / "r1/data/a.js").read_bytes() == b"a"
     assert not (tmp_path / "r2/data/b.js").exists()
     assert (tmp_path / "r1/data/b.js").read_bytes() == b"b"
@@ -38,7 +38,7 @@ def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
 
 def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> None:
     for name in ("r1", "r2"):
-        writing.write(tmp_path, name, (Content("index.html", name.encode()),))
+        writing.write(tmp_path, name, (Page("index.html", name.encode()),))
         writing.show(tmp_path, name)
         assert (tmp_path / "latest/index.html").read_text() == name
     (tmp_path / "mine").mkdir()
@@ -63,7 +63,7 @@ def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Path, "symlink_to", refuse)
     for name in ("r1", "r2"):
-        writing.write(tmp_path, name, (Content("index.html", name.encode()), Content(f"data/{name}.js", b"")))
+        writing.write(tmp_path, name, (Page("index.html", name.encode()), Page(f"data/{name}.js", b"")))
         writing.show(tmp_path, name)
         assert [path.name for path in (tmp_path / "latest").rglob("*.js")] == [f"{name}.js"]
         assert (tmp_path / "latest/index.html").read_text() == name
@@ -85,6 +85,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
     writing.write(tmp_path, "r1", _FIRST)
     monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
-        writing.write(tmp_path, "r1", (Content("index.html", b"new"),))
+        writing.write(tmp_path, "r1", (Page("index.html", b"new"),))
     assert (tmp_path / "r1/index.html").read_bytes() == b"one"
     assert not list(tmp_path.rglob("*.tmp"))

@@ -1,0 +1,81 @@
+"""What the pages of a report are made of, as texts that differ where any of it does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Iterable
+from datetime import date
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+#: our own rooms that a page comes from, and the packages that its bytes may depend on
+_ROOMS = ("expectations", "flows", "reports", "transforms", "warehouse")
+_PACKAGES = ("duckdb", "jinja2", "matplotlib", "numpy", "polars", "scipy")
+_DAY_CHARACTERS = 10
+
+
+class Inputs:
+    """The files of a release by table and day, the program that reads them, and what is hidden."""
+
+    def __init__(self, store: Store, release: Release, hidden: str = "") -> None:
+        """Look at the files; hidden: what differs where names are shown otherwise."""
+        self._always = [program(), hashlib.sha256(hidden.encode()).hexdigest(), store.address]
+        self._parts: dict[str, dict[date | None, list[list[object]]]] = {}
+        for table, paths in releases.files_of(store, release).items():
+            for path in paths:
+                self._parts.setdefault(table, {}).setdefault(_day(path), []).append(_mark(store, path))
+
+    def of(self, *more: object, tables: Iterable[str] = (), days: Collection[date | None] | None = None) -> str:
+        """Return the fingerprint of some tables (none: all), on some days (None: all), and of whatever else there is.
+
+        days: of tables that are kept by day; None among them is what has no day.
+        """
+        wanted = sorted(tables) or sorted(self._parts)
+        found = [
+            [table, str(day), sorted(files, key=str)]
+            for table in wanted
+            for day, files in sorted(self._parts.get(table, {}).items(), key=str)
+            if days is None or day in days
+        ]
+        return hashlib.sha256(json.dumps([self._always, more, found], default=str).encode()).hexdigest()
+
+
+def _day(path: Path) -> date | None:
+    try:
+        return date.fromisoformat(path.name[:_DAY_CHARACTERS])
+    except ValueError:
+        return None
+
+
+def _mark(store: Store, path: Path) -> list[object]:
+    """Return what changes whenever a file does: released ones are never written again, under any name."""
+    name = path.relative_to(store.root).as_posix()
+    # in an object store each look is a request, and there are thousands of files
+    return [name, *(store.files.mark(name) if store.url is None else ())]
+
+
+@cache
+def program() -> str:
+    """Return the fingerprint of the program that makes pages: its own files, and the packages that it rests on."""
+    root = Path(__file__).resolve().parents[2]
+    found = hashlib.sha256(json.dumps([*map(version, _PACKAGES), zlib.ZLIB_RUNTIME_VERSION]).encode())
+    for path in sorted(path for room in _ROOMS for path in _sources(root / room)):
+        found.update(path.relative_to(root).as_posix().encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _sources(room: Path) -> Iterable[Path]:
+    """Return the files of a room that are part of the program: not the data that lie in `warehouse/data`."""
+    for each in sorted(room.iterdir()):
+        if each.is_dir() and each.name not in ("data", "__pycache__"):
+            yield from _sources(each)
+        elif each.suffix in (".py", ".js", ".css", ".html", ".json"):
+            yield each
