@@ -24,7 +24,7 @@ from flows.report.making import report
 from reports.site.library import assets
 from warehouse.contracts import frames, table as contract
 from warehouse.contracts.types import Column
-from warehouse.releases import publishing
+from warehouse.releases import publishing, releases
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store, write_parquet
@@ -51,10 +51,15 @@ class SiteSize:
 # ---- the release
 
 
-def made_up_release(store: Store, size: SiteSize) -> Release:
-    """Publish a release of so many applications, runs and days."""
-    folder = store.builds / "made-up"
+def made_up_release(store: Store, size: SiteSize, *, is_next_night: bool = False) -> Release:
+    """Publish a release of so many applications, runs and days; or, upon it, that of the night after the last day.
+
+    In a night each application that ran moves a tenth more than before; all others are as they were.
+    """
+    name = "next-night" if is_next_night else "made-up"
+    folder = store.builds / name
     applications = _applications(size)
+    days = range(size.days + is_next_night)
     built: dict[str, dict[date | None, Path]] = {}
 
     def keep(name: str, rows: pl.DataFrame, day: date | None = None) -> None:
@@ -65,18 +70,23 @@ def made_up_release(store: Store, size: SiteSize) -> Release:
         built.setdefault(name, {})[day] = path
 
     keep("applications", applications.drop("place", "filesystem"))
-    for name, rows in _signatures(applications, size):
-        keep(name, rows)
     sets = []
-    for number in range(size.days):
-        day = _BEGAN + timedelta(days=number)
+    for number in days:
         runs = _runs(applications, size, number)
-        for name, rows in _of_day(runs, day, np.random.default_rng([size.seed, number])):
-            keep(name, rows, day)
         sets.append(_directed(runs).drop("node_count"))
+        if is_next_night and number < size.days:
+            continue
+        day = _BEGAN + timedelta(days=number)
+        for table, rows in _of_day(runs, day, np.random.default_rng([size.seed, number])):
+            keep(table, rows, day)
+    grown = sets[-1]["application_id"].unique() if is_next_night else pl.Series(dtype=pl.String)
+    for table, rows in _signatures(applications, size, grown):
+        keep(table, rows)
     latest = pl.concat(sets).sort("started_at").group_by("application_id", "direction", maintain_order=True)
     keep("sample_sets", latest.tail(_SET_RUNS).with_columns(pl.col("duration_s") * 1e8, interval_s=_STEP_S))
-    draft = Draft("2026-03-31-made-up", "made-up", (None,), (), (), "{}", "0", "passed", None)
+    last = _BEGAN + timedelta(days=days[-1])
+    base = releases.current(store)
+    draft = Draft(f"{last}-{name}", name, (None,), (), (), "{}", "0", "passed", base.release_id if base else None)
     return publishing.publish(store, draft, built)
 
 
@@ -191,13 +201,17 @@ def _polls(day: date, chance: np.random.Generator) -> Iterator[tuple[str, pl.Dat
     )  # fmt: skip
 
 
-def _signatures(applications: pl.DataFrame, size: SiteSize) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield the signatures of writes, their points and bursts: four bursts each, of heights of their own."""
+def _signatures(applications: pl.DataFrame, size: SiteSize, grown: pl.Series) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the signatures of writes, their points and bursts: four bursts each, of heights of their own.
+
+    grown: the applications that are a tenth higher.
+    """
     chance = np.random.default_rng(size.seed)
     key = applications.select("application_id", "filesystem", "first_at", "last_at").with_columns(
         direction=pl.lit("write"), method=pl.lit("warped"), is_default=pl.lit(True), outcome=pl.lit("extracted")
     )
     heights = chance.lognormal(21.0, 0.6, key.height)
+    heights[key["application_id"].is_in(grown.implode()).to_numpy()] *= 1.1
     is_burst = np.arange(_SECONDS) % 300 < 60
     yield "signatures", key.with_columns(
         sample_count=pl.lit(_SET_RUNS), used_sample_count=pl.lit(_SET_RUNS), outlier_job_ids=pl.lit("[]"),
@@ -237,16 +251,35 @@ def figures(scratch: Path, size: SiteSize | None = None) -> Iterator[Figure]:
     shutil.rmtree(store.builds, ignore_errors=True)
     about = f"{size.applications:,} applications, {size.runs:,} runs, {size.days} days"
     folder = scratch / "report"
-    for name in (f"the report of {about}, all of it new", "… written again, nothing changed"):
-        began, used = time.perf_counter(), time.process_time()
-        written = report(store, release, folder)
-        took, cpu = time.perf_counter() - began, time.process_time() - used
-        yield Figure(
-            name, f"{took:.1f} s ({cpu:.1f} s of processor time; {written.new_count:,} files)", "", "", "", True
-        )
-    own = written.page.parent.resolve()
-    yield from _sizes(own, written.byte_count)
+    yield _timed(f"the report of {about}, all of it new", store, release, folder)
+    yield _timed("… written again, nothing changed", store, release, folder)
+    night = made_up_release(store, size, is_next_night=True)
+    shutil.rmtree(store.builds, ignore_errors=True)
+    runs = size.runs // size.days
+    yield _timed(f"… of the next night, with {runs:,} runs more", store, night, folder)
+    yield _timed("… the same from nothing", store, night, scratch / "from-nothing")
+    own, whole = ((scratch / name / night.release_id) for name in ("report", "from-nothing"))
+    differing = _differing(own, whole)
+    yield Figure("… files that differ from those from nothing", f"{differing:,}", "", "", "0", differing == 0)
+    yield from _sizes(own, sum(path.stat().st_size for path in own.rglob("*") if path.is_file()))
     yield from _opened(own, size)
+
+
+def _timed(name: str, store: Store, release: Release, folder: Path) -> Figure:
+    began, used = time.perf_counter(), time.process_time()
+    written = report(store, release, folder)
+    took, cpu = time.perf_counter() - began, time.process_time() - used
+    told = f"{took:.1f} s ({cpu:.1f} s of processor time; {written.new_count:,} of {written.file_count:,} files new)"
+    return Figure(name, told, "", "", "", True)
+
+
+def _differing(one: Path, other: Path) -> int:
+    """Return how many files of two folders are not the same, or are in one of them alone."""
+    names = {path.relative_to(each) for each in (one, other) for path in each.rglob("*") if path.is_file()}
+    contents = (
+        [(each / name).read_bytes() if (each / name).is_file() else None for each in (one, other)] for name in names
+    )
+    return sum(first != second for first, second in contents)
 
 
 def _sizes(own: Path, total: int) -> Iterator[Figure]:

@@ -92,7 +92,7 @@ class Known:
 
     def _pages(self, path: str, fingerprint: str) -> Iterator[Page]:
         for folder in self.folders:
-            made_of, own = folder.pages.get(path, ("", ""))
+            made_of, own = folder.pages.get(path, (None, ""))
             if made_of == fingerprint and (data := folder.sound(path)) is not None:
                 yield Page(path, b"", fingerprint, folder.place / path, (len(data), own))
 

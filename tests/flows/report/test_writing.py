@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,21 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
         writing.write(tmp_path, "r1", (Page("index.html", b"new"),))
     assert (tmp_path / "r1/index.html").read_bytes() == b"one"
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
+    with writing.locked(tmp_path / "pages"):
+        told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or write this one"
+        with pytest.raises(UsageError, match=told), writing.locked(tmp_path / "pages"):
+            pass
+    with writing.locked(tmp_path / "pages"):
+        writing.begin(tmp_path / "pages", is_hiding=False)
+    assert not [path for path in (tmp_path / "pages").iterdir() if path.suffix == ".json"]
+
+
+def test_the_lock_of_one_that_died_is_lost(tmp_path: Path) -> None:
+    # as it is left by one that was killed before it had marked the folder as its own
+    (tmp_path / ".iosig-lock").touch()
+    (tmp_path / ".iosig-lock.json").write_text('{"host": "here", "process": 1, "since": "2026-03-04"}')
+    with writing.locked(tmp_path):
+        assert json.loads((tmp_path / ".iosig-lock.json").read_text())["process"] == os.getpid()
