@@ -1,7 +1,6 @@
 """The report of a release: what is read of it, and how its pages are written.
 
 - `applications` (`read`, `made_of`, `history_of`): Applications' signatures, curves, bursts and runs.
-- `changes` (`read`): What a release changed against the one on which it builds.
 - `fingerprints` (`Inputs`, `program`): What pages are made of, as texts that differ where any of it does.
 - `hiding` (`Hider`, `hider_of`): Users as pseudonyms.
 - `known` (`Known`, `Page`): Pages that lie in a report already.

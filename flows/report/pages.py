@@ -12,7 +12,6 @@ import polars as pl
 
 from flows.report import (
     applications as application_rows,
-    changes as change_rows,
     night as night_rows,
     quality as quality_rows,
     runs as run_rows,
@@ -21,7 +20,10 @@ from flows.report.applications import MadeOf
 from flows.report.fingerprints import Inputs
 from flows.report.hiding import Hider
 from flows.report.known import Known, Page
+from flows.signatures.changes import signature_changes
+from flows.wall.release_changes import TABLES as CHANGE_TABLES, pairs
 from reports.site import applications, changes, filesystems, library, night, population, quality, runs, tables
+from reports.site.changes import ChangeFrames
 from reports.site.packing import Content
 from reports.site.pages import (
     APPLICATION,
@@ -36,6 +38,7 @@ from reports.site.pages import (
     Page as SitePage,
 )
 from reports.site.shells import About, shell
+from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
@@ -142,7 +145,11 @@ def _quality(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str,
 
 
 def _changes(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    return changes.told(_shown(told, change_rows.read(told.store, told.release, told.before)))
+    before, store, release = told.before, told.store, told.release
+    changed = signature_changes(store, before or release, release)
+    with opened(store, before or release, CHANGE_TABLES) as old:
+        frames = ChangeFrames(before.release_id if before else None, changed, pairs(old, connection))
+    return changes.told(_shown(told, frames))
 
 
 def _tables(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
