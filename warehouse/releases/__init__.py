@@ -3,8 +3,10 @@
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
   file beside them or on a server.
 - `clearing` (`clear`, `closed_days`): Clearing: raw polls of days that are long published go.
+- `database` (`SqlTables`): Catalogues in an SQL database.
 - `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
+- `gathering` (`Gathering`, `Change`): Changes of several tables, gathered before any of them is made.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
 - `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.

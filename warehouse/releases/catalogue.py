@@ -7,18 +7,19 @@ when they were written: where it was moved or copied since, we look below its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import FileIO, InputFile
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -33,6 +34,8 @@ from warehouse.contracts import Table, arrow, frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
 from warehouse.placing import SyncedStream, make_folder
+from warehouse.releases.database import SqlTables
+from warehouse.releases.gathering import Gathering
 from warehouse.releases.locations import (
     Part,
     location_of,
@@ -46,7 +49,7 @@ from warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, req
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
@@ -93,7 +96,7 @@ class WarehouseFileIO(PyArrowFileIO):
         return _SyncedFile(location, path, self.fs_by_scheme(scheme, netloc))
 
 
-def open_catalogue(store: Store) -> Catalog:
+def open_catalogue(store: Store) -> Gathering:
     """Open the warehouse's catalogue; it comes into being on first use."""
     make_folder(store.root)
     server = server_of(store)
@@ -103,13 +106,14 @@ def open_catalogue(store: Store) -> Catalog:
 def _open_rest(store: Store, server: Server) -> RestTables:
     from warehouse.releases import rest
 
-    return rest.opened(server, **_in_store(), **{_ROOT: location_of(store)})
+    return rest.opened(server, store.files, **_in_store(), **{_ROOT: location_of(store)})
 
 
-def _open_sql(store: Store, server: Server) -> SqlCatalog:
+def _open_sql(store: Store, server: Server) -> SqlTables:
     require_installed(server)
-    root, before = location_of(store), root_before(store)
-    catalogue = SqlCatalog(
+    root = location_of(store)
+    before = None if store.url else root_before(store)
+    catalogue = SqlTables(
         server.name,
         **{
             "uri": engine_uri(store, server),
@@ -118,6 +122,7 @@ def _open_sql(store: Store, server: Server) -> SqlCatalog:
             **(_in_store() if store.url else _in_folder(before or root)),
         },
     )
+    catalogue.files = store.files
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
 
@@ -180,20 +185,28 @@ def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Catalog]:
         with engine.begin() as connection:
             alone(connection, server_of(store))
             _require_seen(store, seen, releases_location(store))
-            # each of the catalogue's commits becomes part of this one
+            # what the catalogue commits becomes part of this
             catalogue.engine = connection  # type: ignore[assignment]
-            yield catalogue
+            with catalogue.gathering(last=RELEASES.name):
+                yield catalogue
     finally:
         catalogue.engine = engine
         catalogue.close()
 
 
-def leave_hints(store: Store) -> None:
-    """Say beside each table which of its metadata is the current one, for readers that have no catalogue."""
-    for table_name, location in metadata_locations(store).items():
+def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> None:
+    """Say beside each table which of its metadata is the current one, for readers that have no catalogue.
+
+    locations: where the metadata lie, if they were looked for already.
+    """
+
+    def leave(table_name: str, location: str) -> None:
         folder, name = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
         if store.files.content(f"{folder}/{_HINT}") != name.encode():
             store.files.put(f"{folder}/{_HINT}", name.encode())
+
+    found = metadata_locations(store) if locations is None else locations
+    store.files.each(lambda told: leave(*told), found.items())
 
 
 def ensure(catalogue: Catalog, table: Table) -> IcebergTable:
@@ -279,45 +292,78 @@ def _partitioned(table: Table, schema: Schema) -> PartitionSpec:
     return PartitionSpec(PartitionField(source, PARTITION_FIELD_ID_START, IdentityTransform(), table.partition))
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A snapshot of a table, and the names of its data files, sorted."""
+
+    snapshot_id: int
+    names: list[str]
+
+
 def replace(
     catalogue: Catalog,
     table: Table,
-    locations: Sequence[str],
+    locations: Collection[str],
     *,
     days: Collection[date | None] | None,
     tag: str,
-) -> int:
-    """Replace days of a table, all of it if `days` is None, by Parquet files of its own; return the snapshot's id.
+    copies: Mapping[str, Path] | None = None,
+) -> Shown:
+    """Replace days of a table, all of it if `days` is None, by Parquet files of its own; return the snapshot.
 
-    It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes.
+    It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes. copies:
+    where files of these locations lie on this machine, too.
     """
     found = _found(catalogue, table)
     if found is None and isinstance(catalogue, SqlCatalog):
         # with its first rows: there is one commit to wait for, and no table without a release
         made = _begun(catalogue, table)
         with made as transaction:
-            return _snapshot(made._table, transaction, (), locations, tag)
+            return _snapshot(_Overwriting.of(made._table, transaction), None, locations, tag, copies or {})
     iceberg = _create(catalogue, table) if found is None else _widened(found, table)
-    gone = [file for file in _data_files(iceberg) if days is None or _day_of(file) in days]
-    head = iceberg.current_snapshot()
+    head, live = iceberg.current_snapshot(), _live(iceberg)
+    files = [entry.data_file for _, entries in live for entry in entries]
+    gone = {file for file in files if days is None or _day_of(file) in days}
     if head is not None and not gone and not locations:
         iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
-        return head.snapshot_id
+        return Shown(head.snapshot_id, sorted(name_of(table.name, file.file_path) for file in files))
     with _Remembering(iceberg) as transaction:
-        return _snapshot(iceberg, transaction, gone, locations, tag)
+        return _snapshot(_Overwriting.of(iceberg, transaction, live), gone, locations, tag, copies or {})
 
 
 def _snapshot(
-    iceberg: IcebergTable, transaction: Transaction, gone: Iterable[DataFile], locations: Sequence[str], tag: str
-) -> int:
-    """Put a snapshot with a tag into a transaction: without some files, with some more; return its id."""
-    with _Overwriting.of(iceberg, transaction) as snapshot:
-        for file in gone:
+    snapshot: _Overwriting,
+    gone: Collection[DataFile] | None,
+    locations: Collection[str],
+    tag: str,
+    copies: Mapping[str, Path],
+) -> Shown:
+    """Put a snapshot with a tag into a transaction: without some files, with some more; return what it shows."""
+    transaction = snapshot._transaction
+    io = cast(FileIO, _Copies(snapshot._io, copies))
+    with snapshot:
+        for file in gone or ():
             snapshot.delete_data_file(file)
-        for file in parquet_files_to_data_files(iceberg.io, transaction.table_metadata, iter(locations)):
+        for file in parquet_files_to_data_files(io, transaction.table_metadata, iter(locations)):
             snapshot.append_data_file(file)
     ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
-    return int(snapshot.snapshot_id)
+    left = (entry.data_file for _, entries in snapshot.live for entry in entries)
+    kept = [file.file_path for file in left if file not in (gone or ())]
+    table_name = transaction._table.name()[-1]
+    return Shown(snapshot.snapshot_id, sorted(name_of(table_name, place) for place in (*kept, *locations)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Files to be read, from this machine where they lie on it, too."""
+
+    io: FileIO
+    copies: Mapping[str, Path]
+
+    def new_input(self, location: str) -> InputFile:
+        """Return a file to be read."""
+        copy = self.copies.get(location)
+        return self.io.new_input(location) if copy is None else PyArrowFileIO().new_input(str(copy))
 
 
 class _Remembering(Transaction):
@@ -345,19 +391,20 @@ class _Overwriting(_OverwriteFiles):
     changes every night would have as many as there were nights, in the list of each of its snapshots.
     """
 
-    @classmethod
-    def of(cls, table: IcebergTable, transaction: Transaction) -> Self:
-        """Begin a snapshot of a table; its files are named by it."""
-        operation = Operation.APPEND if table.current_snapshot() is None else Operation.OVERWRITE
-        return cls(operation, transaction, table.io)
+    live: Sequence[tuple[ManifestFile, list[ManifestEntry]]]
 
-    @cached_property
-    def _live(self) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
-        """The manifests of the snapshot before that name files, with these."""
-        head = self._transaction.table_metadata.current_snapshot()
-        manifests = [] if head is None else head.manifests(self._io)
-        live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
-        return [(manifest, manifest.fetch_manifest_entry(self._io, discard_deleted=True)) for manifest in live]
+    @classmethod
+    def of(
+        cls,
+        table: IcebergTable,
+        transaction: Transaction,
+        live: Sequence[tuple[ManifestFile, list[ManifestEntry]]] = (),
+    ) -> Self:
+        """Begin a snapshot of a table, whose files are named by it; live: the files of the snapshot before."""
+        operation = Operation.APPEND if table.current_snapshot() is None else Operation.OVERWRITE
+        begun = cls(operation, transaction, table.io)
+        begun.live = live
+        return begun
 
     def _deleted_entries(self) -> list[ManifestEntry]:
         """Return what goes.
@@ -365,7 +412,7 @@ class _Overwriting(_OverwriteFiles):
         pyiceberg's own asks many manifests at once of one evaluator, which remembers at which it is: now and then it
         passes over one that names what is to go.
         """
-        gone = [entry for _, entries in self._live for entry in entries if entry.data_file in self._deleted_data_files]
+        gone = [entry for _, entries in self.live for entry in entries if entry.data_file in self._deleted_data_files]
         found = [self._as(ManifestEntryStatus.DELETED, entry, self._snapshot_id) for entry in gone]
         self._validate_required_deletes(found)
         return found
@@ -374,9 +421,9 @@ class _Overwriting(_OverwriteFiles):
         """Return the manifests of what stays: those that nothing is taken from, and one of all else."""
         whole: list[ManifestFile] = []
         loose: list[ManifestEntry] = []
-        for manifest, entries in self._live:
+        for manifest, entries in self.live:
             left = [entry for entry in entries if entry.data_file not in self._deleted_data_files]
-            if len(left) == len(entries) and len(self._live) <= _MOST_MANIFESTS:
+            if len(left) == len(entries) and len(self.live) <= _MOST_MANIFESTS:
                 whole.append(manifest)
             else:
                 loose += left
@@ -399,8 +446,12 @@ class _Overwriting(_OverwriteFiles):
         )
 
 
-def _data_files(table: IcebergTable) -> list[DataFile]:
-    return [task.file for task in table.scan().plan_files()] if table.current_snapshot() else []
+def _live(table: IcebergTable) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
+    """Return the manifests of a table's snapshot that name files, with these."""
+    head = table.current_snapshot()
+    manifests = [] if head is None else head.manifests(table.io)
+    live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+    return [(manifest, manifest.fetch_manifest_entry(table.io, discard_deleted=True)) for manifest in live]
 
 
 def _day_of(file: DataFile) -> date | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from warehouse.contracts import Table, frames
@@ -25,9 +25,9 @@ NO_DAY = "undated"
 _DAY = "day"
 
 
-def link_latest(store: Store, release: Release) -> None:
-    """Have `latest/` be a release."""
-    store.files.show(LATEST, _label(release), dict(members(store, release)))
+def link_latest(store: Store, release: Release, grown: Collection[str] | None = None) -> None:
+    """Have `latest/` be a release; grown: the tables that ever got a column, if they are known."""
+    store.files.show(LATEST, _label(release), dict(members(store, release, grown=grown)))
 
 
 def is_latest(store: Store, release: Release) -> bool:
@@ -45,20 +45,24 @@ def _label(release: Release) -> str:
     return f"{release.sequence}-{release.release_id}"
 
 
-def members(store: Store, release: Release, made: Path | None = None) -> Iterator[tuple[str, Path]]:
-    """Yield each file of a release as plain files, its place and where it lies: `jobs/day=2018-02-09/....parquet`.
+def members(
+    store: Store, release: Release, made: Path | None = None, *, grown: Collection[str] | None = None
+) -> list[tuple[str, Path]]:
+    """Return each file of a release as plain files, its place and where it lies: `jobs/day=2018-02-09/....parquet`.
 
     A table without rows is one empty file, and a file that is older than some columns of its table has them all the
     same, or readers that take the first file's columns would lose them. Both are made below `made`, which is the
     warehouse's own folder for that if not given, and found there the next time.
     """
-    made, grown = made or store.root / PLAIN, _grown(store)
-    for table, place, path in _placed(store, release):
-        folder = made / table.name / _digest(table)
+    folder, widened = made or store.root / PLAIN, _grown(store) if grown is None else grown
+
+    def found(table: Table, place: str, path: Path | None) -> tuple[str, Path]:
+        own = folder / table.name / _digest(table)
         if path is None:
-            yield place, _empty(table, folder / "empty.parquet")
-        else:
-            yield place, _widened(table, store.here(path), folder / path.name) if table.name in grown else path
+            return place, _empty(table, own / "empty.parquet")
+        return place, _widened(table, store.here(path), own / path.name) if table.name in widened else path
+
+    return store.files.each(lambda placed: found(*placed), _placed(store, release))
 
 
 def _placed(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:
@@ -79,12 +83,14 @@ def _digest(table: Table) -> str:
 
 def _grown(store: Store) -> set[str]:
     """Return the tables that ever got a column: no file of the others lacks any."""
-    found = set()
-    for table_name, location in metadata_locations(store).items():
+
+    def schema_count(table_name: str, location: str) -> int:
         with store.files.opened(name_of(table_name, location)) as file:
-            if len(json.load(file)["schemas"]) > 1:
-                found.add(table_name)
-    return found
+            return len(json.load(file)["schemas"])
+
+    found = metadata_locations(store)
+    counts = store.files.each(lambda told: schema_count(*told), found.items())
+    return {table_name for table_name, count in zip(found, counts, strict=True) if count > 1}
 
 
 def _empty(table: Table, path: Path) -> Path:

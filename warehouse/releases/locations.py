@@ -34,7 +34,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
     silence.
     """
     server = server_of(store)
-    found = _in_sqlite(store) if server == EMBEDDED else _on_server(server)
+    found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
     if not found and store.files.matching(f"{SEALS}/*.json"):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
         raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
@@ -52,12 +52,12 @@ def releases_location(store: Store) -> str | None:
     return metadata_locations(store).get(RELEASES.name)
 
 
-def _on_server(server: Server) -> dict[str, str]:
+def _on_server(store: Store, server: Server) -> dict[str, str]:
     if server.kind != "rest":
         return locations_on(server)
     from warehouse.releases import rest
 
-    return rest.locations(server)
+    return rest.locations(server, store.files)
 
 
 def _in_sqlite(store: Store) -> dict[str, str]:

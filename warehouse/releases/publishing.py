@@ -10,17 +10,19 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import table as contract
+from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, NothingToDo
 from warehouse.releases import links, seals
 from warehouse.releases.locations import Part, location_of, releases_location
-from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
+from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, list_of, published
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+    from warehouse.releases.catalogue import Shown
 
 _INTENT = "publishing.json"
 
@@ -47,7 +49,6 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     All tables change at once, and every one of them has the release's id as a tag. Raises MachineFault where another
     writer published meanwhile. A release that is published already, by one who did not hear of it, is returned.
     """
-    from warehouse.releases.catalogue import adopt
     from warehouse.releases.relocating import relocate
 
     require_form(store)
@@ -57,14 +58,9 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     seen, parent = releases_location(store), current(store)
     if parent is None or parent.release_id != draft.release_id:
         _require_base(store, draft, parent)
-        adopted = {
-            name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
-            for name, parts in built.items()
-        }
+        adopted = _adopted(store, draft, built)
         try:
-            _commit(
-                store, draft, parent, seen, {name: [each for each in adopted[name] if each] for name in built}, built
-            )
+            _leave_lists(store, _commit(store, draft, parent, seen, adopted, built))
         except Exception:
             # whether the last answer got lost is asked, not guessed
             if not _is_current(store, draft):
@@ -72,6 +68,19 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     complete(store)
     store.files.remove(_INTENT)
     return find(store, draft.release_id)
+
+
+def _adopted(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
+    """Bring built files into their tables' folders; return of each table where they lie now, and where they were."""
+    from warehouse.releases.catalogue import adopt
+
+    files = [(name, part, path) for name, parts in built.items() for part, path in parts.items()]
+    places = store.files.each(lambda file: adopt(store, contract(file[0]), *file[1:], draft.fingerprint), files)
+    found: dict[str, dict[str, Path]] = {name: {} for name in built}
+    for (name, _, path), place in zip(files, places, strict=True):
+        if place is not None:
+            found[name][place] = path
+    return found
 
 
 def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
@@ -94,32 +103,44 @@ def _commit(
     draft: Draft,
     parent: Release | None,
     seen: str | None,
-    adopted: Mapping[str, Sequence[str]],
+    adopted: Mapping[str, Mapping[str, Path]],
     built: Mapping[str, Mapping[Part, Path]],
-) -> None:
-    """Have all tables change at once.
+) -> dict[str, Shown]:
+    """Have all tables change at once; return what is shown of those that were made anew.
 
     seen: where the metadata of the releases lay when the parent was the current one. adopted: where the files lie.
     """
     from warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
 
     before = parent.snapshots if parent else {}
-    snapshots: dict[str, int] = {}
+    tables = published()
+
+    def change(table: Table) -> Shown | None:
+        name = table.name
+        if name in before and name not in built:
+            tag(catalogue, name, before[name], draft.release_id)
+            return None
+        if name in before:
+            # who was killed at it, or lost, may have left a server another one
+            make_current(catalogue, name, before[name])
+        is_by_day = table.partition is not None and name in before
+        days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
+        own = adopted.get(name, {})
+        return replace(catalogue, table, own, days=days, tag=draft.release_id, copies=own)
+
     with changed_at_once(store, seen) as catalogue:
-        for table in published():
-            name = table.name
-            if name in before and name not in built:
-                tag(catalogue, name, before[name], draft.release_id)
-                snapshots[name] = before[name]
-                continue
-            if name in before:
-                # who was killed at it, or lost, may have left a server another one
-                make_current(catalogue, name, before[name])
-            is_by_day = table.partition is not None and name in before
-            days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
-            snapshots[name] = replace(catalogue, table, adopted.get(name, ()), days=days, tag=draft.release_id)
-        release = _release(draft, parent, snapshots)
+        shown = {table.name: one for table, one in zip(tables, store.files.each(change, tables), strict=True) if one}
+        snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
+        release = _release(draft, parent, {table.name: snapshots[table.name] for table in tables})
         _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
+    return shown
+
+
+def _leave_lists(store: Store, shown: Mapping[str, Shown]) -> None:
+    """Leave what `files_of` reads of snapshots that are a release's now; what is not left is made anew there."""
+    told = {list_of(name, one.snapshot_id): one.names for name, one in shown.items()}
+    with suppress(OSError):
+        store.files.each(lambda name: put_document(store, name, told[name]), told)
 
 
 def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) -> Release:
@@ -146,13 +167,16 @@ def complete(store: Store) -> None:
     """
     release = current(store)
     if release is not None and not (links.is_latest(store, release) and seals.is_sealed(store, release)):
-        from warehouse.releases.catalogue import leave_hints
+        from warehouse.releases.catalogue import leave_hints, open_catalogue
 
-        leave_hints(store)
+        catalogue = open_catalogue(store)
+        tables = catalogue.all_tables()
+        catalogue.close()
+        leave_hints(store, {name: table.metadata_location for name, table in tables.items()})
         files_of(store, release)
-        links.link_latest(store, release)
+        links.link_latest(store, release, [name for name, table in tables.items() if len(table.metadata.schemas) > 1])
         if not seals.is_sealed(store, release):
-            seals.seal(store, release)
+            seals.seal(store, release, tables)
 
 
 def _begin(store: Store, draft: Draft) -> None:
@@ -199,7 +223,8 @@ def rollback(store: Store, release_id: str) -> Release:
                 tag(catalogue, table.name, target.snapshots[table.name], release.release_id)
             elif table.name in now.snapshots:
                 # younger than the release that is gone back to: it had no rows then
-                release.snapshots[table.name] = empty(catalogue, table, days=None, tag=release.release_id, locations=())
+                made = empty(catalogue, table, days=None, tag=release.release_id, locations=())
+                release.snapshots[table.name] = made.snapshot_id
         _append(catalogue, store, release)
     complete(store)
     return release

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 EXPIRED, READING = "expired.json", "reading.lock"
 #: releases that gave way to others without some data: which one, since when, and why
 REDIRECTS = "redirects.json"
+#: files of snapshots, as lists in object stores said, by their addresses
+_LISTED: dict[tuple[str, str], list[str]] = {}
+_MOST_LISTED = 10_000
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -287,8 +290,8 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Return the Parquet files of every table of a release, by their places below the warehouse's root."""
-    lists = {name: f"{LISTS}/{name}-{snapshot}.json" for name, snapshot in release.snapshots.items()}
-    found = {name: cached(store, path, _places) for name, path in lists.items()}
+    lists = {name: list_of(name, snapshot) for name, snapshot in release.snapshots.items()}
+    found = dict(zip(lists, store.files.each(lambda path: _listed(store, path), lists.values()), strict=True))
     if lost := [name for name, places in found.items() if places is None]:
         from warehouse.releases.catalogue import open_catalogue, snapshot_files
 
@@ -298,6 +301,26 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
             _leave(store, lists[name], found[name])
         catalogue.close()
     return {name: [store.root / place for place in places or ()] for name, places in found.items()}
+
+
+def _listed(store: Store, name: str) -> list[str] | None:
+    """Return what a list of files says, None where it is not there; what a store was asked once is known.
+
+    A list is named after the snapshot, and never another one.
+    """
+    if store.url is None:
+        return cached(store, name, _places)
+    known = _LISTED.get((store.url, name)) or cached(store, name, _places)
+    if known is not None:
+        if len(_LISTED) >= _MOST_LISTED:
+            _LISTED.clear()
+        _LISTED[store.url, name] = known
+    return known
+
+
+def list_of(table_name: str, snapshot_id: int) -> str:
+    """Return the name of what lists the files of a snapshot."""
+    return f"{LISTS}/{table_name}-{snapshot_id}.json"
 
 
 def _places(document: Any) -> list[str]:

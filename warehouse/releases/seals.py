@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
@@ -24,6 +24,9 @@ from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Sealed
 from warehouse.store.manifests import manifest_in
 from warehouse.store.store import Store, cached, put_document
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as IcebergTable
 
 #: which released files were found sound when they were read last
 _SOUND = "sound.json"
@@ -41,15 +44,20 @@ def is_sealed(store: Store, release: Release) -> bool:
     return bool(store.files.mark(seal_of(release)))
 
 
-def seal(store: Store, release: Release) -> None:
-    """Note the SHA-256 of all that a release added to the one before."""
-    write(store, seal_of(release), {name: sealed_now(store, name) for name in _added(store, release)})
+def seal(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None = None) -> None:
+    """Note the SHA-256 of all that a release added to the one before; tables: those of the catalogue, if known."""
+    write(store, seal_of(release), all_sealed(store, _added(store, release, tables)))
 
 
 def sealed_now(store: Store, name: str) -> Sealed:
     """Return a file as it is now."""
-    with store.files.opened(name) as file:
-        return Sealed.of(file)
+    return store.files.sealed(name)
+
+
+def all_sealed(store: Store, names: Iterable[str]) -> dict[str, Sealed]:
+    """Return files as they are now, by their names."""
+    found = list(names)
+    return dict(zip(found, store.files.each(store.files.sealed, found), strict=True))
 
 
 def write(store: Store, name: str, files: dict[str, Sealed]) -> None:
@@ -78,7 +86,7 @@ def seals(store: Store) -> list[str]:
     return store.files.matching(f"{SEALS}/*.json")
 
 
-def _added(store: Store, release: Release) -> Iterator[str]:
+def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
     """Yield the paths of what a release added, below the warehouse's root."""
     before = next((known for known in releases.kept(store)[::-1] if known.sequence < release.sequence), None)
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
@@ -88,28 +96,31 @@ def _added(store: Store, release: Release) -> Iterator[str]:
 
     brought = releases.inputs(store, [release.release_id]).filter(is_removed=False)["landing_id"]
     yield from map(manifest_in, ledger.read(store).of(brought)["folder"].unique().sort())
-    yield from _metadata(store, release, before)
+    if tables is None:
+        from warehouse.releases.catalogue import open_catalogue
+
+        catalogue = open_catalogue(store)
+        tables = catalogue.all_tables()
+        catalogue.close()
+    for names in store.files.each(lambda table: list(_metadata(table, release, before)), tables.values()):
+        yield from names
 
 
-def _metadata(store: Store, release: Release, before: Release | None) -> Iterator[str]:
-    from warehouse.releases.catalogue import open_catalogue
-
-    catalogue = open_catalogue(store)
-    for name, location in metadata_locations(store).items():
-        table = catalogue.load_table((NAMESPACE, name))
-        yield name_of(name, location)
-        head = table.current_snapshot()
-        if head is None or (before is not None and before.snapshots.get(name) == head.snapshot_id):
-            continue
-        yield name_of(name, head.manifest_list)
-        for manifest in head.manifests(table.io):
-            if manifest.added_snapshot_id == head.snapshot_id:
-                yield name_of(name, manifest.manifest_path)
-        if name == RELEASES.name:
-            for task in table.scan().plan_files():
-                if release.release_id in task.file.file_path:
-                    yield name_of(name, task.file.file_path)
-    catalogue.close()
+def _metadata(table: IcebergTable, release: Release, before: Release | None) -> Iterator[str]:
+    """Yield the names of the metadata that a release added to a table, and of its row in that of releases."""
+    name = table.name()[-1]
+    yield name_of(name, table.metadata_location)
+    head = table.current_snapshot()
+    if head is None or (before is not None and before.snapshots.get(name) == head.snapshot_id):
+        return
+    yield name_of(name, head.manifest_list)
+    for manifest in head.manifests(table.io):
+        if manifest.added_snapshot_id == head.snapshot_id:
+            yield name_of(name, manifest.manifest_path)
+    if name == RELEASES.name:
+        for task in table.scan().plan_files():
+            if release.release_id in task.file.file_path:
+                yield name_of(name, task.file.file_path)
 
 
 def seal_metadata(store: Store, release: Release) -> None:
@@ -129,13 +140,13 @@ def seal_metadata(store: Store, release: Release) -> None:
     catalogue.close()
     names |= {name_of(table, location) for table, location in metadata_locations(store).items()}
     files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
-    write(store, seal_of(release), files | {name: sealed_now(store, name) for name in names})
+    write(store, seal_of(release), files | all_sealed(store, names))
 
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:
     """Have a release's seal name more files, as they are now."""
     known = read(store, seal_of(release)) or {}
-    write(store, seal_of(release), known | {name: sealed_now(store, name) for name in names})
+    write(store, seal_of(release), known | all_sealed(store, names))
 
 
 def unseal(store: Store, names: set[str]) -> None:

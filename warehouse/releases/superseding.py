@@ -100,7 +100,8 @@ def _snapshots(
             make_current(catalogue, name, old.snapshots[name])
         is_by_day = table.partition is not None and name in old.snapshots
         days = {part for part in parts[name] if not isinstance(part, int)} if is_by_day else None
-        snapshots[name] = replace(catalogue, table, locations[name], days=days, tag=tag_name)
+        made = replace(catalogue, table, locations[name], days=days, tag=tag_name)
+        snapshots[name] = made.snapshot_id
         if now.sequence != old.sequence and name in now.snapshots:
             make_current(catalogue, name, now.snapshots[name])
     return snapshots

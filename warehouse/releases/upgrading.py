@@ -159,7 +159,8 @@ def _order_releases(store: Store, told: Told) -> None:
             told(done, len(rows))
         known: dict[str, int] = json.loads(rows[-1]["snapshots"])
         absent = [table for table in releases.published() if table.name not in known]
-        known |= {each.name: replace(catalogue, each, [], days=None, tag=rows[-1]["release_id"]) for each in absent}
+        made = {each.name: replace(catalogue, each, [], days=None, tag=rows[-1]["release_id"]) for each in absent}
+        known |= {name: shown.snapshot_id for name, shown in made.items()}
         rows[-1]["snapshots"] = json.dumps(known, sort_keys=True)
         place = data_place(RELEASES, None, f"form-{FORM}")
         put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)

@@ -12,11 +12,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Protocol, Self, TypeVar
 
 from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
 
@@ -25,6 +26,11 @@ ASIDE = "damaged"
 _PIECE_BYTES = 1 << 20
 #: the largest number that tables hold
 _MOST = (1 << 63) - 1
+#: files of a folder that are written at a time: each waits for the disk
+_AT_ONCE = 4
+
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,12 @@ class Files(Protocol):
 
     def push(self, names: Iterable[str]) -> None:
         """Have what lies at these places below the local folder."""
+
+    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+        """Do many small things, of which each waits for files, some at a time; return what comes of them, in order."""
+
+    def sealed(self, name: str) -> Sealed:
+        """Return a file as it is now. Raises FileNotFoundError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +316,20 @@ class Folder:
 
     def push(self, names: Iterable[str]) -> None:
         """Do nothing: they are there."""
+
+    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+        """Do many small things, of which each waits for files, some at a time; return what comes of them, in order."""
+        return side_by_side(do, items, _AT_ONCE)
+
+    def sealed(self, name: str) -> Sealed:
+        """Return a file as it is now. Raises FileNotFoundError."""
+        return Sealed.of_path(self.root / name)
+
+
+def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:
+    """Do things in so many threads; return what comes of them, in order."""
+    with ThreadPoolExecutor(count, "files") as threads:
+        return [begun.result() for begun in [threads.submit(do, item) for item in items]]
 
 
 def _shown_as(view: str, label: str) -> str:

@@ -8,6 +8,7 @@ by programs that know files alone is copied below a local folder, once: what is 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -18,18 +19,17 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from warehouse.errors import MissingExtra
-from warehouse.store.files import ASIDE, Busy, Exists
+from warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
 
 #: who does not renew a lease for so long has lost it
 LEASE_S = 60.0
@@ -40,6 +40,9 @@ NOTE = "catalogue.json"
 _TABLES = "tables"
 _ASKED_AGAIN_S = 5.0
 _KNOWN: dict[str, tuple[float, str | None]] = {}
+
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 
 
 @cache
@@ -123,6 +126,16 @@ class Objects:
             return bytes(obstore.get(self._objects(name), name).bytes())
         except FileNotFoundError:
             return None
+
+    def sealed(self, name: str) -> Sealed:
+        """Return a file as it is now, read in one request. Raises FileNotFoundError."""
+        import obstore
+
+        digest, byte_count = hashlib.sha256(), 0
+        for piece in obstore.get(self._objects(name), name).stream():
+            digest.update(piece)
+            byte_count += len(piece)
+        return Sealed(byte_count, digest.hexdigest())
 
     def mark(self, name: str) -> list[float]:
         """Return what changes whenever the file does; nothing where it is not there."""
@@ -218,7 +231,7 @@ class Objects:
             if self._head(f"{folder}/{last}") is not None:
                 raise Exists(folder)
             paths = [path for path in sorted(filling.rglob("*")) if path.is_file() and path != filling / last]
-            self._each(lambda path: self._upload(path, f"{folder}/{path.relative_to(filling).as_posix()}"), paths)
+            self.each(lambda path: self._upload(path, f"{folder}/{path.relative_to(filling).as_posix()}"), paths)
             try:
                 self._upload(filling / last, f"{folder}/{last}", mode="create")
             except AlreadyExistsError as error:
@@ -238,21 +251,20 @@ class Objects:
         else:
             obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
-    def _each(self, do: Any, items: Iterable[Any]) -> None:
-        """Do many small things, of which each waits for the store, some at a time."""
-        with ThreadPoolExecutor(_AT_ONCE, "objects") as threads:
-            for done in [threads.submit(do, item) for item in items]:
-                done.result()
+    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+        """Do many small things, of which each waits for the store, some at a time; return what comes of them."""
+        return side_by_side(do, items, _AT_ONCE)
 
     def take(self, source: Path, name: str) -> None:
         """Have a local file in this place too: within the store, where it is one of its copies."""
         import obstore
 
         known = self._name_of(source)
-        if known is not None and self._base(known) == self._base(name) and self._head(known) is not None:
-            obstore.copy(self._objects(name), known, name)
-        else:
-            self._upload(source, name)
+        if known is not None and self._base(known) == self._base(name):
+            with suppress(FileNotFoundError):
+                obstore.copy(self._objects(name), known, name)
+                return
+        self._upload(source, name)
 
     def _name_of(self, path: Path) -> str | None:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
@@ -263,15 +275,16 @@ class Objects:
         known = _view(before)
         if known.get("label") == label:
             return
-        named = {}
-        for place, source in members.items():
-            own = self._name_of(source)
+
+        def shown(place: str) -> str:
+            own = self._name_of(members[place])
             if own is None or self._head(own) is None:
                 # what is made for the view alone goes when the view does
                 own = f".{view}-{label}/{place}"
-                self._upload(source, own)
-            named[place] = own
-        files = {place: self.location(name) for place, name in named.items()}
+                self._upload(members[place], own)
+            return self.location(own)
+
+        files = dict(zip(members, self.each(shown, members), strict=True))
         told = {"label": label, "before": known.get("label"), "files": files}
         if not self.swap(f"{view}.json", before, json.dumps(told, indent=1).encode()):
             raise Busy(view)
@@ -285,7 +298,8 @@ class Objects:
     def showing(self, view: str) -> set[str]:
         """Return the places of a view that are there."""
         files = _view(self.content(f"{view}.json")).get("files", {})
-        return {place for place, url in files.items() if self._head(self._named(url)) is not None}
+        found = self.each(lambda url: self._head(self._named(url)), files.values())
+        return {place for place, head in zip(files, found, strict=True) if head is not None}
 
     def _named(self, url: str) -> str:
         return url.removeprefix(f"{self.url}/").removeprefix(f"{self._base(_TABLES)}/")
@@ -341,7 +355,7 @@ class Objects:
 
     def fetch(self, names: Iterable[str]) -> None:
         """Have copies of files at their places below the local folder; those that are not there are none there."""
-        self._each(self._fetch, list(names))
+        self.each(self._fetch, list(names))
 
     def _fetch(self, name: str) -> None:
         import obstore
@@ -362,7 +376,7 @@ class Objects:
 
     def push(self, names: Iterable[str]) -> None:
         """Have the files that lie at these places below the local folder."""
-        self._each(self._push, [name for name in names if (self.root / name).is_file()])
+        self.each(self._push, [name for name in names if (self.root / name).is_file()])
 
     def _push(self, name: str) -> None:
         self._upload(self.root / name, name)

@@ -1,0 +1,132 @@
+"""Changes of several tables, gathered before any of them is made: in the end they are sent together, or none is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableRequest, CommitTableResponse, StagedTable, Table, TableIdentifier
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+
+from warehouse.store.files import Files
+
+
+@dataclass
+class Change:
+    """What becomes of a table: it as it was found or begun, its metadata to be, and how to say so to a server."""
+
+    found: Table
+    metadata: TableMetadata | None
+    requirements: tuple[TableRequirement, ...] = ()
+    updates: tuple[TableUpdate, ...] = ()
+
+    def add(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> TableMetadata:
+        """Add a change on top of those before; what it requires of them nobody else can know."""
+        for requirement in requirements:
+            requirement.validate(self.metadata)
+        self.requirements += tuple(each for each in requirements if _holds(each, self._before))
+        self.metadata = update_table_metadata(
+            MetastoreCatalog._empty_table_metadata() if self.metadata is None else self.metadata,
+            updates,
+            enforce_validation=self.metadata is None,
+            # what was there before is noted once, whatever is changed
+            metadata_location=None if self.is_new or self.updates else self.found.metadata_location,
+        )
+        self.updates += updates
+        return self.metadata
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the table is begun by this change."""
+        return isinstance(self.found, StagedTable)
+
+    @property
+    def _before(self) -> TableMetadata | None:
+        return None if self.is_new else self.found.metadata
+
+    @property
+    def request(self) -> CommitTableRequest:
+        """What is asked of a server."""
+        *namespace, name = self.found.name()
+        identifier = TableIdentifier(namespace=namespace, name=name)
+        return CommitTableRequest(identifier=identifier, requirements=self.requirements, updates=self.updates)
+
+
+def _holds(requirement: TableRequirement, metadata: TableMetadata | None) -> bool:
+    with suppress(CommitFailedException):
+        requirement.validate(metadata)
+        return True
+    return False
+
+
+class Gathering(Catalog):
+    """A catalogue in which, while changes are gathered, each table is what it is going to be.
+
+    Different tables may be changed by several threads at a time. files: those of the warehouse, which say how many
+    things are done at a time.
+    """
+
+    files: Files
+    _gathered: dict[str, Change] | None = None
+
+    def load_table(self, identifier: Any) -> Table:
+        """Return a table; the same all the while changes are gathered, whatever others do to it."""
+        name = self.identifier_to_tuple(identifier)[-1]
+        if self._gathered is None:
+            return self._loaded(name)
+        if name not in self._gathered:
+            found = self._loaded(name)
+            self._gathered[name] = Change(found, found.metadata)
+        change = self._gathered[name]
+        metadata = change.metadata
+        assert metadata is not None
+        found = change.found
+        return Table(found.name(), metadata, found.metadata_location, found.io, self, found.config)
+
+    @abstractmethod
+    def all_tables(self) -> dict[str, Table]:
+        """Return all tables, by their names."""
+
+    @abstractmethod
+    def _loaded(self, name: str) -> Table:
+        """Return a table as it is now. Raises NoSuchTableError."""
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Change a table, or gather the change."""
+        if self._gathered is None:
+            return self._committed(table, requirements, updates)
+        is_begun = isinstance(table, StagedTable)
+        change = self._gathered.setdefault(table.name()[-1], Change(table, None if is_begun else table.metadata))
+        return CommitTableResponse(
+            metadata=change.add(requirements, updates), metadata_location=change.found.metadata_location
+        )
+
+    @abstractmethod
+    def _committed(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Change a table now."""
+
+    @contextmanager
+    def gathering(self, last: str) -> Iterator[None]:
+        """Gather changes of tables, and send them on leaving; none after an error. The table `last` decides."""
+        self._gathered = {}
+        try:
+            yield
+            changes = [each for _, each in sorted(self._gathered.items(), key=lambda item: item[0] == last)]
+            self._gathered = None
+            self._send([change for change in changes if change.updates])
+        finally:
+            self._gathered = None
+
+    @abstractmethod
+    def _send(self, changes: list[Change]) -> None:
+        """Make all changes, or none; where that cannot be, the last one last."""
