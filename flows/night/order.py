@@ -99,11 +99,13 @@ class Night:
                 is_begun = True
             if work.is_last:
                 self._end_checks()
-            left = [piece for piece in work.pieces(self.run) if not piece.is_done(root)]
+            left = [piece for piece in work.pieces(self.run) if not self.run.has(piece.mark)]
             if left and not is_begun:
                 begin(step.name)
                 is_begun = True
             yield from self.executor.each(root, left)
+            if left:
+                self.run.look()
             self.begun.extend(self.executor.begin(root, piece) for piece in checks.check_pieces(self.run, work))
 
     def _end_checks(self) -> None:
@@ -133,6 +135,7 @@ def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: 
                 shutil.rmtree(copied, ignore_errors=True)
     landing.sweep(store)
     run.folder.mkdir(parents=True, exist_ok=True)
+    run.look()
     return Night(run, executor or Inline())
 
 

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,10 @@ _Answer = TypeVar("_Answer")
 _LIBRARIES = ("duckdb", "numpy", "polars", "pyarrow", "scipy")
 _ROOMS = ("expectations", "flows", "sql", "transforms", "warehouse")
 _PATIENCE_S = 30.0
+#: the folders of copies of object stores that this process has seen a warehouse in
+_SEEN: set[Path] = set()
+#: calls that are no longer go through the scheduler themselves
+_SMALL_BYTES = 64 << 10
 #: a piece that so many workers ended with is not begun again
 TRIES = 3
 #: how Dask is set where it is ours to set, as the variables of docs/many-machines.md do elsewhere
@@ -49,6 +54,8 @@ CONFIGURATION: dict[str, Any] = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
+#: Dask's number for what others go before
+_IN_THE_BACKGROUND = -1
 #: the folder of a plan in which calls lie
 _CALLS = "calls"
 #: where calls lie that are of no plan: what opens one removes it
@@ -79,27 +86,34 @@ def _is_text(name: Path) -> bool:
 class Call:
     """A call that any worker can do: where its function and arguments lie, and which program is to do it.
 
-    url: of a warehouse in an object store; there each machine has a folder of copies of its own.
+    url: of a warehouse in an object store; there each machine has a folder of copies of its own. content: the function
+    and its arguments themselves, where they are small and lie in no folder; nothing lies at their place then.
     """
 
     root: Path
     place: str
     program: str
     url: str | None
+    content: bytes | None = None
 
     @classmethod
     def of(cls, root: Path, folder: str, function: Callable[..., Any], *args: Any) -> Call:
-        """Put a function and its arguments into a folder of the warehouse."""
+        """Put a function and its arguments into a folder of the warehouse; what is small need not go into a store."""
         place = f"{folder}/{_CALLS}/{uuid.uuid4().hex}.pickle"
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        (root / place).write_bytes(pickle.dumps((function, args)))
-        store = Store(root)
-        store.files.push([place])
+        store, content = Store(root), pickle.dumps((function, args))
+        if store.url is None:
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / place).write_bytes(content)
+        elif len(content) <= _SMALL_BYTES:
+            return cls(root, place, program(), store.url, content)
+        else:
+            store.files.put(place, content)
         return cls(root, place, program(), store.url)
 
     def undo(self) -> None:
         """Remove what it was put into the warehouse as."""
-        Store(self.root).files.remove(self.place)
+        if self.content is None:
+            Store(self.root).files.remove(self.place)
 
     def __call__(self) -> Any:
         """Do it, on a worker; what it hands on in its turn is done by all workers."""
@@ -109,15 +123,23 @@ class Call:
                 "Install the same on both, and start the workers anew."
             )
         store = Store.named(self.url) if self.url else Store(self.root)
-        try:
-            function, args = pickle.loads(store.local(self.place).read_bytes())
-        except FileNotFoundError as error:
+        content = self._found(store)
+        if content is None:
             raise MachineFault(
                 f"The worker on {socket.gethostname()} does not see {self.url or self.root}: workers need the "
                 "warehouse's file system at the same place, or its object store."
-            ) from error
+            )
+        function, args = pickle.loads(content)
         with processes.done_by(_Others(store.root, str(Path(self.place).parents[1]))):
             return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
+
+    def _found(self, store: Store) -> bytes | None:
+        """Return the function and its arguments, None where the warehouse is not seen."""
+        if self.content is None:
+            return store.files.content(self.place)
+        if store.root not in _SEEN and store.exists:
+            _SEEN.add(store.root)
+        return self.content if store.root in _SEEN else None
 
 
 class _Calls:
@@ -184,8 +206,11 @@ class Workers:
         self._client = client
 
     def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Begin a piece, in the warehouse of that root, which workers see at the same place."""
-        begun = self._submitted(root, piece)
+        """Begin a piece, in the warehouse of that root, which workers see at the same place.
+
+        Nobody waits for it just now: it is done where no worker has anything else to do.
+        """
+        begun = self._submitted(root, piece, _IN_THE_BACKGROUND)
         return _Waiting(lambda: self._result(piece, begun))
 
     def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
@@ -194,6 +219,8 @@ class Workers:
 
         under_way = {self._submitted(root, piece): piece for piece in pieces}
         failed: dict[str, Exception] = {}
+        # the release needs Iceberg, whose import takes a second: this process has nothing else to do
+        import_module("warehouse.releases.catalogue")
         for future in as_completed(under_way):
             try:
                 yield self._result(under_way[future], future)
@@ -209,11 +236,11 @@ class Workers:
         """Return them as who calls functions, beside the pieces of a plan: landing, for instance."""
         return _Calls(self._client, root, _APART)
 
-    def _submitted(self, root: Path, piece: Piece) -> Any:
+    def _submitted(self, root: Path, piece: Piece, priority: int = 0) -> Any:
         root = root.absolute()
         call = Call.of(root, piece.folder, piece.do, root)
         # its name, so that the scheduler's logs and pages speak of it
-        return self._client.submit(call, pure=False, key=f"{piece.name}-{Path(call.place).stem}")
+        return self._client.submit(call, pure=False, priority=priority, key=f"{piece.name}-{Path(call.place).stem}")
 
     def _result(self, piece: Piece, future: Any) -> Done:
         done: Done = _answered(repr(piece.name), future)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows.steps import run as at_work
 from flows.steps.pieces import Day, File, Given, Piece
 from flows.steps.run import Run, Work, built, landed, live, released
 from warehouse.contracts import TABLES, Table, frames, table as table_named
@@ -85,27 +86,34 @@ def _limits(given: Given) -> dict[str, float]:
 
 
 def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
-    """Yield the checks of the tables that are complete after some work, unless all checks of the run are done."""
-    if not any(piece.is_done(run.store.root) for piece in DECIDED.pieces(run)):
-        for table, files in work.files(run).items():
-            if table.is_published and table not in _NOT_HELD:
-                yield _check_of(run, table, list(dict.fromkeys(file.day for file in files)))
+    """Yield the check of the tables that are complete after some work, unless all checks of the run are done."""
+    files = {
+        table: list(dict.fromkeys(file.day for file in files))
+        for table, files in work.files(run).items()
+        if table.is_published and table not in _NOT_HELD
+    }
+    if files and not run.is_decided:
+        yield _check_of(run, work.name, files)
 
 
-def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
-    reads = built(table, days=lambda plan: days)
-    writes = (verdicts_on(table),)
-    (piece,) = Work(f"check {table.name}", hold, (reads,), writes, days=lambda plan: days, is_check=True).pieces(run)
+def _check_of(run: Run, name: str, tables: Mapping[Table, Sequence[Day]]) -> Piece:
+    """Return one piece for all tables of some work: most are small, and each piece has a way to go."""
+    reads = tuple(built(table, days=lambda _, days=days: days) for table, days in tables.items())  # type: ignore[misc]
+    days = next((days for table, days in tables.items() if table.partition), ())
+    writes = tuple(map(verdicts_on, tables))
+    (piece,) = Work(f"check {name}", hold, reads, writes, days=lambda _: days, is_check=True).pieces(run)
     # A run that goes on checks all of it again: the suites may have changed.
     return replace(piece, mark="")
 
 
 def hold(given: Given) -> int:
-    """Hold a built table to its suite. Returns the verdicts: one for each expectation and day with rows."""
+    """Hold built tables to their suites. Returns the verdicts: one for each expectation and day with rows."""
+    return sum(_held(given, table_named(file.table.removeprefix(_VERDICTS))) for file in given.piece.writes)
+
+
+def _held(given: Given, table: Table) -> int:
     from expectations import gate, summing
 
-    (verdicts,) = given.piece.writes
-    table = table_named(verdicts.table.removeprefix(_VERDICTS))
     limits = _limits(given)
     told = []
     for rows in _batches(given.files(table)):
@@ -296,7 +304,7 @@ QUARANTINED = Work(
 )
 REJECTED = Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
 DECIDED = Work(
-    "checks",
+    at_work.DECIDED,
     decide,
     # Of a release that has results by day, its summed-up ones are not needed; of an older one there are no others.
     reads=(_verdicts, released(QUALITY_DAYS, QUALITY), live(*_RUNS)),

@@ -123,7 +123,7 @@ def checks_of(exact: pl.DataFrame, cut: pl.DataFrame) -> pl.DataFrame:
 
 def _is_counted(run: Run, day: Day) -> bool:
     """Take the days of runs while which servers counted by job."""
-    return day is not None and run.store.has(run.place(run.path(RUNS, day))) and any(_counters(run, day))
+    return day is not None and run.has(run.place(run.path(RUNS, day))) and any(_counters(run, day))
 
 
 def _counters(run: Run, day: Day) -> Iterator[File]:

@@ -22,7 +22,7 @@ from warehouse.contracts import Table, frames
 from warehouse.store import models
 from warehouse.store.buckets import split_parquet
 from warehouse.store.manifests import Landing, Part, scans
-from warehouse.store.store import Store, join_parquet, write_json, write_parquet
+from warehouse.store.store import Store, join_parquet, put_document, write_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,21 +65,17 @@ class Piece:
     mark: str
     is_check: bool = False
 
-    def is_done(self, root: Path) -> bool:
-        """Return whether its mark says so."""
-        return bool(self.mark) and Store(root).has(self.mark)
-
     def do(self, root: Path) -> Done:
         """Do it, in the warehouse of that root; its mark comes last."""
         began = time.perf_counter()
-        files = Store(root).files
+        store = Store(root)
+        files = store.files
         files.fetch(_with_words(file.path for file in self.reads if isinstance(file, File)))
         module, _, name = self.function.partition(":")
         row_count: int = getattr(import_module(module), name)(Given(root, self))
         files.push(_with_words(file.path for file in self.writes))
         if self.mark:
-            write_json({"rows": row_count}, root / self.mark)
-            files.push([self.mark])
+            put_document(store, self.mark, {"rows": row_count})
         return Done(self.name, row_count, time.perf_counter() - began)
 
 

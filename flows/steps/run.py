@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +20,9 @@ from warehouse.store.buckets import BUCKET_COUNT
 from warehouse.store.manifests import ID_DIGITS, Landing
 from warehouse.store.store import Store
 
+#: the piece after which all is checked
+DECIDED = "checks"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -27,11 +31,30 @@ class Run:
     store: Store
     settings: Settings
     plan: Plan
+    _seen: list[set[str]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def folder(self) -> Path:
         """The plan's own folder."""
         return self.store.builds / self.plan.fingerprint
+
+    @cached_property
+    def is_decided(self) -> bool:
+        """Whether all checks were done when this was asked first."""
+        return self.store.has(self.mark(DECIDED))
+
+    def mark(self, name: str) -> str:
+        """Return the file that says that a piece of the plan is done."""
+        return f"{self.place(self.folder)}/done/{name.replace(' ', '-').replace('/', '')}.json"
+
+    def look(self) -> None:
+        """List what is built, where to ask for each file takes a while; it is known then until the next look."""
+        if self.store.url is not None:
+            self._seen[:] = [set(self.store.files.matching(f"{self.place(self.folder)}/*/*"))]
+
+    def has(self, name: str) -> bool:
+        """Return whether a file of the plan is there, or was when it was looked for."""
+        return name in self._seen[0] if self._seen else self.store.has(name)
 
     def place(self, path: Path) -> str:
         """Return a path below the warehouse's root."""
@@ -50,13 +73,16 @@ class Run:
 
     def built(self, table: Table, days: Sequence[Day]) -> list[File]:
         """Return what is built of a table's days: a day without rows may have no file."""
-        return [file for file in self.files(table, days) if self.store.has(file.path)]
+        return [file for file in self.files(table, days) if self.has(file.path)]
 
     def released(self, table: Table) -> list[File]:
         """Return the table's files in the release before; none where it has none."""
-        base = self.plan.base
-        paths = releases.files_of(self.store, base).get(table.name, []) if base else []
+        paths = self._base_files.get(table.name, [])
         return [File(table.name, self.place(path), locations.day_of(path), is_released=True) for path in paths]
+
+    @cached_property
+    def _base_files(self) -> dict[str, list[Path]]:
+        return releases.files_of(self.store, self.plan.base) if self.plan.base else {}
 
     def live(self, table: Table) -> list[File]:
         """Return a table as it will be: the other days of the release before, and those as they are built."""
@@ -151,7 +177,7 @@ class Work:
             days=tuple(days),
             settings=run.settings,
             folder=folder,
-            mark=f"{folder}/done/{name.replace(' ', '-').replace('/', '')}.json",
+            mark=run.mark(name),
             is_check=self.is_check,
         )
 

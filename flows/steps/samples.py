@@ -38,7 +38,7 @@ def cut_samples(given: Given) -> int:
 
 def _is_of_jobs(run: Run, day: Day) -> bool:
     """Take the days that have runs to cut samples for: on some only series or traces ended."""
-    return day is not None and run.store.has(run.place(run.path(JOBS, day)))
+    return day is not None and run.has(run.place(run.path(JOBS, day)))
 
 
 def _traffic(run: Run, day: Day) -> Iterator[File]:
