@@ -1,8 +1,9 @@
 """Workers of Dask: pieces of work done by processes of other machines that see the warehouse.
 
 What goes through the scheduler is a path: a piece lies in the warehouse, and so do the arguments of calls that a piece
-hands on; a worker reads them there, and writes what it makes there. Dask does anew what a lost worker was at, and names
-what took several workers with it. A worker that is not the same program is refused, by every call.
+hands on; a worker reads them there, and writes what it makes there. Only what is small goes through the scheduler
+itself where the warehouse is an object store, which takes a while for each answer. Dask does anew what a lost worker
+was at, and names what took several workers with it. A worker that is not the same program is refused, by every call.
 """
 
 from __future__ import annotations

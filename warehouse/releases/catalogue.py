@@ -146,7 +146,7 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 
 @contextmanager
-def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Catalog]:
+def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
     """Open the catalogue to change several tables: all changes are seen together on leaving, or none after an error.
 
     The metadata must name the warehouse's own folder. seen: where the metadata of the releases lay when it was decided
@@ -159,7 +159,7 @@ def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Cata
 
 
 @contextmanager
-def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator[Catalog]:
+def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator[Gathering]:
     from warehouse.releases import rest
 
     catalogue = _open_rest(store, server)
@@ -178,7 +178,7 @@ def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
 
 
 @contextmanager
-def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Catalog]:
+def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Gathering]:
     catalogue = _open_sql(store, server_of(store))
     engine = catalogue.engine
     try:

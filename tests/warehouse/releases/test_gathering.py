@@ -1,0 +1,72 @@
+"""Changes of several tables: all of them or none, each table's once."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyiceberg.exceptions import CommitFailedException
+
+from warehouse.contracts import table
+from warehouse.releases.catalogue import changed_at_once, make_current, open_catalogue, replace, tag
+from warehouse.releases.locations import metadata_locations
+from warehouse.store.store import Store
+
+_NAMES = ("applications", "classes")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Store:
+    """A warehouse with two tables without rows."""
+    store = Store(tmp_path)
+    with changed_at_once(store) as catalogue:
+        store.files.each(lambda name: replace(catalogue, table(name), [], days=None, tag="first"), _NAMES)
+    return store
+
+
+def metadata(store: Store) -> dict[str, list[str]]:
+    return {name: sorted(path.name for path in store.tables.glob(f"{name}/metadata/*.json")) for name in _NAMES}
+
+
+def test_a_table_that_changes_several_times_has_one_more_version(made: Store) -> None:
+    before = metadata_locations(made)
+    assert {len(names) for names in metadata(made).values()} == {1}
+    with changed_at_once(made) as catalogue:
+        shown = replace(catalogue, table("classes"), [], days=None, tag="second")
+        tag(catalogue, "classes", shown.snapshot_id, "third")
+        make_current(catalogue, "classes", shown.snapshot_id)
+        assert metadata_locations(made) == before, "nobody sees it before all is done"
+    after = metadata_locations(made)
+    assert after["applications"] == before["applications"]
+    assert len(metadata(made)["classes"]) == 2
+    told = json.loads(Path(after["classes"].removeprefix("file://")).read_text())
+    assert [each["metadata-file"] for each in told["metadata-log"]] == [before["classes"]]
+    assert {"first", "second", "third"} <= set(told["refs"])
+
+
+def test_after_an_error_nothing_has_changed(made: Store) -> None:
+    before, files = metadata_locations(made), metadata(made)
+    with suppress(KeyboardInterrupt), changed_at_once(made) as catalogue:
+        tag(catalogue, "classes", replace(catalogue, table("classes"), [], days=None, tag="x").snapshot_id, "second")
+        raise KeyboardInterrupt
+    assert (metadata_locations(made), metadata(made)) == (before, files)
+    with changed_at_once(made) as catalogue:
+        replace(catalogue, table("classes"), [], days=None, tag="second")
+    assert metadata_locations(made)["classes"] != before["classes"]
+
+
+def test_what_another_one_changed_meanwhile_is_not_changed_again(made: Store) -> None:
+    heads = {name: each.metadata.current_snapshot_id for name, each in open_catalogue(made).all_tables().items()}
+
+    def change_moved() -> None:
+        with changed_at_once(made) as catalogue:
+            for name, snapshot_id in heads.items():
+                tag(catalogue, name, snapshot_id or 0, "second")
+            assert catalogue._gathered is not None
+            catalogue._gathered["classes"].found.metadata_location += ".moved"
+
+    with pytest.raises(CommitFailedException, match="another process"):
+        change_moved()
+    assert all("second" not in each.metadata.refs for each in open_catalogue(made).all_tables().values())
