@@ -12,7 +12,7 @@ from functools import cache
 
 import polars as pl
 
-from warehouse.sources.dftracer.lines import NAMING
+from warehouse.sources.dftracer.lines import NAMING, NUMBERS, OF_KIND, SIZES
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import RAW
 from warehouse.sources.rows.faults import Fault, no_number, sift
@@ -36,8 +36,6 @@ _PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
 #: counters of a service that runs beside the program, and instants without a duration: neither is a call
 _IGNORED = ("C", "2", "i", "I")
 _FOLDED = ("A", "3")
-_NUMBERS = ("id", "pid", "tid", "ts", "dur")
-_SIZES = ("ret", "count", "size", "offset", "read_chars", "written_chars")
 
 _READS = {
     "ret": "read pread pread64 readv preadv preadv64 preadv2 __read __read_chk __pread_chk __pread64_chk fscanf",
@@ -95,45 +93,65 @@ def _mpi_moves() -> list[str]:
 # ---- from text to numbers
 
 
-def typed(cells: pl.DataFrame) -> Sifted:
+def typed(cells: pl.DataFrame, kinds: pl.DataFrame | None = None) -> Sifted:
     """Part lines: events of the run and words about it, with numbers for what is one, and those that are refused.
 
     Events that only tell of the program's own functions, and move no bytes, are kept as well: they are counted.
+    kinds: what is `meant`, where the cells have `kind`, their place there, in place of OF_KIND.
     """
-    phase = pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String)
-    rows = cells.filter(~pl.col("ph").is_in(_IGNORED).fill_null(False)).with_columns(phase=phase)
-    layer = pl.col("cat").replace_strict(
-        {name: place for place, name in enumerate(LAYERS)}, default=OWN, return_dtype=pl.Int8
-    )
-    told = rows.join(_functions(), on="name", how="left", maintain_order="left").with_columns(layer=layer)
-    kept = {f"given_{name}": pl.col(name) for name in (*_NUMBERS, *_SIZES)} if RAW in cells.columns else {}
-    numbered = told.with_columns(
-        **kept, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in (*_NUMBERS, *_SIZES)}
-    )
-    lost = {name: told[name].is_not_null() & numbered[name].is_null() for name in (*_NUMBERS, *_SIZES)}
-    marked = numbered.with_columns(
-        lost_number=pl.select(pl.any_horizontal(*(lost[name] for name in _NUMBERS))).to_series(),
-        lost_ret=lost["ret"],
-        lost_size=pl.select(pl.any_horizontal(*(lost[name] for name in _SIZES))).to_series(),
-    ).with_columns(deed=_deed())
-    return sift(marked, _faults(bool(kept)))
+    if kinds is None:
+        known = cells.select(OF_KIND).unique(maintain_order=True).with_row_index("kind")
+        cells = cells.join(known, on=OF_KIND, how="left", nulls_equal=True, maintain_order="left").drop(OF_KIND)
+        kinds = meant(known)
+    rows = cells.drop("kind").hstack(kinds[cells["kind"]])
+    if kinds["is_ignored"].any():
+        rows = rows.filter(~pl.col("is_ignored"))
+    texts = [name for name in (*NUMBERS, *SIZES) if rows[name].dtype == pl.String]
+    kept = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
+    numbered = rows.with_columns(**kept, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in texts})
+    lost = {name: rows[name].is_not_null() & numbered[name].is_null() for name in texts}
+    flags = {
+        f"lost_{kind}": pl.any_horizontal(pl.lit(False), *(lost[name] for name in names if name in lost))
+        for kind, names in (("number", NUMBERS), ("ret", ("ret",)), ("size", SIZES))
+    }
+    # a function of the program's own counts as moving bytes only if it says how many
+    is_mute = (pl.col("layer") == OWN) & pl.col("ret").is_null() & pl.col("size").is_null()
+    deed = pl.when(~is_mute).then("deed")
+    return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(kept)))
 
 
 def without_given(rows: pl.DataFrame) -> pl.DataFrame:
     """Return typed lines that were read one by one as those that were read at once."""
-    return rows.drop(RAW, *(f"given_{name}" for name in (*_NUMBERS, *_SIZES)))
+    return rows.drop(RAW, *(f"given_{name}" for name in (*NUMBERS, *SIZES)))
 
 
-def _deed() -> pl.Expr:
-    """Return what a call does: read, write, a metadata operation, or NULL where it is none of a file."""
-    is_own = pl.col("layer") == OWN
-    moves = pl.col("deed").is_in(["read", "write"])
-    # a function of the program's own counts as moving bytes only if it says how many
-    own = pl.when(moves & (pl.col("ret").is_not_null() | pl.col("size").is_not_null())).then("deed")
-    other = pl.when(~pl.col("name").is_in(_OF_NO_FILE) & (pl.col("rule") != "hidden").fill_null(True)).then(
-        pl.coalesce("deed", pl.lit("other"))
+def meant(kinds: pl.DataFrame) -> pl.DataFrame:
+    """Return what lines of each kind are, which is told by OF_KIND: what a few texts say is found out once.
+
+    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags.
+
+    deed: what a call does: read, write, a metadata operation, or NULL where it is none of a file.
+    """
+    layers = {name: place for place, name in enumerate(LAYERS)}
+    told = kinds.join(_functions(), on="name", how="left", maintain_order="left").with_columns(
+        phase=pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String),
+        layer=pl.col("cat").replace_strict(layers, default=OWN, return_dtype=pl.Int8),
     )
-    return pl.when(pl.col("phase") == COMPLETE).then(pl.when(is_own).then(own).otherwise(other))
+    is_own, moves = pl.col("layer") == OWN, pl.col("deed").is_in(["read", "write"])
+    is_of_file = ~pl.col("name").is_in(_OF_NO_FILE) & (pl.col("rule") != "hidden").fill_null(True)
+    other = pl.when(is_of_file).then(pl.coalesce("deed", pl.lit("other")))
+    deed = pl.when(is_own).then(pl.when(moves).then("deed")).otherwise(other)
+    return told.select(
+        pl.col("name").cast(pl.Categorical),
+        pl.format("{} {} {}", "layer", deed.fill_null(""), "name").cast(pl.Categorical).alias("called"),
+        pl.col("phase").cast(pl.Enum([COMPLETE, METADATA])),
+        "layer",
+        pl.when(pl.col("phase") == COMPLETE).then(deed).cast(pl.Enum(DEEDS)).alias("deed"),
+        pl.col("rule").cast(pl.Enum([*_READS, "none", "hidden"])),
+        pl.col("ph").is_in(_IGNORED).fill_null(False).alias("is_ignored"),
+        pl.col("ph").is_in(_FOLDED).fill_null(False).alias("is_folded"),
+        (pl.col("cat") == TRACER).fill_null(False).alias("is_of_tracer"),
+    )
 
 
 def _faults(has_given: bool) -> list[Fault]:
@@ -142,10 +160,10 @@ def _faults(has_given: bool) -> list[Fault]:
     answers = is_event & (pl.col("layer") != OWN)
     write = pl.lit("Trace again: DFTracer writes a number here.")
     if has_given:
-        numbers = [no_number(f"given_{name}", name) for name in _NUMBERS]
+        numbers = [no_number(f"given_{name}", name) for name in NUMBERS]
         sizes = [
             Fault((moves | answers if name == "ret" else moves) & fault.broken, fault.reason, fault.remedy)
-            for name, fault in ((name, no_number(f"given_{name}", name)) for name in _SIZES)
+            for name, fault in ((name, no_number(f"given_{name}", name)) for name in SIZES)
         ]
     else:
         numbers = [Fault(pl.col("lost_number"), pl.lit("Something is no number."), write)]
@@ -155,7 +173,7 @@ def _faults(has_given: bool) -> list[Fault]:
     ended = pl.col("ts").cast(pl.Float64) + pl.col("dur").cast(pl.Float64)
     return [
         Fault(
-            pl.col("ph").is_in(_FOLDED),
+            pl.col("is_folded"),
             pl.lit("The line stands for several calls: when each of them was is not told."),
             pl.lit("Trace with DFTRACER_ENABLE_AGGREGATION=0."),
         ),
@@ -166,7 +184,7 @@ def _faults(has_given: bool) -> list[Fault]:
         ),
         *numbers,
         *sizes,
-        *(Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write) for name in _NUMBERS),
+        *(Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write) for name in NUMBERS),
         Fault(
             is_event & ~pl.col("ts").is_between(_EARLIEST_US, _LATEST_US),
             pl.lit("Its time is none in microseconds since 1970, from 2001 on."),
@@ -179,12 +197,12 @@ def _faults(has_given: bool) -> list[Fault]:
         ),
         *_naming_faults(),
         Fault(
-            moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in _SIZES),
+            moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in SIZES),
             pl.lit("It tells of more bytes than any file has."),
             pl.lit("Trace again."),
         ),
         Fault(
-            moves & pl.any_horizontal(pl.col(name) < 0 for name in _SIZES if name != "ret"),
+            moves & pl.any_horizontal(pl.col(name) < 0 for name in SIZES if name != "ret"),
             pl.lit("It tells of fewer bytes than none."),
             pl.lit("Trace again."),
         ),
@@ -208,7 +226,7 @@ def _is_unanswered() -> pl.Expr:
 
 def _naming_faults() -> list[Fault]:
     """Return what can be wrong with a line that says what a hash stands for, or which rank a process is."""
-    is_told = (pl.col("phase") == METADATA) & (pl.col("cat") == TRACER)
+    is_told = (pl.col("phase") == METADATA) & pl.col("is_of_tracer")
     is_rank = is_told & (pl.col("name") == "PR") & (pl.col("told") == RANK)
     return [
         Fault(
@@ -217,7 +235,7 @@ def _naming_faults() -> list[Fault]:
             pl.lit("Trace again: without it, files or hosts are not known."),
         ),
         Fault(
-            is_rank & ~pl.col("value").fill_null("").str.contains(r"^[0-9]{1,9}$"),
+            is_rank & ~pl.when(is_rank).then(pl.col("value").fill_null("")).str.contains(r"^[0-9]{1,9}$"),
             pl.lit("The rank is no number."),
             pl.lit("Trace again."),
         ),
@@ -229,7 +247,7 @@ def request_bytes() -> pl.Expr:
     ret = pl.col("ret")
     unit = pl.when(pl.col("rule") == "items").then("size").otherwise(1)
     # a metadata-less trace says nothing at all; at the end of a file `fgets` has no length
-    chars = pl.coalesce("read_chars", "written_chars", pl.when(pl.col("host_key").is_not_null()).then(0))
+    chars = pl.coalesce("read_chars", "written_chars", pl.when(pl.coalesce("host", "host_hash").is_not_null()).then(0))
     by_rule = (
         pl.when(pl.col("rule") == "chars")
         .then(pl.when(ret < 0).then(0).otherwise(chars))

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warehouse.errors import InputRefused
@@ -46,6 +47,12 @@ OF_ARGS = {
     "told": "name",
     "value": "value",
 }
+#: of these, what are numbers; of reads and writes also their sizes
+NUMBERS = ("id", "pid", "tid", "ts", "dur")
+SIZES = ("ret", "count", "size", "offset", "read_chars", "written_chars")
+#: of these, what a program has few of: they say what kind of a call a line is
+OF_KIND = ("name", "cat", "ph")
+INPUT = "input"
 _MUST_BE_TEXT = ("name", "cat")
 #: lines that give a hash the name that it stands for: of a file, of a host, of any other text
 NAMING = ("FH", "HH", "SH")
@@ -140,23 +147,48 @@ def _too_long() -> InputRefused:
 # ---- lines
 
 
+class Lines(NamedTuple):
+    """Whole lines, each with its end: their bytes, of which input each is, and its number there."""
+
+    content: bytes
+    inputs: npt.NDArray[np.int32]
+    numbers: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, blocks: Sequence[tuple[int, Block]]) -> Lines:
+        """Return the lines of blocks, each with the number of its input."""
+        # one block by itself is not copied
+        parts = [each.content if each.content.endswith(b"\n") else each.content + b"\n" for _, each in blocks]
+        counts = [block.line_count for _, block in blocks]
+        inputs = np.repeat(np.array([number for number, _ in blocks], np.int32), counts)
+        numbers = [np.arange(block.line_count) + block.first_line for _, block in blocks]
+        return cls(b"".join(parts), inputs, np.concatenate(numbers))
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Lines:
+        """Return some of the lines."""
+        if chosen.all():
+            return self
+        edges = np.concatenate([[0], np.flatnonzero(np.frombuffer(self.content, np.uint8) == ord("\n")) + 1])
+        places = np.flatnonzero(chosen)
+        parts = zip(edges[places].tolist(), edges[places + 1].tolist(), strict=True)
+        content = b"".join(self.content[first:end] for first, end in parts)
+        return Lines(content, self.inputs[places], self.numbers[places])
+
+
 class Reader:
-    """Reads blocks: all lines at once by DuckDB, which is ten times as fast as one after the other."""
+    """Reads lines all at once by DuckDB, which is ten times as fast as one after the other."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
         self._connection, self._place = connection, scratch / "block.json"
         connection.execute("set produce_arrow_string_view = true")
 
-    def quick(self, blocks: Sequence[Block]) -> pl.DataFrame | None:
-        """Return the cells of the blocks' lines; None if anything in them needs a closer look."""
+    def quick(self, lines: Lines) -> pl.DataFrame | None:
+        """Return the cells of lines; None if anything in them needs a closer look."""
         import duckdb
 
-        if any(_is_unusual(block.content) for block in blocks):
+        if _is_unusual(lines.content):
             return None
-        with self._place.open("wb") as file:
-            for block in blocks:
-                file.write(block.content)
-                file.write(b"" if block.content.endswith(b"\n") else b"\n")
+        self._place.write_bytes(lines.content)
         try:
             found = self._connection.sql(
                 _query(), params={"place": str(self._place), "line_bytes": in_force().line_bytes}
@@ -164,10 +196,9 @@ class Reader:
         except duckdb.Error:
             return None
         cells = pl.DataFrame(pl.from_arrow(found))
-        if cells.height != sum(block.line_count for block in blocks) or not (_are_words(cells) and _are_named(cells)):
+        if cells.height != len(lines.numbers) or not (_are_words(cells) and _are_named(cells)):
             return None
-        lines = np.concatenate([np.arange(block.line_count) + block.first_line for block in blocks])
-        return cells.with_columns(pl.Series(LINE, lines, dtype=pl.Int64))
+        return cells.with_columns(pl.Series(LINE, lines.numbers), pl.Series(INPUT, lines.inputs))
 
 
 def _is_unusual(content: bytes) -> bool:
@@ -205,25 +236,27 @@ def _are_named(cells: pl.DataFrame) -> bool:
     return not any(rows[name].unique().str.contains(pattern).any() for rows, name, pattern in asked)
 
 
-def careful(block: Block) -> Sifted:
-    """Read a block line by line: cells with `raw`, and each line that is no object as DFTracer writes it."""
+def careful(lines: Lines) -> Sifted:
+    """Read lines of one input one by one: cells with `raw`, and each line that is no object as DFTracer writes it."""
     rows: list[list[Any]] = []
     refused: list[Refused] = []
-    for number, raw in enumerate(block.content.split(b"\n")[: block.line_count], block.first_line):
+    for number, raw in zip(lines.numbers.tolist(), lines.content.split(b"\n")[:-1], strict=True):
         if raw.strip() in (b"", b"[", b"]"):
             continue
-        text = _decoded(raw)
+        text = decoded(raw)
         if text is None or len(raw) > in_force().line_bytes:
             refused.append(no_text(number, raw.decode("utf-8", "backslashreplace")))
             continue
         try:
-            rows.append([*_cells(text), number, text])
+            rows.append([*cells_of(text), number, text])
         except (ValueError, RecursionError) as error:
             refused.append((number, f"The line is no event: {_said(error)}.", _REMEDY, text))
-    return Sifted(pl.DataFrame(rows, schema=CELLS | {RAW: pl.String}, orient="row"), frame_of(refused))
+    cells = pl.DataFrame(rows, schema=CELLS | {RAW: pl.String}, orient="row")
+    return Sifted(cells.with_columns(pl.lit(int(lines.inputs[0]), pl.Int32).alias(INPUT)), frame_of(refused))
 
 
-def _decoded(raw: bytes) -> str | None:
+def decoded(raw: bytes) -> str | None:
+    """Return a line as text; None where it is none."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -237,9 +270,9 @@ def _said(error: Exception) -> str:
     return f"it is no JSON, {error}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-def _cells(text: str) -> list[str | None]:
+def cells_of(text: str) -> list[str | None]:
     """Return the cells of a line; raises ValueError or RecursionError."""
-    found = json.loads(text.removesuffix(","), object_pairs_hook=_single, parse_constant=_no_constant)
+    found = json.loads(text.removesuffix(","), object_pairs_hook=single, parse_constant=no_constant)
     if not isinstance(found, dict):
         raise ValueError("it is no object")
     args = found.get("args")
@@ -262,14 +295,16 @@ def _require_named(args: dict[str, Any], *, is_naming: bool) -> None:
             raise ValueError(f"`{name}` is no hash")
 
 
-def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raises ValueError where a name comes twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name comes twice in it")
     return found
 
 
-def _no_constant(name: str) -> None:
+def no_constant(name: str) -> None:
+    """Raise ValueError: what JavaScript calls a number is none in JSON."""
     raise ValueError(f"{name} is no number")
 
 

@@ -24,8 +24,9 @@ from warehouse.contracts.traces import (
 )
 from warehouse.errors import InputRefused
 from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.dftracer.files import BY_HASH, INPUT, SLACK_US, Codes, FileRead, Piece, sifted, taken
-from warehouse.sources.dftracer.lines import BLOCK_BYTES, Reader, blocks
+from warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
+from warehouse.sources.dftracer.forms import Forms
+from warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
 from warehouse.sources.dftracer.nesting import Nesting, in_order
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
@@ -85,7 +86,7 @@ class _Run:
         self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
     ) -> Iterator[Batch]:
         """Read all files, small ones together; yields refused lines."""
-        reader = Reader(connection, scratch)
+        reader, forms = Reader(connection, scratch), Forms()
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
             found = FileRead(name, number, is_alone=len(files) == 1)
@@ -93,7 +94,7 @@ class _Run:
                 for block in blocks(path, found.ending):
                     held.append((found, block))
                     if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
-                        yield from self._keep(held, reader, scratch)
+                        yield from self._keep(held, reader, forms, scratch)
                         held = []
             except InputRefused as fault:
                 if found.is_alone:
@@ -103,14 +104,15 @@ class _Run:
                 yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
-        yield from self._keep(held, reader, scratch)
+        yield from self._keep(held, reader, forms, scratch)
         if not any(found.processes for found in self.files):
             raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
 
-    def _keep(self, held: Sequence[Piece], reader: Reader, scratch: Path) -> Iterator[Batch]:
+    def _keep(self, held: Sequence[Piece], reader: Reader, forms: Forms, scratch: Path) -> Iterator[Batch]:
+        held = [(found, block) for found, block in held if block.line_count]
         if not held:
             return
-        found = sifted(held, reader)
+        found = sifted(held, reader, forms)
         if not found.refused.is_empty():
             self.refused_count += found.refused.height
             yield reject_frame(found.refused)
@@ -465,14 +467,14 @@ class _Tally:
             kinds = self.kinds.setdefault(module, Counter())
             kinds[name if name in kinds or len(kinds) < _MOST_KINDS else "other"] += count
         counted = rows.filter(~pl.col("is_nested"))
-        self.parts.append(counted.group_by(_RECORD).agg(_added_up()))
+        self.parts.append(counted.group_by(*_RECORD, "deed").agg(_added_up()))
         if len(self.parts) > 50:
             self.parts = [_together(self.parts)]
 
     def records(self) -> Iterator[Batch]:
         """Yield what each process did to each file."""
         if self.parts:
-            for part in _together(self.parts).sort(_RECORD).iter_slices(traced.BATCH_ROWS):
+            for part in _records(_together(self.parts)).sort(_RECORD).iter_slices(traced.BATCH_ROWS):
                 yield traced.rows(TRACE_RECORDS, part.to_dict())
 
     def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
@@ -508,42 +510,52 @@ class _Tally:
         )
 
 
-_SUMS = ("open_count", "read_count", "write_count", "seek_count", "stat_count", "sync_count")
-_TIMES = ("read_time_s", "write_time_s", "metadata_time_s")
-_FIRSTS = ("opened_s", "read_began_s", "write_began_s")
-_LASTS = ("open_ended_s", "read_ceased_s", "write_ceased_s", "closed_s")
-_VOLUMES = ("read_bytes", "written_bytes")
-
-
 def _added_up() -> list[pl.Expr]:
-    """Return what the calls of one process to one file add up to; a sum with an unknown part is not known."""
-    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    size, began, ceased = pl.col("request_bytes"), pl.col("began_s"), pl.col("ceased_s")
-    taken = ceased - began
+    """Return what calls that do the same add up to; a sum with an unknown part is not known."""
+    size = pl.col("request_bytes")
     return [
-        *(
-            pl.when(size.filter(of[deed]).null_count() == 0).then(size.filter(of[deed]).sum()).alias(name)
-            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
-        ),
-        *(of[name.removesuffix("_count")].sum().cast(pl.Int64).alias(name) for name in _SUMS),
-        began.filter(of["open"]).min().alias("opened_s"),
-        ceased.filter(of["open"]).max().alias("open_ended_s"),
-        began.filter(of["read"]).min().alias("read_began_s"),
-        ceased.filter(of["read"]).max().alias("read_ceased_s"),
-        began.filter(of["write"]).min().alias("write_began_s"),
-        ceased.filter(of["write"]).max().alias("write_ceased_s"),
-        ceased.filter(of["close"]).max().alias("closed_s"),
-        taken.filter(of["read"]).sum().alias("read_time_s"),
-        taken.filter(of["write"] | of["sync"]).sum().alias("write_time_s"),
-        taken.filter(~(of["read"] | of["write"] | of["sync"])).sum().alias("metadata_time_s"),
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.when(size.null_count() == 0).then(size.sum()).alias("bytes"),
+        (pl.col("ceased_s") - pl.col("began_s")).sum().alias("time_s"),
+        pl.col("began_s").min(),
+        pl.col("ceased_s").max(),
     ]
 
 
 def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Add up what parts of the calls add up to."""
-    known = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES]
+    moved = pl.col("bytes")
     return (
         pl.concat(parts)
-        .group_by(_RECORD)
-        .agg(*known, pl.col(_SUMS).sum(), pl.col(_TIMES).sum(), pl.col(_FIRSTS).min(), pl.col(_LASTS).max())
+        .group_by(*_RECORD, "deed")
+        .agg(
+            pl.col("count").sum(),
+            pl.when(moved.null_count() == 0).then(moved.sum()).alias("bytes"),
+            pl.col("time_s").sum(),
+            pl.col("began_s").min(),
+            pl.col("ceased_s").max(),
+        )
+    )
+
+
+def _records(parts: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls of each process to each file as columns, from what calls that do the same add up to."""
+    count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
+    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    began, ceased = pl.col("began_s"), pl.col("ceased_s")
+    writes = of["write"] | of["sync"]
+    return parts.group_by(_RECORD).agg(
+        *(
+            pl.when(moved.filter(of[deed]).null_count() == 0).then(moved.filter(of[deed]).sum()).alias(name)
+            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
+        ),
+        *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
+        began.filter(of["open"]).min().alias("opened_s"),
+        ceased.filter(of["open"]).max().alias("open_ended_s"),
+        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
+        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
+        ceased.filter(of["close"]).max().alias("closed_s"),
+        time.filter(of["read"]).sum().alias("read_time_s"),
+        time.filter(writes).sum().alias("write_time_s"),
+        time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),
     )

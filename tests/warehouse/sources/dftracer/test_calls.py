@@ -46,7 +46,7 @@ def typed(*rows: dict[str, Any]) -> pl.DataFrame:
     ],
 )
 def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], moved: int | None) -> None:
-    rows = typed(row(name, cat, **told)).with_columns(host_key=pl.lit("node1"))
+    rows = typed(row(name, cat, **told)).with_columns(host=pl.lit("node1"))
     assert rows["deed"].item() in ("read", "write")
     assert rows.select(calls.request_bytes()).item() == moved
 

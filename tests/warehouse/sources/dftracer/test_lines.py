@@ -12,7 +12,7 @@ import pytest
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
 from warehouse.errors import InputRefused
-from warehouse.sources.dftracer.lines import Reader
+from warehouse.sources.dftracer.lines import Lines, Reader
 from warehouse.sources.rows.text_blocks import Block
 
 # ---- single lines
@@ -76,9 +76,9 @@ def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         reader = Reader(connection, tmp_path)
         for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
-            assert reader.quick([Block(1, 1, bad.encode())]) is None
+            assert reader.quick(Lines.of([(0, Block(1, 1, bad.encode()))])) is None
         good = (_called('"fname":"/5","hhash":15,"fhash":"12345678901e3456"'), _said("thread_name", '"name":"5"'))
-        assert reader.quick([Block(1, 2, "\n".join(good).encode())]) is not None
+        assert reader.quick(Lines.of([(0, Block(1, 2, "\n".join(good).encode()))])) is not None
 
 
 def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:
