@@ -35,6 +35,10 @@ def text(rows: pl.DataFrame, name: str) -> pl.Expr:
     """Return a column as text, empty and missing cells as NULL."""
     if name not in rows.columns:
         return pl.lit(None, pl.String)
+    # names come again and again: that none of them is to be stripped is seen of each once
+    distinct = rows[name].unique().drop_nulls().cast(pl.String)
+    if (distinct.str.len_bytes() > 0).all() and (distinct.str.strip_chars() == distinct).all():
+        return pl.col(name).cast(pl.String)
     stripped = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(stripped.str.len_bytes() > 0).then(stripped)
 

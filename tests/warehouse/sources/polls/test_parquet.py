@@ -134,3 +134,15 @@ def test_a_compressed_copy_is_read(tmp_path: Path) -> None:
     path = write(tmp_path)
     path.write_bytes(gzip.compress(path.read_bytes()))
     assert read_input(SOURCE, path)[0].height == 4
+
+
+@pytest.mark.parametrize("held_rows", [0, 3, 100])
+def test_polls_wait_for_their_interval_or_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_rows: int
+) -> None:
+    monkeypatch.setattr(parquet, "HELD_ROWS", held_rows)
+    monkeypatch.setattr(parquet, "PIECE_ROWS", 3)
+    rows, refused = read_input(SOURCE, write(tmp_path, controller=["a", "b", None, "b"]))
+    assert rows["polled_at"].dt.second().to_list() == [0, 2, 6]
+    assert rows["interval_s"].to_list() == [2.0] * 3
+    assert refused["line"].to_list() == [3]

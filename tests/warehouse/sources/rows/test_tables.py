@@ -88,3 +88,15 @@ def test_pieces_are_read_a_few_ahead_and_stay_in_order() -> None:
     assert next(found) == (0, 0)
     assert len(asked) == 3
     assert list(found) == [(number, number * number) for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+@pytest.mark.parametrize(
+    "cells",
+    [["a", "b", "a"], ["a", None, "b c"], [" a", "a", "b\t"], ["a", "", "  "], [None, None], ["ü ", "\xa0b"], []],
+)
+def test_texts_are_stripped_and_empty_ones_are_missing(cells: list[str | None], dtype: pl.DataType) -> None:
+    rows = pl.DataFrame({"name": pl.Series(cells, dtype=dtype)})
+    found = rows.select(found=text(rows, "name"))["found"]
+    assert found.dtype == pl.String
+    assert found.to_list() == [(cell.strip() or None) if cell else None for cell in cells]
