@@ -50,20 +50,30 @@ shared as (
         on coalesce(wanted.filesystem, '') = ends.place and wanted.started_at >= ends.at_end
 ),
 
+bounds as (
+    select
+        min(started_at) as first_at,
+        max(ended_at) as last_at
+    from wanted
+),
+
 -- in whole bytes and microseconds, so that every difference of totals is exact; what was not measured of a direction
--- is in no total of it
+-- is in no total of it, and what was over before the first run or begun after the last one is in no difference
 polls as (
     select
-        filesystem,
-        polled_at,
-        polled_at - to_microseconds(round(interval_s * 1e6)::bigint) as begun_at,
-        read_bytes,
-        written_bytes,
-        case when read_bytes is not null then controller_count end as read_count,
-        case when written_bytes is not null then controller_count end as write_count,
-        read_count * round(interval_s * 1e6)::bigint as read_us,
-        write_count * round(interval_s * 1e6)::bigint as write_us
+        ticks.filesystem,
+        ticks.polled_at,
+        ticks.polled_at - to_microseconds(round(ticks.interval_s * 1e6)::bigint) as begun_at,
+        ticks.read_bytes,
+        ticks.written_bytes,
+        case when ticks.read_bytes is not null then ticks.controller_count end as read_count,
+        case when ticks.written_bytes is not null then ticks.controller_count end as write_count,
+        read_count * round(ticks.interval_s * 1e6)::bigint as read_us,
+        write_count * round(ticks.interval_s * 1e6)::bigint as write_us
     from ticks
+    inner join bounds
+        on ticks.polled_at >= bounds.first_at
+        and ticks.polled_at - to_microseconds(round(ticks.interval_s * 1e6)::bigint) < bounds.last_at
 ),
 
 -- running totals of what had been polled by each right edge, and of what had begun by each left edge
