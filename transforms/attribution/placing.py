@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -87,18 +88,20 @@ def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = 
     params = params or PlacingParams()
     left, filled = room.copy(), np.zeros(len(placed.burst))
     began, ended = placed.step.astype(np.float64), placed.step.astype(np.float64)
+    volumes, peaks = run.volume_bytes.tolist(), run.peak_bytes.tolist()
     places = zip(placed.burst.tolist(), placed.step.tolist(), placed.reach.tolist(), strict=True)
     for place, (burst, step, reach) in enumerate(places):
-        steps = slice(max(step, 0), max(step + reach, 0))
-        volume = float(run.volume_bytes[burst])
-        own = _at_most(left[steps], run.peak_bytes[burst], params)
-        by_then = np.cumsum(own)
-        own -= np.minimum(np.maximum(by_then - volume, 0.0), own)
-        left[steps] -= own
+        first = max(step, 0)
+        there = left[first : max(step + reach, 0)]
+        volume, own = volumes[burst], _at_most(there, peaks[burst], params)
+        by_then = own.cumsum()
+        over = by_then - volume
+        own -= np.minimum(np.maximum(over, 0.0, out=over), own, out=over)
+        there -= own
         if by_then.size:
-            filled[place] = min(float(by_then[-1]) / volume, 1.0)
-            began[place] = steps.start + _full_at(by_then, (1 - _NEARLY) * volume)
-            ended[place] = steps.start + _full_at(by_then, _NEARLY * volume)
+            filled[place] = min(by_then.item(-1) / volume, 1.0)
+            began[place] = first + _full_at(by_then, (1 - _NEARLY) * volume)
+            ended[place] = first + _full_at(by_then, _NEARLY * volume)
     # the first bytes and the last ones may be anybody's: they come as fast as those between
     unseen = (ended - began) * (1 - _NEARLY) / (2 * _NEARLY - 1)
     return Moved(room - left, began - unseen, ended + unseen, filled)
@@ -106,18 +109,23 @@ def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = 
 
 def _full_at(by_then: Reals, volume: float) -> float:
     """Return after how many steps (and which part of one) so much has passed, of what has by the end of each."""
-    step = int(np.searchsorted(by_then, volume))
+    step = int(by_then.searchsorted(volume))
     if step == len(by_then):
         return float(step)
-    before = float(by_then[step - 1]) if step else 0.0
-    return step + (volume - before) / (float(by_then[step]) - before)
+    before = by_then.item(step - 1) if step else 0.0
+    return step + (volume - before) / (by_then.item(step) - before)
 
 
 def _at_most(room: Reals, peak_bytes: Reals | float, params: PlacingParams) -> Reals:
     """Return what a burst takes of each step: its peak, less where others move more besides."""
-    others = np.maximum(room / peak_bytes - 1.0, 0.0)
-    found: Reals = np.minimum(room, peak_bytes / (1.0 + params.crowding_ratio * others))
-    return found
+    # in one place: this is where the time goes
+    most: Reals = room / peak_bytes
+    most -= 1.0
+    np.maximum(most, 0.0, out=most)
+    most *= params.crowding_ratio
+    most += 1.0
+    np.divide(peak_bytes, most, out=most)
+    return np.minimum(room, most, out=most)
 
 
 def _ways(run: Run, params: PlacingParams) -> Iterator[tuple[Ints, Reals]]:
@@ -161,11 +169,12 @@ def _costs(run: Run, burst: Ints, there: Reals, reach: Ints, params: PlacingPara
     np.cumsum(_at_most(there, run.peak_bytes[burst, None], params), axis=1, out=filled[:, 1:])
     places = np.arange(there.shape[1] - int(reach.max()))
     before = filled[:, : len(places)]
-    taken = np.take_along_axis(filled, places + reach[:, None], axis=1) - before
+    rows = np.arange(len(burst))[:, None]
+    taken = filled[rows, places + reach[:, None]] - before
     # each row rises, and begins where no row before it ends: one search finds where all are nearly full
-    base = np.arange(len(burst))[:, None] * (filled[:, -1].max() + volume.max())
-    ends = np.searchsorted((filled + base).ravel(), (before + _NEARLY * volume + base).ravel())
-    took = ends.reshape(before.shape) - np.arange(len(burst))[:, None] * filled.shape[1] - places
+    base = rows * (filled[:, -1].max() + volume.max())
+    ends = (filled + base).ravel().searchsorted((before + _NEARLY * volume + base).ravel())
+    took = ends.reshape(before.shape) - rows * filled.shape[1] - places
     longer = np.minimum(took, reach[:, None]) / np.maximum(run.lasting[burst, None], 1.0)
     empty = np.clip(1.0 - taken / volume, 0.0, 1.0)
     costs: Reals = (np.log(np.maximum(longer, 1.0)) + params.empty_cost * empty) * (len(burst) * volume / volume.sum())
@@ -176,8 +185,15 @@ def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
     """Return the place of each row (rows, places) at the least sum of costs and of changes from row to row."""
     slope: Reals = change_cost * np.arange(costs.shape[1], dtype=np.float64)
     total = costs.copy()
-    for row in range(1, len(total)):
-        total[row] += _nearest(total[row - 1], slope)
+    # the least of the row before anywhere below each place and the way from there, and above it
+    ways = np.empty((2, costs.shape[1]))
+    below, above = ways[0], ways[1, ::-1]
+    for before, now in pairwise(total):
+        np.subtract(before, slope, out=below)
+        np.subtract(before[::-1], slope, out=ways[1])
+        np.minimum.accumulate(ways, axis=1, out=ways)
+        ways += slope
+        now += np.minimum(below, above, out=below)
     path = np.full(len(total), int(total[-1].argmin()))
     # where each came from is asked of the path's own places alone
     for row in range(len(total) - 1, 0, -1):
@@ -185,18 +201,14 @@ def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
     return path, float(total[-1].min())
 
 
-def _nearest(total: Reals, slope: Reals) -> Reals:
-    """Return, for each place, the least of `total` anywhere and the way from there."""
-    below = np.minimum.accumulate(total - slope) + slope
-    above = np.minimum.accumulate(total[::-1] - slope) + slope
-    found: Reals = np.minimum(below, above[::-1])
-    return found
-
-
 def _came_from(total: Reals, slope: Reals, place: int) -> int:
     """Return where the least of `total` and the way to a place is; the nearest one of equals."""
-    below, above = total[: place + 1] - slope[: place + 1], total[:place:-1]
-    above = np.append(above, total[place]) - slope[: len(total) - place]
-    if below.min() + slope[place] <= above.min() + slope[len(total) - 1 - place]:
-        return place - int(below[::-1].argmin())
-    return place + int(above[::-1].argmin())
+    count = len(total) - place
+    # from the place on, downwards and upwards: the first of equals is the nearest
+    below = (total[: place + 1] - slope[: place + 1])[::-1]
+    above = total[::-1][:count] - slope[:count]
+    above = above[::-1]
+    at_below, at_above = int(below.argmin()), int(above.argmin())
+    if below.item(at_below) + slope.item(place) <= above.item(at_above) + slope.item(-1 - place):
+        return place - at_below
+    return place + at_above
