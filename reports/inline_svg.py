@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-_VARIABLES = {colour.lower(): f"var(--iosig-{role}, {colour.lower()})" for role, colour in LIGHT.colours().items()}
+_VARIABLES = {
+    colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
+    for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
+}
 #: what an image that is of one ground alone is called (its gid in matplotlib), by its style
 GROUNDS = ((LIGHT, "iosig-on-light"), (DARK, "iosig-on-dark"))
 #: digits that no screen shows
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
+#: a box as matplotlib writes it, from corner to corner and back
+_NUMBER = r"(-?[\d.]+)"
+_BOX = re.compile(rf"M {_NUMBER} {_NUMBER} L {_NUMBER} \2 L \3 {_NUMBER} L \1 \4 z ?")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
 #: what lies in a file for its own sake
 _LEFT_OUT = ("metadata", "style")
@@ -59,7 +65,7 @@ def svg_of(size_inches: tuple[float, float], compose: Callable[[Figure], None], 
 
 def style_sheet(style: Style) -> str:
     """Return the declarations that make a style's colours hold for what is within the rule that they stand in."""
-    return " ".join(f"--iosig-{role}: {colour};" for role, colour in style.colours().items())
+    return " ".join(f"--iosig-{role}: {colour};" for role, colour in (style.colours() | style.shades()).items())
 
 
 def page_rules() -> str:
@@ -109,6 +115,8 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
             found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))
         else:
             short = _TURNED_BY_NOTHING.sub("", _LONG_NUMBER.sub(r"\1", value)).replace("\n", "").strip()
+            if key == "d":
+                short = _BOX.sub(r"M\1 \2H\3V\4H\1z", " ".join(short.split()))
             found.append((key, _coloured(short, name)))
     return found
 

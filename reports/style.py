@@ -30,6 +30,8 @@ GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
 #: colours of things that have no order, in the order in which they are given away
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+#: from few to many, in steps: what `shades` passes through
+SHADES = tuple(f"iosig:shade{number}" for number in range(7))
 #: of directions, and of classes
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
 CLASS_HUES = {
@@ -64,6 +66,11 @@ class Style:
     def colours(self) -> dict[str, str]:
         """Return the colours by their roles."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+
+    def shades(self) -> dict[str, str]:
+        """Return the colours of few to many by their roles."""
+        names = (role.removeprefix("iosig:") for role in SHADES)
+        return dict(zip(names, _SHADES[self.is_dark], strict=True))
 
     def colour(self, named: str) -> str:
         """Return the colour of a role's name."""
@@ -123,7 +130,7 @@ def name_colours(style: Style) -> None:
     from matplotlib.colors import get_named_colors_mapping
 
     mapping = get_named_colors_mapping()
-    for role, colour in style.colours().items():
+    for role, colour in (style.colours() | style.shades()).items():
         # one by one: only so it forgets what it knew of the name
         mapping[f"iosig:{role}"] = colour
 

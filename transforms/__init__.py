@@ -8,6 +8,7 @@
 - `demands` (`Demand`, `Demands`): What runs ask of storage, and what they have moved when they have come so far.
 - `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
+- `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
 - `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `joint/`: Signatures found together: samples less what other known applications explain of them.

@@ -71,7 +71,8 @@ def _signals_of(given: Given) -> pl.DataFrame:
     return make_signals(
         given.frame(TRACE_JOBS),
         pl.read_parquet(given.path(TRACE_COUNTERS)),
-        pl.concat([frames.empty(TRACE_RECORDS), *records]),
+        # what landed long ago lacks columns that came later
+        pl.concat([frames.empty(TRACE_RECORDS), *records], how="diagonal"),
         pl.read_parquet(given.path(TRACE_HEATMAPS)),
         given.landed(TRACE_REQUESTS),
         given.settings.traces.params(signals.SignalParams),

@@ -69,6 +69,27 @@ _COUNTS = (
         nullable=True,
     ),
 )
+#: what a tracer tells of a file, and of no sum of files
+_OF_ONE_FILE = (
+    Column("read_extent_bytes", "int", "Where the last byte that was read lies, from 1.", low=0, nullable=True),
+    Column("written_extent_bytes", "int", "Where the last byte that was written lies, from 1.", low=0, nullable=True),
+    Column(
+        "fastest_time_s",
+        "real",
+        "Time that the fastest process spent in calls to the file, where all are told of together.",
+        low=0,
+        nullable=True,
+    ),
+    Column(
+        "slowest_time_s",
+        "real",
+        "Time that the slowest process spent in calls to the file, where all are told of together.",
+        low=0,
+        nullable=True,
+    ),
+    Column("fastest_bytes", "int", "Bytes that the fastest process moved.", low=0, nullable=True),
+    Column("slowest_bytes", "int", "Bytes that the slowest process moved.", low=0, nullable=True),
+)
 _TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, _TRACER, _TRACER_VERSION.optional())
 
 TRACES = Table(
@@ -146,7 +167,7 @@ TRACE_RECORDS = Table(
     layer="landed",
     grain="one row per traced run, module, file and rank",
     key=("trace_id", "module", "file_number", "rank"),
-    columns=(c.ENDED_ON.optional(), c.TRACE_ID, _MODULE, c.FILE_NUMBER, c.RANK, *_COUNTS),
+    columns=(c.ENDED_ON.optional(), c.TRACE_ID, _MODULE, c.FILE_NUMBER, c.RANK, *_COUNTS, *_OF_ONE_FILE),
     is_published=False,
 )
 

@@ -37,6 +37,17 @@ _TIMES = {
     "closed_s": "F_CLOSE_END_TIMESTAMP",
 }
 _SPANS = {"read_time_s": "F_READ_TIME", "write_time_s": "F_WRITE_TIME", "metadata_time_s": "F_META_TIME"}
+#: the last byte that was moved, and how many were
+_EXTENTS = {
+    "read_extent_bytes": ("MAX_BYTE_READ", "BYTES_READ"),
+    "written_extent_bytes": ("MAX_BYTE_WRITTEN", "BYTES_WRITTEN"),
+}
+_EXTREMES = {
+    "fastest_time_s": "F_FASTEST_RANK_TIME",
+    "slowest_time_s": "F_SLOWEST_RANK_TIME",
+    "fastest_bytes": "FASTEST_RANK_BYTES",
+    "slowest_bytes": "SLOWEST_RANK_BYTES",
+}
 _BYTES: dict[str, tuple[str, ...]] = {"read_bytes": ("BYTES_READ",), "written_bytes": ("BYTES_WRITTEN",)}
 
 #: by module: our columns, each the sum of these counters. Opens of DFS and POSIX that go by a handle of another
@@ -147,7 +158,32 @@ class Records:
                 # An instant of zero, or before, is one that never was.
                 known = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
                 found[column] = values, known
+        return found | self._of_one_file()
+
+    def _of_one_file(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
+        """Return how far into its file a record goes, and the fastest and slowest of processes told of together."""
+        found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
+        for column, (last, moved) in _EXTENTS.items():
+            ends, volumes = self._counter(last), self._counter(moved)
+            if ends is not None and volumes is not None:
+                # a record that moved nothing has a last byte of 0, too
+                found[column] = ends + 1, (ends >= 0) & (volumes > 0)
+        slowest_s = self._counter("F_SLOWEST_RANK_TIME")
+        for column, suffix in _EXTREMES.items() if slowest_s is not None else ():
+            values = self._counter(suffix)
+            if values is not None:
+                # of a single process Darshan leaves them at 0
+                found[column] = values, np.isfinite(values) & (values >= 0) & (slowest_s > 0)
         return found
+
+    def _counter(self, suffix: str) -> npt.NDArray[Any] | None:
+        """Return a counter (n) of the records; None where the module has none of that name."""
+        name = f"{self.module}_{suffix}"
+        place = _places(self.integer_names).get(name)
+        if place is not None:
+            return self.integers[:, place].copy()
+        place = _places(self.real_names).get(name)
+        return None if place is None else self.reals[:, place].copy()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,225 @@
+"""What is found in a traced run, in sentences; and its heat map: rank by time, with the sums along both edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reports.inline_svg import svg_of
+from reports.panels import headings, inch_axes, write
+from reports.style import (
+    DIRECTION_HUES,
+    INK,
+    LIGHT,
+    NOTE_POINTS,
+    SHADES,
+    SOFT,
+    WIDTH_IN,
+    Style,
+)
+from reports.texts import (
+    RATES,
+    TIMES,
+    VOLUMES,
+    duration_text,
+    plain,
+    ratio_text,
+    unit_for,
+    volume_text,
+)
+from transforms.arrays import Bools, Ints, Reals
+from transforms.findings.rank_times import RankTimes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.path import Path
+    from matplotlib.ticker import MaxNLocator
+
+_TOP_IN, _SUM_IN, _CELLS_IN, _GAP_IN, _BELOW_IN = 1.05, 0.75, 2.6, 0.1, 0.75
+_SIDES, _EDGE = (0.085, 0.83), (0.845, 0.985)
+#: of a heat map's bytes, the colours go so far down from the strongest cell
+_DECADES = 4.0
+
+
+def filled(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
+    """Return a finding's sentence with its numbers in it, as people write them."""
+    return sentence.format_map({one["name"]: number_text(one["value"], one["unit"]) for one in evidence})
+
+
+def number_text(value: float | None, unit: str) -> str:
+    """Return a number of evidence with its unit."""
+    if value is None:
+        return "an unknown number"
+    match unit:
+        case "B":
+            return volume_text(value)
+        case "s":
+            return duration_text(value)
+        case "1":
+            return f"{value:.0%}" if value >= 0.095 else ratio_text(value)
+        case "rank":
+            return f"{value:.0f}"
+        case "times":
+            return f"{value:.3g} times"
+        case "operations/s":
+            return f"{value:,.3g} a second"
+        case _:
+            return f"{value:,.0f}"
+
+
+# ---- the heat map
+
+
+@dataclass(frozen=True, slots=True)
+class HeatView:
+    """Heat maps of one traced run, each of a direction; subject: whose they are; finding: what they say first."""
+
+    subject: str
+    maps: Sequence[RankTimes]
+    finding: str
+
+
+def finding_of(maps: Sequence[RankTimes]) -> str:
+    """Return what heat maps say first: how much was moved, by how many ranks, and when."""
+    if not maps:
+        return "No heat map: the trace does not say which rank moved bytes when."
+    parts = []
+    for one in maps:
+        ranks = int((one.cell_bytes.sum(axis=1) > 0).sum())
+        share = ranks / len(one.cell_bytes)
+        word = {"write": "written", "read": "read"}[one.direction]
+        who = "all ranks" if share == 1 else f"{share:.0%} of the rows of ranks"
+        parts.append(f"{volume_text(float(one.cell_bytes.sum()))} {word} by {who}")
+    return f"{maps[0].module}: {', '.join(parts)}"
+
+
+def heat_svg(view: HeatView, name: str) -> str:
+    """Return the heat maps as an element of a page."""
+    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
+
+
+def draw(view: HeatView, path: FilePath, kind: str = "png", style: Style = LIGHT) -> None:
+    """Draw the heat maps into a file."""
+    write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
+
+
+def _size(view: HeatView) -> tuple[float, float]:
+    each = _SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN
+    return WIDTH_IN, _TOP_IN + max(len(view.maps), 1) * each + 0.1
+
+
+def _compose(figure: Figure, view: HeatView) -> None:
+    headings(figure, plain(view.finding), [plain(view.subject)], INK)
+    until_s = max((float(one.time_edges_s[-1]) for one in view.maps), default=1.0)
+    unit = unit_for(until_s, TIMES, "s")
+    for number, one in enumerate(view.maps):
+        top = _TOP_IN + number * (_SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN)
+        above = inch_axes(figure, top, _SUM_IN, _SIDES)
+        cells = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _SIDES)
+        beside = inch_axes(figure, top + _SUM_IN + _GAP_IN, _CELLS_IN, _EDGE)
+        scale = inch_axes(figure, top + _SUM_IN - 0.32, 0.12, _EDGE)
+        high = float(one.cell_bytes.max())
+        _draw_cells(cells, one, high, unit.size)
+        cells.set_xlabel(f"time since the run began [{unit.name}]")
+        _draw_sums(above, one, unit.size)
+        for axes in (above, cells):
+            # one scale of time for all directions
+            axes.set_xlim(0, until_s / unit.size)
+        _draw_ranks(beside, one)
+        _draw_scale(scale, high)
+
+
+def levels(cell_bytes: Reals, high: float) -> Reals:
+    """Return the level of each cell, from 1 to the number of shades, on a log scale below the highest; 0 where none."""
+    share = np.zeros_like(cell_bytes)
+    some = cell_bytes > 0
+    share[some] = 1 + np.log10(cell_bytes[some] / high) / _DECADES
+    found = np.where(some, 1 + np.floor(np.clip(share, 0, 1) * (len(SHADES) - 1e-9)), 0)
+    return np.clip(found, 0, len(SHADES))
+
+
+def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
+    """Draw the cells, one path for each shade: thousands of squares would make a page large."""
+    from matplotlib.patches import PathPatch
+
+    level = levels(one.cell_bytes, high)
+    times, ranks = one.time_edges_s / unit_s, one.rank_edges.astype(np.float64)
+    for number, colour in enumerate(SHADES, start=1):
+        row, first, stop = _stretches(level == number)
+        if len(row):
+            path = _boxes(times[first], ranks[row], times[stop], ranks[row + 1])
+            axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=0.25))
+    axes.set(ylim=(ranks[-1], ranks[0]), ylabel="rank")
+    axes.yaxis.set_major_locator(_whole_numbers())
+    _bare(axes)
+
+
+def _stretches(is_in: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return stretches of cells of a row: the row, the first cell, and one past the last."""
+    padded = np.pad(is_in, ((0, 0), (1, 1))).astype(np.int8)
+    turns = np.diff(padded, axis=1)
+    row, first = np.nonzero(turns == 1)
+    _, stop = np.nonzero(turns == -1)
+    return row, first, stop
+
+
+def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
+    """Return boxes (n) as one path."""
+    from matplotlib.path import Path
+
+    corners = np.stack([left, top, right, top, right, bottom, left, bottom, left, top], axis=1).reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(left))
+    return Path(corners, codes)
+
+
+def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
+    """Draw what all ranks moved together, over time."""
+    rates = one.time_bytes / np.diff(one.time_edges_s)
+    unit = unit_for(float(rates.max()), RATES, "B/s")
+    axes.stairs(rates / unit.size, one.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[one.direction])
+    axes.set(ylim=(0, None), xticklabels=[], ylabel=f"[{unit.name}]")
+    word = {"write": "Writes", "read": "Reads"}[one.direction]
+    source = {"heatmap": "the tracer's heat map", "requests": "single requests"}[one.source]
+    axes.set_title(f"{word} by {plain(one.module)}, all ranks together; from {source}", pad=4)
+    axes.locator_params(axis="y", nbins=3)
+    _bare(axes)
+
+
+def _draw_ranks(axes: Axes, one: RankTimes) -> None:
+    """Draw what each rank moved, beside its row."""
+    unit = unit_for(float(one.rank_bytes.max()), VOLUMES, "B")
+    edges = one.rank_edges.astype(np.float64)
+    axes.stairs(
+        one.rank_bytes / unit.size, edges, orientation="horizontal", fill=True, color=DIRECTION_HUES[one.direction]
+    )
+    axes.set(ylim=(edges[-1], edges[0]), xlim=(0, None), yticklabels=[], xlabel=f"a rank [{unit.name}]")
+    axes.locator_params(axis="x", nbins=3)
+    _bare(axes)
+
+
+def _draw_scale(axes: Axes, high: float) -> None:
+    """Draw which shade is how much a cell."""
+    axes.set(xlim=(0, len(SHADES)), ylim=(0, 1), yticks=[], xticks=[0, len(SHADES)])
+    for number, colour in enumerate(SHADES):
+        axes.axvspan(number, number + 1, facecolor=colour, edgecolor=colour, linewidth=0.25)
+    low = high / 10**_DECADES
+    for label, side in zip(axes.set_xticklabels([volume_text(low), volume_text(high)]), ("left", "right"), strict=True):
+        label.set(ha=side, fontsize=NOTE_POINTS, color=SOFT)
+    axes.tick_params(length=0, pad=2)
+    axes.set_title("bytes a cell", fontsize=NOTE_POINTS, color=SOFT, fontweight="normal", pad=3)
+    _bare(axes)
+
+
+def _whole_numbers() -> MaxNLocator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=6, integer=True)
+
+
+def _bare(axes: Axes) -> None:
+    axes.spines[:].set_visible(False)

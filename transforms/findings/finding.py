@@ -1,0 +1,106 @@
+"""What is found in traced runs: every rule asked of every run, and those that hold ranked."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from transforms.findings.facts import TraceFrames, facts_of
+from transforms.findings.rules import SEVERITIES, Rule, rules
+from transforms.findings.thresholds import Thresholds
+
+#: what came of a rule: it holds, it does not, the run has nothing that it is about, the trace lacks what it asks for
+OUTCOMES = ("found", "not_found", "not_applicable", "unknown")
+_EVIDENCE = pl.List(pl.Struct({"name": pl.String, "value": pl.Float64, "unit": pl.String}))
+
+
+def findings_of(frames: TraceFrames, thresholds: Thresholds | None = None) -> pl.DataFrame:
+    """Return what came of each rule in each run, by trace, what is found first and the worst of that first.
+
+    Columns: trace_id, place (from 1 within a trace), rule, direction (NULL where it is about the run), anchor, outcome,
+    severity, impact_ratio (the share of the run that its busiest process
+    spends in it, NULL where not known), evidence (name, value,
+    unit), sentence (with the evidence's names in braces), remedy, missing (facts that are not there). Severity,
+    evidence, sentence and remedy are NULL where nothing is found.
+    """
+    most = thresholds or Thresholds()
+    return of_facts(facts_of(frames, most), most)
+
+
+def of_facts(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    """Return what came of each rule on rows of facts, as `findings_of` does."""
+    asked = pl.concat([_asked(facts, rule, thresholds) for rule in rules(thresholds)])
+    order = pl.col("outcome").replace_strict(list(OUTCOMES), range(len(OUTCOMES)), return_dtype=pl.Int64)
+    rank = pl.col("severity").replace_strict(
+        list(SEVERITIES), range(len(SEVERITIES)), default=None, return_dtype=pl.Int64
+    )
+    return (
+        asked.with_columns(order=order, rank=rank)
+        .sort(
+            "trace_id",
+            "order",
+            "rank",
+            "impact_ratio",
+            "rule",
+            "direction",
+            descending=[False, False, False, True, False, False],
+            nulls_last=True,
+        )
+        .drop("order", "rank")
+        .with_columns(place=pl.int_range(1, pl.len() + 1).over("trace_id"))
+        .select("trace_id", "place", pl.exclude("trace_id", "place"))
+    )
+
+
+def _asked(facts: pl.DataFrame, rule: Rule, thresholds: Thresholds) -> pl.DataFrame:
+    is_known = pl.all_horizontal(pl.col(name).is_not_null() for name in rule.needs)
+    missing = pl.concat_str(
+        [pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} ")).otherwise(pl.lit("")) for name in rule.needs]
+    )
+    holds = rule.holds.fill_null(False)
+    outcome = (
+        pl.when(~_is_about(rule))
+        .then(pl.lit("not_applicable"))
+        .when(~is_known)
+        .then(pl.lit("unknown"))
+        .when(holds)
+        .then(pl.lit("found"))
+        .otherwise(pl.lit("not_found"))
+    )
+    numbers = [
+        pl.struct(name=pl.lit(number.name), value=number.value.cast(pl.Float64), unit=pl.lit(number.unit))
+        for number in rule.evidence
+    ]
+    is_small = (pl.col("impact_ratio") < thresholds.small_impact_ratio).fill_null(False)
+    lowered = pl.when(is_small).then(pl.lit("note")).otherwise(pl.lit(rule.severity))
+    is_found = pl.col("outcome") == "found"
+    return facts.select(
+        "trace_id",
+        rule=pl.lit(rule.name),
+        direction=pl.lit(rule.direction, pl.String),
+        anchor=pl.lit(rule.anchor),
+        outcome=outcome,
+        impact_ratio=rule.impact.cast(pl.Float64).clip(0, 1),
+        evidence=pl.concat_list(numbers).cast(_EVIDENCE),
+        missing=missing.str.strip_chars(),
+    ).select(
+        "trace_id", "rule", "direction", "anchor", "outcome",
+        severity=pl.when(is_found).then(lowered),
+        impact_ratio=pl.when(is_found).then("impact_ratio"),
+        evidence=pl.when(is_found).then("evidence"),
+        sentence=pl.when(is_found).then(pl.lit(rule.sentence)),
+        remedy=pl.when(is_found).then(pl.lit(rule.remedy)),
+        missing=pl.when(pl.col("outcome") == "unknown").then("missing"),
+    )  # fmt: skip
+
+
+def _is_about(rule: Rule) -> pl.Expr:
+    """Tell whether a run used what a rule is about; where nothing was traced, that is not known."""
+    match rule.layer:
+        case "any":
+            return pl.lit(True)
+        case "processes":
+            return pl.col("process_count").fill_null(2) > 1
+        case "stripes":
+            return pl.col("striped_file_count").fill_null(1) > 0
+        case layer:
+            return pl.col("modules").list.contains(layer).fill_null(True)
