@@ -12,10 +12,13 @@
 - `documents` (`format_of`): What `--json` prints, declared once.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
+- `fields` (`Field`, `text_field`, `column_fields`): Fields of what `--json` prints, in short.
 - `fitting` (`fitted`): How a table fits a width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
+- `job`: `iosig job`.
+- `job_fields`: What `iosig job --json` prints.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.

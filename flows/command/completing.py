@@ -38,6 +38,11 @@ def applications(context: click.Context, _: click.Parameter, begun: str) -> list
     return _of_latest(context, "applications", "application_id", begun, is_part=True)
 
 
+def jobs(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the ids of jobs that begin so."""
+    return _of_latest(context, "jobs", "job_id", begun)
+
+
 def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the file systems that begin so."""
     return _of_latest(context, "poll_days", "filesystem", begun)

@@ -6,33 +6,23 @@ changes its type, unit or meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from warehouse.contracts import Column
-
-Kind = Literal["text", "integer", "number", "boolean", "instant", "day", "object", "list", "map", "any"]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of an object: what it holds, in which unit, and whether it may be null.
-
-    fields: of an object, or of the objects of a list or a map. of: what a list or a map (any name = a value) holds
-    otherwise. is_optional: it is there only where there is something to tell.
-    """
-
-    name: str
-    kind: Kind
-    doc: str
-    unit: str | None = None
-    nullable: bool = False
-    fields: tuple[Field, ...] = ()
-    of: Kind = "object"
-    choices: tuple[str, ...] = ()
-    is_optional: bool = False
+from flows.command.fields import (
+    Field,
+    column_fields as _columns,
+    count_field as _count,
+    day_field as _day,
+    flag_field as _flag,
+    instant_field as _instant,
+    list_field as _list,
+    map_field as _map,
+    number_field as _number,
+    object_field as _object,
+    text_field as _text,
+)
+from flows.command.job_fields import job_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,73 +44,6 @@ class Document:
 def format_of(name: str) -> str:
     """Return the format of the document of that name."""
     return DOCUMENTS[name].format
-
-
-# ---- fields, in short
-
-
-def _text(name: str, doc: str, *, null: bool = False, choices: Iterable[str] = ()) -> Field:
-    return Field(name, "text", doc, nullable=null, choices=tuple(choices))
-
-
-def _count(name: str, doc: str, unit: str | None = None, *, null: bool = False) -> Field:
-    return Field(name, "integer", doc, unit, null)
-
-
-def _number(name: str, doc: str, unit: str | None = None, *, null: bool = False) -> Field:
-    return Field(name, "number", doc, unit, null)
-
-
-def _flag(name: str, doc: str) -> Field:
-    return Field(name, "boolean", doc)
-
-
-def _instant(name: str, doc: str, *, null: bool = False) -> Field:
-    return Field(name, "instant", doc, "UTC", null)
-
-
-def _day(name: str, doc: str, *, null: bool = False) -> Field:
-    return Field(name, "day", doc, nullable=null)
-
-
-def _object(name: str, doc: str, *fields: Field, null: bool = False) -> Field:
-    return Field(name, "object", doc, nullable=null, fields=fields)
-
-
-def _list(name: str, doc: str, *fields: Field, of: Kind = "object", null: bool = False) -> Field:
-    return Field(name, "list", doc, nullable=null, fields=fields, of=of)
-
-
-def _map(name: str, doc: str, *fields: Field, of: Kind = "object") -> Field:
-    return Field(name, "map", doc, fields=fields, of=of)
-
-
-def _columns(table_name: str, *names: str, but: Iterable[str] = ()) -> tuple[Field, ...]:
-    """Return columns of a table as fields, all of them where none is named."""
-    from warehouse.contracts import table
-
-    columns = table(table_name).columns
-    chosen = names or tuple(column.name for column in columns)
-    left_out = set(but)
-    by_name = {column.name: column for column in columns}
-    return tuple(_of_column(by_name[name]) for name in chosen if name not in left_out)
-
-
-def _of_column(column: Column) -> Field:
-    kinds: dict[str, Kind] = {
-        "text": "text",
-        "int": "integer",
-        "real": "number",
-        "bool": "boolean",
-        "instant": "instant",
-        "date": "day",
-        "reals": "list",
-        "ints": "list",
-    }
-    of: Kind = "integer" if column.dtype == "ints" else "number"
-    return Field(
-        column.name, kinds[column.dtype], column.doc, column.unit, column.nullable, of=of, choices=column.choices
-    )
 
 
 # ---- what each command prints
@@ -575,6 +498,7 @@ DOCUMENTS: dict[str, Document] = {
         Document("extrapolation", "iosig extrapolate", "What became of an extrapolation.", _extrapolation),
         Document("forecast", "iosig forecast", "The rate to come, and where bursts meet.", _forecast),
         Document("forgetting", "iosig forget", "What is taken out, and what cannot be.", _forgetting),
+        Document("job", "iosig job", "What a run did to storage, and what is wrong with it.", job_fields),
         Document("landing", "iosig land", "What landed.", _landing),
         Document("landed-file", "iosig land --follow", "A line for each input that lands.", _landed_file),
         Document("formats", "iosig land --format help", "What can land.", _formats),

@@ -47,6 +47,7 @@ SUBCOMMANDS = {
         "flows.command.forget",
         "Take an input, or a user's data, out of the warehouse and of all releases.",
     ),
+    "job": ("flows.command.job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
     "land": ("flows.command.land", "Land job logs, polls and series, each file once."),
     "maintain": ("flows.command.upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from expectations import suites
-from flows.command.documents import DOCUMENTS, Document, Field
+from flows.command.documents import DOCUMENTS, Document
+from flows.command.fields import Field
 from flows.command.main import iosig
 from flows.command.schemas import schemas
 from flows.settings import FILE_NAME, Settings

@@ -116,7 +116,6 @@ def _posix(counters: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(name).cast(pl.Float64).alias(f"posix_{way}_bytes") for way, name in _BYTES.items()),
         file_misaligned_count=_told("POSIX_FILE_NOT_ALIGNED"),
         memory_misaligned_count=_told("POSIX_MEM_NOT_ALIGNED"),
-        posix_time_s=pl.sum_horizontal(_TIMES),
     )
 
 
@@ -131,7 +130,6 @@ def _mpiio(counters: pl.DataFrame) -> pl.DataFrame:
         *(of("NB", way).alias(f"{way}_nonblocking_count") for way in DIRECTIONS),
         *(pl.col(f"{way}_time_s").alias(f"mpiio_{way}_time_s") for way in DIRECTIONS),
         *(pl.col(name).cast(pl.Float64).alias(f"mpiio_{way}_bytes") for way, name in _BYTES.items()),
-        mpiio_time_s=pl.sum_horizontal(_TIMES),
     )
 
 
@@ -434,7 +432,9 @@ def _refined(facts: pl.DataFrame) -> pl.DataFrame:
         straggling_time_ratio=((pl.col("slowest_s") - pl.col("mean_s")) / pl.col("duration_s")).clip(0, 1),
         slowest_time_ratio=(pl.col("slowest_s") / pl.col("duration_s")).clip(0, 1),
         stdio_time_ratio=(pl.col("stdio_time_s") / processes_s).clip(0, 1),
-        io_time_ratio=(pl.sum_horizontal(f"all_{name}" for name in _TIMES) / processes_s).clip(0, 1),
+        io_time_ratio=pl.when(pl.any_horizontal(pl.col(f"all_{name}").is_not_null() for name in _TIMES))
+        .then(pl.sum_horizontal(f"all_{name}" for name in _TIMES) / processes_s)
+        .clip(0, 1),
         metadata_count=pl.col("all_open_count") + pl.col("all_stat_count"),
         data_count=pl.col("all_read_count") + pl.col("all_write_count"),
     )

@@ -21,6 +21,7 @@ Layer = Literal["any", "POSIX", "MPIIO", "stripes", "processes"]
 #: the worst first
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
 _NOUNS = {"read": "reads", "write": "writes"}
+_DID = {"read": "read", "write": "wrote"}
 _PAST = {"read": "read", "write": "written"}
 
 
@@ -136,7 +137,7 @@ def _unbalanced_ranks(most: Thresholds, way: str) -> Rule:
             Number("rank_count", pl.col(f"{way}_rank_count"), "processes"),
             Number("process_count", pl.col("process_count"), "processes"),
         ),
-        f"Rank {{top_rank}} has {{top_bytes}} {_PAST[way]}, the mean process {{mean_bytes}}; {{rank_count}} of "
+        f"Rank {{top_rank}} {_DID[way]} {{top_bytes}}, the mean process {{mean_bytes}}; {{rank_count}} of "
         "{process_count} processes took part.",
         "Give each process the same share, or let collective MPI-IO spread it.",
         way,
@@ -158,7 +159,7 @@ def _one_rank(most: Thresholds, way: str) -> Rule:
             Number("top_ratio", share, "1"),
             Number("process_count", pl.col("process_count"), "processes"),
         ),
-        f"Rank {{top_rank}} has {{top_ratio}} of what {{process_count}} processes have {_PAST[way]}: {{top_bytes}}.",
+        f"Rank {{top_rank}} {_DID[way]} {{top_ratio}} of what {{process_count}} processes did: {{top_bytes}}.",
         "Let all processes take part, by collective MPI-IO or a file each for few of them; "
         "one process has one node's network.",
         way,

@@ -78,6 +78,11 @@ MISTAKES = {
         ("--user ann --landing x", 2, "Give --landing or --user"),
         ("--landing nothing --dry-run", 2, "There is no landing nothing"),
     ],
+    "job": [
+        ("", 2, "Say which job: JOBID, or --trace FILE"),
+        ("4711", 2, "No job '4711' is in release"),
+        ("--trace series.txt", 3, "is no trace: it does not tell who moved bytes"),
+    ],
     "land": [
         ("note.txt", 2, "There is no note.txt. Did you mean notes.txt? Nothing is landed"),
         ("notes.txt --format sact", 2, "Did you mean sacct"),

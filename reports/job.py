@@ -1,0 +1,133 @@
+"""A run as a page of one file: what is found, its heat maps, its sample over its signature, its bytes and neighbours.
+
+Nothing in it is active: no script, nothing from elsewhere; names from logs are texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reports.inline_svg import page_rules, svg_of
+from reports.panels import inch_axes
+from reports.style import BLUE, GREY, VERMILION, WIDTH_IN
+from reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TEMPLATE = "job.html"
+_UNKNOWN = "\N{EN DASH}"
+_MOST_CHARACTERS = 300
+_PANEL_IN, _GAP_IN = 1.5, 0.75
+_SIDES = (0.085, 0.985)
+#: panels of samples on a page, those of most bytes
+_MOST_PANELS = 6
+#: sizes of requests as a tracer's histogram has them, and as people write them
+_SIZES = {
+    "0_100": "up to 100 B", "100_1K": "to 1 KiB", "1K_10K": "to 10 KiB", "10K_100K": "to 100 KiB",
+    "100K_1M": "to 1 MiB", "1M_4M": "to 4 MiB", "4M_10M": "to 10 MiB", "10M_100M": "to 100 MiB",
+    "100M_1G": "to 1 GiB", "1G_PLUS": "above 1 GiB",
+}  # fmt: skip
+
+
+def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str:
+    """Return the page of a run.
+
+    document: as `iosig job --json` prints it. pictures: the heat maps of each of its traces, as SVG; None for none.
+    """
+    from markupsafe import Markup
+
+    samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
+    return _template().render(
+        told=document,
+        traces=list(zip(document["traces"], [Markup(svg) if svg else None for svg in pictures], strict=True)),
+        samples=Markup(samples) if samples else None,
+        rules=Markup(page_rules()),
+        sizes=_SIZES,
+    )
+
+
+@cache
+def _template() -> Template:
+    return _environment().get_template(_TEMPLATE)
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= _FILTERS
+    return made
+
+
+def _known(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: _UNKNOWN if value is None else text(value)
+
+
+def _instant(value: datetime) -> str:
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+_FILTERS: dict[str, Callable[[Any], str]] = {
+    "volume": _known(volume_text),
+    "duration": _known(duration_text),
+    "ratio": _known(ratio_text),
+    "number": _known(lambda value: f"{value:,.0f}"),
+    "instant": _known(_instant),
+    "name": _known(lambda value: printable(value, _MOST_CHARACTERS)),
+    "word": _known(lambda value: str(value).replace("_", " ")),
+}
+
+
+# ---- samples over signatures
+
+
+def sample_svg(document: Mapping[str, Any]) -> str:
+    """Return the run's samples with its application's signatures over them, a panel each."""
+    moved = [one for one in document["samples"] if any(one["bytes_per_s"])]
+    shown = sorted(moved, key=lambda one: -sum(rate or 0.0 for rate in one["bytes_per_s"]))[:_MOST_PANELS]
+    curves = {(one["filesystem"], one["direction"]): one for one in document["signatures"] if one["bytes_per_s"]}
+    size = WIDTH_IN, len(shown) * (_PANEL_IN + _GAP_IN) + 0.2
+
+    def compose(figure: Figure) -> None:
+        for number, one in enumerate(shown):
+            axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _SIDES)
+            _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
+
+    return svg_of(size, compose, "samples", "What storage moved while the run went on, and its application's signature")
+
+
+def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
+    rates = np.array([np.nan if rate is None else rate for rate in one["bytes_per_s"]])
+    edges_s = one["began_s"] + one["step_s"] * np.arange(len(rates) + 1)
+    over = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
+    over_s = curve["step_s"] * np.arange(len(over) + 1) if curve else np.zeros(1)
+    unit = unit_for(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")
+    time = unit_for(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
+    # what servers counted is the run's own; what was cut out of all traffic is everybody's
+    axes.stairs(
+        np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GREY
+    )
+    gaps = np.flatnonzero(np.isnan(rates))
+    if len(gaps):
+        axes.plot((edges_s[gaps] + one["step_s"] / 2) / time.size, np.zeros(len(gaps)), "|", color=VERMILION)
+    if len(over):
+        axes.stairs(over / unit.size, over_s / time.size, color=VERMILION, linewidth=1.6)
+    word = {"write": "Writes", "read": "Reads"}[one["direction"]]
+    whose = "counted for this run" if one["is_exact"] else "all traffic"
+    line = "; the signature over it" if len(over) else ""
+    axes.set_title(f"{word} on {plain(one['filesystem'], 60)}, {whose}{line}")
+    axes.set(xlabel=f"time since the run began [{time.name}]", ylabel=f"[{unit.name}]", ylim=(0, None))
+    axes.set_xlim(0, max(float(edges_s[-1]), float(over_s[-1])) / time.size)
+    axes.locator_params(axis="y", nbins=4)

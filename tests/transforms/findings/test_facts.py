@@ -1,0 +1,171 @@
+"""Facts of a traced run: from counters, records, heat maps, requests; none where the trace does not say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.transforms.findings.made_traces import (
+    COUNTERS,
+    FILES,
+    HEATMAPS,
+    RECORDS,
+    REQUESTS,
+    counted,
+    jobs,
+    rows,
+)
+from transforms.findings.facts import TraceFrames, facts_of
+from transforms.findings.thresholds import Thresholds
+
+GB = 10**9
+POSIX = counted(
+    "POSIX",
+    {
+        "POSIX_SIZE_READ_0_100": 3, "POSIX_SIZE_READ_100_1K": 4, "POSIX_SIZE_READ_1K_10K": 0,
+        "POSIX_SIZE_READ_10K_100K": 0, "POSIX_SIZE_READ_100K_1M": 1, "POSIX_SEQ_READS": 6, "POSIX_CONSEC_READS": 5,
+        "POSIX_FILE_NOT_ALIGNED": 2, "POSIX_MEM_NOT_ALIGNED": 1,
+    },
+    read_bytes=800, written_bytes=200, read_count=10, write_count=2, open_count=7, stat_count=1,
+    read_time_s=8.0, write_time_s=2.0, metadata_time_s=4.0,
+)  # fmt: skip
+
+
+def facts(*counters: dict[str, Any], process_count: int | None = 4, **frames: Any) -> dict[str, Any]:
+    told = TraceFrames(jobs(process_count), rows(COUNTERS, *counters), **frames)
+    return facts_of(told, Thresholds()).row(0, named=True)
+
+
+def record(rank: int, file: int = 0, module: str = "POSIX", **told: Any) -> dict[str, Any]:
+    zeros = {"read_bytes": 0, "written_bytes": 0, "read_time_s": 0.0, "write_time_s": 0.0, "metadata_time_s": 0.0}
+    return zeros | {"module": module, "file_number": file, "rank": rank} | told
+
+
+def test_counters_are_taken_as_they_are() -> None:
+    found = facts(POSIX, counted("STDIO", read_bytes=0, written_bytes=50, read_count=0, write_count=5))
+    assert (found["read_small_count"], found["read_sequential_count"], found["read_count"]) == (8, 6, 10)
+    assert (found["file_misaligned_count"], found["memory_misaligned_count"]) == (2, 1)
+    assert (found["stdio_bytes"], found["read_bytes"], found["write_bytes"]) == (50, 800, 250)
+    assert (found["metadata_count"], found["data_count"]) == (8, 17)
+    # of 4 processes for 100 s
+    assert (found["read_time_ratio"], found["io_time_ratio"]) == (0.02, pytest.approx(14 / 400))
+    # the histogram of writes is not there
+    assert found["write_small_count"] is None
+
+
+def test_of_nothing_nothing_is_known() -> None:
+    found = facts()
+    known = {name for name, value in found.items() if value is not None}
+    assert known == {"trace_id", "process_count", "duration_s", "tracer"}
+
+
+def test_what_posix_does_not_see_is_not_known_to_be_well() -> None:
+    daos = counted("DAOS", read_bytes=GB, written_bytes=0)
+    assert facts(POSIX, daos)["read_small_count"] is None
+    assert facts(POSIX, daos | {"is_counted": False})["read_small_count"] == 8
+
+
+def test_ranks_are_those_of_the_layer_nearest_to_the_program() -> None:
+    # one aggregator writes for four processes
+    told = [record(rank, module="MPIIO", written_bytes=100) for rank in range(4)]
+    counters = [POSIX, counted("MPIIO", read_bytes=0, written_bytes=400, is_counted=False)]
+    found = facts(*counters, records=rows(RECORDS, *told, record(0, written_bytes=400)))
+    assert (found["upper_module"], found["write_rank_count"], found["write_imbalance_ratio"]) == ("MPIIO", 4, 0)
+    alone = facts(POSIX, records=rows(RECORDS, record(2, written_bytes=400)))
+    assert (alone["write_top_rank"], alone["write_top_bytes"], alone["write_imbalance_ratio"]) == (2, 400, 1)
+
+
+def test_ranks_that_are_told_of_together_are_known_by_the_heat_map_alone() -> None:
+    records = rows(RECORDS, record(-1, written_bytes=400))
+    assert facts(POSIX, records=records)["write_top_bytes"] is None
+    bins = {"module": "POSIX", "direction": "write", "interval_s": 1.0, "step_count": 2}
+    maps = rows(HEATMAPS, *({**bins, "rank": rank, "bin_bytes": [rank, 10]} for rank in (0, 3)))
+    found = facts(POSIX, records=records, heatmaps=maps)
+    assert (found["write_top_bytes"], found["write_rank_count"], found["write_top_rank"]) == (13, 2, 3)
+    # DeRose: (13 - 23/4) / 13 · 4/3
+    assert found["write_imbalance_ratio"] == pytest.approx((13 - 23 / 4) / 13 * 4 / 3)
+
+
+def test_the_slowest_process_and_the_mean_one() -> None:
+    together = rows(RECORDS, record(-1, write_time_s=40.0, slowest_time_s=25.0, fastest_time_s=5.0))
+    found = facts(POSIX, records=together)
+    assert (found["slowest_s"], found["mean_s"]) == (25, 10)
+    assert found["straggling_ratio"] == pytest.approx((25 - 10) / 25 * 4 / 3)
+    apart = rows(RECORDS, *(record(rank, file, read_time_s=5.0 + rank) for rank in range(4) for file in range(2)))
+    found = facts(POSIX, records=apart)
+    assert (found["slowest_s"], found["mean_s"]) == (16, 13)
+
+
+def test_the_busiest_process_has_its_own_files_and_its_part_of_shared_ones() -> None:
+    told = [record(0, 1, read_time_s=30.0), record(1, 2, read_time_s=10.0), record(-1, 3, read_time_s=40.0)]
+    assert facts(POSIX, records=rows(RECORDS, *told))["read_time_ratio"] == pytest.approx(0.4)
+
+
+def test_bytes_beyond_the_files_end_were_moved_again() -> None:
+    told = [
+        record(0, 1, read_bytes=100, read_extent_bytes=60), record(1, 1, read_bytes=50, read_extent_bytes=90),
+        record(0, 2, read_bytes=10, read_extent_bytes=1000), record(0, 3, written_bytes=5, written_extent_bytes=5),
+    ]  # fmt: skip
+    found = facts(POSIX, records=rows(RECORDS, *told))
+    assert (found["read_again_bytes"], found["write_again_bytes"]) == (60, 0)
+    unknown = facts(POSIX, records=rows(RECORDS, record(0, read_bytes=100)))
+    assert unknown["read_again_bytes"] is None
+
+
+def test_files_that_processes_share_without_mpiio() -> None:
+    told = [
+        record(-1, 1, written_bytes=70), record(0, 2, read_bytes=5), record(1, 2, read_bytes=6),
+        record(0, 3, read_bytes=100), record(-1, 4, written_bytes=40), record(-1, 4, "MPIIO", written_bytes=40),
+    ]  # fmt: skip
+    found = facts(POSIX, records=rows(RECORDS, *told))
+    assert (found["bare_shared_bytes"], found["bare_shared_count"]) == (81, 2)
+
+
+def test_targets_of_the_shared_file_that_lacks_most() -> None:
+    told = [
+        record(-1, 1, written_bytes=20 * GB, written_extent_bytes=20 * GB),
+        record(0, 2, written_bytes=30 * GB, written_extent_bytes=30 * GB),
+        record(0, 3, written_bytes=10, written_extent_bytes=10),
+    ]
+    files = [{"file_number": 1, "osts": [1, 2]}, {"file_number": 2, "osts": [1]}, {"file_number": 3, "osts": [1, 2]}]
+    known = rows(FILES, *({"stripe_bytes": 1 << 20} | file for file in files))
+    found = facts(POSIX, records=rows(RECORDS, *told), files=known)
+    assert (found["striped_bytes"], found["target_count"], found["wanted_count"]) == (20 * GB, 2, 24)
+    assert (found["striped_file_count"], found["wide_file_count"]) == (3, 1)
+    bare = rows(FILES, {"file_number": 1})
+    assert facts(POSIX, records=rows(RECORDS, *told), files=bare)["striped_file_count"] == 0
+
+
+def request(place: int, offset: int, length: float) -> dict[str, Any]:
+    return {
+        "module": "POSIX", "rank": 0, "host": "h", "file_number": 0, "direction": "read", "offset_bytes": offset,
+        "request_bytes": length, "began_s": float(place), "ceased_s": place + 0.5,
+    }  # fmt: skip
+
+
+def test_requests_go_before_sums_where_all_are_there() -> None:
+    # of 1 MiB exactly, which the histogram counts as small
+    told = [request(place, 0, float(1 << 20)) for place in range(10)]
+    found = facts(POSIX, requests=rows(REQUESTS, *told))
+    assert (found["read_small_count"], found["read_again_bytes"]) == (0, 9 * (1 << 20))
+    # one is missing
+    found = facts(POSIX, requests=rows(REQUESTS, *told[1:]))
+    assert (found["read_small_count"], found["read_again_bytes"]) == (8, None)
+
+
+def test_doubts_are_counted() -> None:
+    partial = counted("DXT_POSIX") | {"is_partial": True}
+    unread = counted("PNETCDF_FILE") | {"outcome": "unsupported"}
+    found = facts(POSIX, partial, unread)
+    assert (found["module_count"], found["doubtful_module_count"]) == (3, 2)
+
+
+def test_time_in_mpiio_that_is_not_below_it() -> None:
+    above = counted(
+        "MPIIO", {"MPIIO_COLL_READS": 4, "MPIIO_SPLIT_READS": 1, "MPIIO_NB_READS": 0}, is_counted=False,
+        read_bytes=10, written_bytes=0, read_time_s=48.0, write_time_s=0.0, metadata_time_s=0.0,
+    )  # fmt: skip
+    found = facts(POSIX, above)
+    assert (found["read_waiting_ratio"], found["read_collective_count"]) == (pytest.approx(0.1), 5)
+    assert facts(POSIX, above, process_count=1)["read_waiting_ratio"] == 0
