@@ -145,7 +145,7 @@ _RUNS_OF_JOB = """
 _NEAR = """
     select job_id
     from jobs
-    where is_application_run and (starts_with(job_id, $job_id) or jaro_winkler_similarity(job_id, $job_id) > 0.9)
+    where is_application_run and (starts_with(job_id, $job_id) or jaro_winkler_similarity(job_id, $job_id) > 0.8)
     group by job_id
     order by jaro_winkler_similarity(job_id, $job_id) desc, job_id
     limit 3

@@ -100,7 +100,7 @@ def finding_of(maps: Sequence[RankTimes]) -> str:
 
 def heat_svg(view: HeatView, name: str) -> str:
     """Return the heat maps as an element of a page."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
+    return svg_of(_size(view), lambda figure: _compose(figure, view), name, plain(view.finding))
 
 
 def draw(view: HeatView, path: FilePath, kind: str = "png", style: Style = LIGHT) -> None:

@@ -1,0 +1,78 @@
+"""A run's page: everything that is known, nothing active, names from logs as texts."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from reports.job import job_page
+
+EVIL = "<img src=x onerror=alert(1)></style><script>alert(2)</script>"
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+
+
+def trace(**told: Any) -> dict[str, Any]:
+    finding = {
+        "rule": "small_requests", "direction": "read", "severity": "critical", "impact_ratio": 0.25,
+        "sentence": "5 of 5 reads are small.", "remedy": "Gather them.", "anchor": "Drishti P05",
+    }  # fmt: skip
+    layer = dict.fromkeys(
+        ("read_bytes", "written_bytes", "read_count", "write_count", "open_count", "seek_count", "stat_count",
+         "sync_count", "read_time_s", "write_time_s", "metadata_time_s"),
+    ) | {"module": "POSIX", "outcome": "sound", "is_partial": True}  # fmt: skip
+    return {
+        "tracer": "darshan", "application": EVIL, "process_count": 4, "duration_s": 60.0,
+        "facts": {
+            "io_time_ratio": 0.1, "read_count": 4.0, "read_sequential_count": 1.0, "read_consecutive_count": 0.0,
+            "write_count": None, "write_sequential_count": None, "write_consecutive_count": None,
+        },
+        "findings": [finding], "unknown": [{"rule": "stragglers", "direction": None}], "layers": [layer],
+        "sizes": [{"module": "POSIX", "size": "0_100", "read_count": 4, "write_count": None}], "heatmaps": [],
+    } | told  # fmt: skip
+
+
+def document(*traces: dict[str, Any]) -> dict[str, Any]:
+    job = {
+        "application": EVIL, "user": EVIL, "node_count": 2, "task_count": None, "state": "COMPLETED",
+        "started_at": NOON, "duration_s": 60.0, "cluster": EVIL, "partition": None,
+    }  # fmt: skip
+    sample = {
+        "filesystem": EVIL, "direction": "write", "is_exact": False, "began_s": -1.0, "step_s": 2.0,
+        "bytes_per_s": [None, 1e9, 0.0],
+    }  # fmt: skip
+    curve = {"filesystem": EVIL, "direction": "write", "step_s": 1.0, "bytes_per_s": [5e8, 0.0]}
+    return {
+        "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
+        "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [], "slowdowns": [],
+        "traces": list(traces),
+    }  # fmt: skip
+
+
+def test_a_page_is_inert_whatever_things_are_called() -> None:
+    page = job_page(document(trace()), ["<svg role='img'></svg>"])
+    assert not re.search(r"<(img|script)", page)
+    assert page.count("</style>") == 1
+    assert "default-src 'none'" in page
+    assert "&lt;img src=x" in page
+    assert not re.search(r"""(src|href)=["']?http""", page)
+
+
+def test_a_page_says_what_is_found_and_what_is_not_known() -> None:
+    page = job_page(document(trace()), [None])
+    assert '<li class="critical">' in page
+    assert "the busiest rank spends 25.0% of the run in it" in page
+    assert "1 rules have no answer" in page
+    assert "POSIX (not whole)" in page
+    assert "25.0% of POSIX reads go on upward" in page
+    assert "No heat map" in page
+    assert "the signature over it" in page
+
+
+def test_without_a_trace_or_a_job_a_page_says_so() -> None:
+    assert "No trace of this run is in the release" in job_page(document(), [])
+    bare = document(trace(findings=[], unknown=[])) | {"job": None, "release_id": None, "samples": []}
+    page = job_page(bare, [None])
+    assert "No job log tells of it" in page
+    assert "Nothing is found that is wrong" in page
+    assert "Neighbours" not in page
