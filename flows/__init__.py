@@ -3,9 +3,7 @@
 - `arrays` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
 - `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
 - `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
-- `findings` (`TracedRun`, `of_input`, `of_release`): What traced runs tell of their I/O, and what is wrong with it.
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
-- `job` (`ToldJob`, `of_release`, `of_trace`, `document`): All that is known of one run.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.
 - `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
@@ -13,6 +11,8 @@
 - `stopping` (`Stop`, `stopped_by_signals`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.
+- `findings/`: What traced runs tell of their I/O, and what is wrong with it.
+- `job/`: All that is known of one run.
 - `forecast/`: The load to come: what runs and waits, by signatures, and what nobody knows yet, by the past.
 - `population/`: How a site's runs do their I/O: classes, periods, volumes, and how much of it is known for sure.
 - `command/`: The `iosig` command: prints results on stdout and progress on stderr.

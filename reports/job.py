@@ -43,14 +43,12 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
 
     document: as `iosig job --json` prints it. pictures: the heat maps of each of its traces, as SVG; None for none.
     """
-    from markupsafe import Markup
-
     samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
     return _template().render(
         told=document,
-        traces=list(zip(document["traces"], [Markup(svg) if svg else None for svg in pictures], strict=True)),
-        samples=Markup(samples) if samples else None,
-        rules=Markup(page_rules()),
+        traces=list(zip(document["traces"], pictures, strict=True)),
+        samples=samples,
+        rules=page_rules(),
         sizes=_SIZES,
     )
 

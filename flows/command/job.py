@@ -14,8 +14,8 @@ from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.findings import TracedRun
-    from flows.job import ToldJob
+    from flows.findings.traced import TracedRun
+    from flows.job.telling import ToldJob
     from reports.style import Style
 
 #: findings on a screen, and neighbours
@@ -66,7 +66,7 @@ def job_command(
         _write_page(told, html)
     if as_json:
         from flows.command.printing import show_json
-        from flows.job import document
+        from flows.job.telling import document
 
         show_json("job", document(told, _MOST_TOLD))
     elif plot is None and html is None:
@@ -87,18 +87,18 @@ def _told(
     if trace is not None:
         if cluster or started or release_id:
             raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
-        from flows.job import of_trace
+        from flows.job.telling import of_trace
         from flows.settings import load
 
         return of_trace(trace, load(obj[1], obj[0].root))
-    from flows.job import of_release
+    from flows.job.telling import of_release
 
     assert job_id is not None
     return of_release(obj[0], chosen_release(obj[0], release_id), job_id, cluster, started)
 
 
 def _draw(told: ToldJob, target: Path, style: Style) -> None:
-    from flows.job import heat_view
+    from flows.job.telling import heat_view
     from reports.findings import draw
 
     draw(heat_view(told), target, target.suffix[1:].lower(), style)
@@ -106,7 +106,7 @@ def _draw(told: ToldJob, target: Path, style: Style) -> None:
 
 
 def _write_page(told: ToldJob, target: Path) -> None:
-    from flows.job import page_of
+    from flows.job.telling import page_of
     from warehouse.placing import moved_into_place
 
     content = page_of(told, _MOST_TOLD)

@@ -169,7 +169,9 @@ class Records:
                 # a record that moved nothing has a last byte of 0, too
                 found[column] = ends + 1, (ends >= 0) & (volumes > 0)
         slowest_s = self._counter("F_SLOWEST_RANK_TIME")
-        for column, suffix in _EXTREMES.items() if slowest_s is not None else ():
+        if slowest_s is None:
+            return found
+        for column, suffix in _EXTREMES.items():
             values = self._counter(suffix)
             if values is not None:
                 # of a single process Darshan leaves them at 0

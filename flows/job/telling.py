@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows import findings
-from flows.findings import TracedRun
+from flows.findings import traced
+from flows.findings.traced import TracedRun
 from flows.landing import Told
 from flows.report.runs import read_runs
 from flows.settings import Settings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 240
 _TABLES = (
     "jobs best_job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
-    f"{findings.TABLES}"
+    f"{traced.TABLES}"
 )
 _KEY = ["cluster", "job_id", "started_at"]
 _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "began_s", "step_s", "scale_bytes_per_s", "rates"]
@@ -70,7 +70,7 @@ def of_trace(path: Path, settings: Settings) -> ToldJob:
     with opened_input(path, settings, Told()) as found:
         if not isinstance(found, TraceInput):
             raise InputRefused(f"{path.name} is no trace: it does not tell who moved bytes.", "Give a Darshan log.")
-        run = findings.of_input(found)
+        run = traced.of_input(found)
     return ToldJob(run.job["traced_job_id"] or path.name, None, None, (run,))
 
 
@@ -96,7 +96,7 @@ def of_release(
             job_id,
             release.release_id,
             {name: value for name, value in job.items() if name != "ended_on"},
-            tuple(findings.of_release(connection, _ids(connection.sql(_TRACES)))),
+            tuple(traced.of_release(connection, _ids(connection.sql(_TRACES)))),
             tuple(instant for instant in runs["started_at"] if instant != job["started_at"]),
             io.drop(*_KEY, *_SAMPLE[2:]),
             io.select(_SAMPLE).filter(pl.col("rates").is_not_null()),
@@ -121,7 +121,7 @@ def _of_no_job(
         known = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
         raise UsageError(f"No run of job {job_id!r} started then; the last ones did at {known}.")
     if started is None:
-        traces = findings.of_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
+        traces = traced.of_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
         if traces:
             return ToldJob(job_id, release.release_id, None, tuple(traces))
     near = connection.sql(_NEAR, params={"job_id": job_id}).fetchall()
@@ -326,12 +326,12 @@ def _scaled(rates: Sequence[float | None], scale: float) -> list[float | None]:
 
 def heat_view(told: ToldJob) -> HeatView:
     """Return the heat maps of a run as they are drawn; UsageError where its traces have none."""
-    traced = next((trace for trace in told.traces if trace.maps), None)
-    if traced is None:
+    shown = next((trace for trace in told.traces if trace.maps), None)
+    if shown is None:
         raise UsageError("There is no heat map of this run: no trace says which rank moved bytes when.")
-    job = traced.job
+    job = shown.job
     subject = [f"job {told.job_id}", job["application"], job["source_file"]]
-    return HeatView("  ·  ".join(str(part) for part in subject if part), traced.maps, finding_of(traced.maps))
+    return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))
 
 
 def page_of(told: ToldJob, most_neighbours: int) -> str:
