@@ -130,8 +130,7 @@ class _Text:
         numbers = values["snapshot"].unique().sort().to_list()
         stamps = [self._stamps_us[number] for number in numbers]
         is_plain = values["at_us"].null_count() == values.height and None not in stamps
-        is_of_nodes = bool((told.series["name"] == metrics.GPFS_NODE).any())
-        if is_plain and not is_of_nodes and len(set(stamps)) == len(stamps):
+        if is_plain and len(set(stamps)) == len(stamps):
             at_us = pl.col("snapshot").replace_strict(dict(zip(numbers, stamps, strict=True)), return_dtype=pl.Int64)
             yield self._rows_of_series(told._replace(values=values.with_columns(at_us=at_us)))
             return
@@ -141,6 +140,7 @@ class _Text:
 
     def _rows_of_series(self, told: Told) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return the samples that changed of snapshots with a time each."""
+        told = _of_nodes(told, self.path)
         numbered = told.series.with_row_index("line").cast({"line": pl.Int64})
         bad, values, refused = sift(numbered, _NO_OWNER).refused["line"], told.values, list[pl.DataFrame]()
         if len(bad):
@@ -213,11 +213,37 @@ def _with_nodes(values: pl.DataFrame, path: Path) -> pl.DataFrame:
     is_gpfs = pl.col("name").str.starts_with("gpfs_")
     info = values.filter(pl.col("name") == metrics.GPFS_NODE).select("filesystem", node="target").drop_nulls()
     told = values.filter(pl.col("name") != metrics.GPFS_NODE).join(
-        info.unique("filesystem"), on="filesystem", how="left", maintain_order="left"
+        info.unique("filesystem", keep="first"), on="filesystem", how="left", maintain_order="left"
     )
-    named = pl.lit(re.split(r"[-_.]?(?:1[0-9]{9}|20[0-9]{2}-)", path.name.removesuffix(".prom"))[0] or path.name)
-    target = pl.coalesce("target", pl.when(is_gpfs).then(pl.coalesce("node", named)))
+    target = pl.coalesce("target", pl.when(is_gpfs).then(pl.coalesce("node", pl.lit(_node_of(path)))))
     return told.with_columns(target=target).drop("node")
+
+
+def _of_nodes(told: Told, path: Path) -> Told:
+    """Return series that each are of one node, as `_with_nodes` has them, of snapshots that may be of many nodes."""
+    series, values = told.series, told.values
+    is_open = series["name"].str.starts_with("gpfs_") & series["target"].is_null()
+    if not is_open.any():
+        return told
+    of = values.select("snapshot", "series", filesystem=series["filesystem"].gather(values["series"]))
+    is_info = (series["name"] == metrics.GPFS_NODE).gather(values["series"])
+    node = series["target"].gather(values["series"]).filter(is_info)
+    info = of.filter(is_info).select("snapshot", "filesystem", node=node).drop_nulls()
+    known = info.unique(["snapshot", "filesystem"], keep="first")
+    own = of.filter(is_open.gather(values["series"]))
+    own = own.join(known, on=["snapshot", "filesystem"], how="left", maintain_order="left")
+    own = own.select("series", pl.col("node").fill_null(pl.lit(_node_of(path))))
+    made = own.unique(maintain_order=True)
+    numbers = pl.int_range(series.height, series.height + made.height, eager=True)
+    place = own.join(made.with_columns(number=numbers), on=["series", "node"], how="left", maintain_order="left")
+    which = is_open.gather(values["series"]).arg_true()
+    number = values["series"].scatter(which, place["number"].cast(values["series"].dtype))
+    more = series[made["series"]].with_columns(target=made["node"])
+    return told._replace(series=pl.concat([series, more]), values=values.with_columns(number.alias("series")))
+
+
+def _node_of(path: Path) -> str:
+    return re.split(r"[-_.]?(?:1[0-9]{9}|20[0-9]{2}-)", path.name.removesuffix(".prom"))[0] or path.name
 
 
 def _untimed(line: int) -> Refused:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -184,6 +187,39 @@ def test_snapshots_that_may_be_mixed_up_stay_by_themselves(tmp_path: Path) -> No
     rows, _, refused = read_text(tmp_path, again)
     assert refused.is_empty()
     assert rows.select("scraped_at", "total_written_bytes").rows()[:2] == [(at(0), 4096), (at(0), 8192)]
+
+
+def of_gpfs(second: int, dice: random.Random) -> str:
+    """Return what nodes say of two file systems: one has its node in another metric, at times, or in a label."""
+    parts = [f"{T + second}\n"]
+    for filesystem in ("scratch", "home"):
+        if dice.random() < 0.8:
+            parts.append(metric("gpfs_perf_info", 1, fs=filesystem, nodename=f"n{dice.randrange(3)}"))
+        own = {"instance": "n9"} if dice.random() < 0.2 else {}
+        values = {"read_bytes_total": dice.randrange(4), "write_bytes_total": dice.choice((7, 8))}
+        parts += [metric(f"gpfs_perf_{name}", value, fs=filesystem, **own) for name, value in values.items()]
+        parts.append(metric("gpfs_perf_operations_total", dice.randrange(3), fs=filesystem, operation="opens"))
+    bad = metric("gpfs_perf_read_bytes_total", "x", fs="home", other="1")
+    return "".join([*parts[:1], *dice.sample(parts[1:], len(parts) - 1), bad])
+
+
+@pytest.mark.parametrize("seed", one_in(2, range(12)))
+def test_snapshots_of_nodes_together_are_as_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    dice = random.Random(seed)
+    text = "".join(of_gpfs(second, dice) for second in range(0, 300, 10))
+    together = read_text(tmp_path, text, "rw07-metrics.prom")
+    monkeypatch.setattr(prometheus._Text, "_rows", _one_by_one)
+    for found, expected in zip(together, read_text(tmp_path, text, "rw07-metrics.prom"), strict=True):
+        assert found.equals(expected)
+    assert together[0]["target"].n_unique() == 5
+
+
+def _one_by_one(self: Any, told: Any, *, is_only: bool) -> Iterator[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+    """Read each snapshot by itself."""
+    for (number,), own in told.values.partition_by("snapshot", maintain_order=True, as_dict=True).items():
+        yield self._rows_of_one(told._replace(values=own).rows(), self._time_us(number, is_only=is_only))
 
 
 def test_a_label_that_one_line_of_a_snapshot_has_alone_is_refused_there(tmp_path: Path) -> None:
