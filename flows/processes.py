@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from multiprocessing import get_context, parent_process
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -93,10 +95,11 @@ def pool(worker_count: int | None) -> Iterator[Workers]:
 
 
 @contextmanager
-def shared(worker_count: int | None = None) -> Iterator[None]:
+def shared(worker_count: int | None = None, *, ready: str | None = None) -> Iterator[None]:
     """Have all pools of this block be one, whose processes stay: each takes a second of a core to start.
 
     For work of many small kinds. A long night lets processes go after each kind, for what they keep of memory.
+    ready: see `make_ready`; not given, each process starts when it is needed first.
     """
     if workers(worker_count) == 1 or _elsewhere.get() is not None:
         yield
@@ -104,9 +107,43 @@ def shared(worker_count: int | None = None) -> Iterator[None]:
     opened = Pool(workers(worker_count))
     try:
         with done_by(opened):
+            if ready is not None:
+                make_ready(ready)
             yield
     finally:
         opened.end()
+
+
+def are_shared() -> bool:
+    """Return whether there are processes already that a block shares, or others who work for it."""
+    return _elsewhere.get() is not None
+
+
+def make_ready(*modules: str) -> None:
+    """Have the processes that a block shares import modules meanwhile, if there are any; nobody waits for that."""
+    if (others := _elsewhere.get()) is not None:
+        for _ in range(others.worker_count):
+            others.begin(_import_all, modules)
+
+
+def _import_all(modules: Iterable[str]) -> None:
+    with kept():
+        for module in modules:
+            import_module(module)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Have nothing that this block makes looked through for garbage: a tenth or more of what imports take.
+
+    For a process of our own, which keeps what it imported until it ends.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def in_order(

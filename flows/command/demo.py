@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.demo import TrueSignature
+    from flows.night.executors import Executor
     from transforms.signatures.signature import Signature
     from transforms.synthetic.job_statistics import JobStatistics
+    from transforms.synthetic.site import Site
     from warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
@@ -45,61 +47,90 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     the real Darshan logs that ship inside the `darshan` wheel.
     """
     from flows import processes
+    from flows.night.executors import with_child
+
+    folder = _fresh(into)
+    click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
+    # Who checks and who works import for seconds: they begin before this process has imported much itself.
+    with with_child() as executor, processes.shared(ready="flows.night.order"):
+        _demonstrate(folder, executor, seed, days, is_full=is_full, as_json=as_json)
+    return 0
+
+
+def _demonstrate(folder: Path, executor: Executor, seed: int, days: int, *, is_full: bool, as_json: bool) -> None:
+    """Make up the site, run its night, and print what was found, with two pictures; with `--json` as a document."""
     from flows.command.demo_story import tell
-    from flows.command.printing import show_json, steps_told
     from flows.command.summary import show_summary
     from flows.demo import (
         EXACT_FILESYSTEM,
         FILESYSTEM,
-        PARTITIONS,
         classes_truth,
         exact_site,
-        shipped_logs,
         signatures_truth,
         write_site,
         write_statistics,
     )
-    from flows.landing import Told, land_paths
-    from flows.night.executors import with_child
-    from flows.night.order import run_inline
-    from flows.settings import ScheduleSettings, Settings
     from transforms.synthetic.site import SiteParams, simulate
 
-    folder = _fresh(into)
-    click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
     site = simulate(SiteParams(seed=seed, days=days))
     write_site(site, folder / "site", with_faults=True)
     exact, statistics = exact_site(seed)
     write_site(exact, folder / "site" / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
     write_statistics(statistics, folder / "site" / exact.params.cluster)
     store = Store(folder / "warehouse")
-    settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
-    with processes.shared(), with_child() as executor, steps_told(is_brief=True) as steps:
-        for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
-            steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
-        release = run_inline(store, settings, steps.done, executor=executor, begin=steps.begin)
-    compared = compare_classes(store, release, classes_truth(site))
+    release, traced_count = _night(store, folder / "site", executor)
+    if as_json:
+        _show_document(store, release, site, statistics)
+        return
     signatures = compare_signatures(store, release, signatures_truth(site))
     volumes = compare_volumes(store, release, statistics)
-    traced = traced_runs(store, release)
-    if as_json:
-        documents = {
-            "classes": compared.to_dicts(),
-            "signatures": signatures.to_dicts(),
-            "volumes": volumes.to_dicts(),
-            "traces": traced.to_dicts(),
-        }
-        show_json("demo", {"release_id": release.release_id, "warehouse": str(store.root)} | documents)
-        return 0
     if is_full:
         show_summary(store, release)
-        _show_traces(traced)
-        _show_comparison(compared)
+        _show_traces(traced_runs(store, release))
+        _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)
         _show_volumes(volumes)
     last_end = site.traffic["polled_at"].item(-1)
-    tell(store, release, FILESYSTEM, last_end, signatures, volumes, traced.height, days, folder)
-    return 0
+    tell(store, release, FILESYSTEM, last_end, signatures, volumes, traced_count, days, folder)
+
+
+def _night(store: Store, inbox: Path, executor: Executor) -> tuple[Release, int]:
+    """Land the real logs, then run the night on the site's files. Returns the release, and how many logs landed."""
+    from flows import processes
+    from flows.command.demo_story import IMPORTED_TO_DRAW
+    from flows.command.printing import steps_told
+    from flows.demo import PARTITIONS, shipped_logs
+    from flows.landing import Told, land_paths
+    from flows.night.order import run_inline
+    from flows.settings import ScheduleSettings, Settings
+
+    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS)
+    with steps_told(is_brief=True) as steps:
+
+        def begin(name: str, left_s: float | None) -> None:
+            steps.begin(name, left_s)
+            if name == "release":
+                # a release is published by this process alone
+                processes.make_ready(*IMPORTED_TO_DRAW)
+
+        landed_count = 0
+        for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
+            landed_count += arrival.landed is not None
+            steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
+        return run_inline(store, settings, steps.done, executor=executor, begin=begin), landed_count
+
+
+def _show_document(store: Store, release: Release, site: Site, statistics: JobStatistics) -> None:
+    from flows.command.printing import show_json
+    from flows.demo import classes_truth, signatures_truth
+
+    documents = {
+        "classes": compare_classes(store, release, classes_truth(site)).to_dicts(),
+        "signatures": compare_signatures(store, release, signatures_truth(site)).to_dicts(),
+        "volumes": compare_volumes(store, release, statistics).to_dicts(),
+        "traces": traced_runs(store, release).to_dicts(),
+    }
+    show_json("demo", {"release_id": release.release_id, "warehouse": str(store.root)} | documents)
 
 
 def _fresh(into: Path | None) -> Path:
@@ -135,7 +166,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         where classes.outcome = 'classified'
         group by all
     """
-    with opened(store, release) as connection:
+    with opened(store, release, query) as connection:
         found = connection.sql(query).pl()
     keys = ("application", "direction")
     per_application = found.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
@@ -156,7 +187,7 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
     Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
     sample set), trust (NULL where there is none), cross_correlation, correlation, volume_bytes, true_volume_bytes,
-    burst_count, true_burst_count, missed_burst_count, false_burst_count.
+    burst_count, true_burst_count, missed_burst_count, false_burst_count, lacked_burst_count (as the release has it).
     """
     import polars as pl
 
@@ -166,14 +197,14 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
         found = {
-            (row["application_id"], row["direction"]): (row["method"], row.get("trust"), one)
+            (row["application_id"], row["direction"]): (row, one)
             for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
         }
     compared = [
-        _compare_signature(true, *found.get((true.application_id, true.direction), (None, None, None)))
-        for true in truth
+        _compare_signature(true, *found.get((true.application_id, true.direction), ({}, None))) for true in truth
     ]
-    counted = dict.fromkeys(("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count"), pl.Int64)
+    counts = ("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count", "lacked_burst_count")
+    counted = dict.fromkeys(counts, pl.Int64)
     measured = dict.fromkeys(
         ("trust", "cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64
     )
@@ -181,9 +212,7 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
 
 
-def _compare_signature(
-    true: TrueSignature, method: str | None, trust: float | None, found: Signature | None
-) -> dict[str, Any]:
+def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
     from transforms.signatures.bursts import Bursts
     from transforms.signatures.similarity import burst_errors, correlation, cross_correlation
 
@@ -191,8 +220,7 @@ def _compare_signature(
         "application": true.application.name,
         "direction": true.direction,
         "outcome": None if found is None else found.outcome,
-        "method": method,
-        "trust": trust,
+        **{name: published.get(name) for name in ("method", "trust", "lacked_burst_count")},
         "true_volume_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
@@ -227,7 +255,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
             exact.source = 'jobstats' and exact.outcome = 'measured'
             and cut.source = 'server' and cut.outcome = 'measured'
     """
-    with opened(store, release) as connection:
+    with opened(store, release, query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     served = statistics.moved.group_by("job_id").agg(pl.col("read_bytes", "written_bytes").sum())
     true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
@@ -276,7 +304,7 @@ def traced_runs(store: Store, release: Release) -> pl.DataFrame:
         left join signals using (trace_id)
         order by started_at, source_file
     """
-    with opened(store, release) as connection:
+    with opened(store, release, query) as connection:
         found: pl.DataFrame = connection.sql(query).pl()
     return found
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows import processes
 from flows.command.printing import bytes_text, show
 from reports.texts import counted
 from warehouse.store.store import Store
@@ -45,18 +46,25 @@ def tell(
         f"count by job, and {traced_count} real Darshan logs."
     )
     click.echo()
-    _show_signatures(signatures)
-    _tell_doubtful(store, release, signatures)
-    _tell_volumes(volumes)
-    name = _draw_signature(store, release, signatures, into / "signature.png")
-    _tell_who(store, release, filesystem, last_end, into / "who.png")
-    click.echo()
-    _tell_release(store, release)
+    best = _best(signatures)
+    with processes.pool(None) as pool:
+        asked = (store.root, release, filesystem, last_end, into / "who.png")
+        names = pool.begin(_who_wrote, *asked)
+        drawn = pool.begin(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
+        _show_signatures(signatures)
+        _tell_doubtful(signatures)
+        _tell_volumes(volumes)
+        if names.result():
+            _say(f"Who wrote most on {filesystem} on the last day: {names.result()}.")
+        click.echo()
+        _tell_release(store, release)
+        if drawn is not None:
+            drawn.result()
     click.echo("Look at what was drawn:")
     for picture in ("signature.png", "who.png"):
         if (into / picture).exists():
             click.echo(f"  {into / picture}")
-    _go_on(store, name or "NAME", filesystem, last_end)
+    _go_on(store, best[0] if best else "NAME", filesystem, last_end)
 
 
 def _say(sentences: str) -> None:
@@ -81,14 +89,12 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
     show("What each application does to storage, found in the noise", columns, rows)
 
 
-def _tell_doubtful(store: Store, release: Release, signatures: pl.DataFrame) -> None:
+def _tell_doubtful(signatures: pl.DataFrame) -> None:
     """Print which signatures are hardly trusted, and how many bursts of the runs an eye sees that they lack."""
-    from flows.signatures.view import Asked, view_of
-
     told = []
     doubtful = signatures.filter((signatures["trust"] < _DOUBTFUL) & (signatures["true_burst_count"] > 0))
     for row in doubtful.sort("trust").iter_rows(named=True):
-        count = len(view_of(store, release, Asked(row["application"], direction=row["direction"])).missed)
+        count = row["lacked_burst_count"]
         lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
         told.append(f"{row['application']} {row['direction']}s{lacks}")
     if told:
@@ -122,37 +128,44 @@ def _tell_volumes(volumes: pl.DataFrame) -> None:
     )
 
 
-def _draw_signature(store: Store, release: Release, signatures: pl.DataFrame, target: Path) -> str | None:
-    """Draw the signature that is trusted most of those with several bursts; return whose it is, if any."""
-    import polars as pl
-
-    from flows.signatures.view import Asked, view_of
-    from reports.signatures import draw
-
-    several = signatures.filter((pl.col("burst_count") > 2) & pl.col("trust").is_not_null())
+def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
+    """Return the application and direction of the signature that is trusted most of those with several bursts."""
+    several = signatures.filter((signatures["burst_count"] > 2) & signatures["trust"].is_not_null())
     if several.is_empty():
         return None
     best = several.sort("trust", descending=True).row(0, named=True)
-    draw(view_of(store, release, Asked(best["application"], direction=best["direction"])), target)
-    return str(best["application"])
+    return best["application"], best["direction"]
 
 
-def _tell_who(store: Store, release: Release, filesystem: str, last_end: datetime, target: Path) -> None:
-    """Print in a sentence who moved most on the last whole day, and draw it."""
+# ---- the pictures, drawn by processes of their own
+
+#: what these import
+IMPORTED_TO_DRAW = ("reports.signatures", "flows.attribution.picture", "matplotlib.backends.backend_agg")
+
+
+def _draw_signature(root: Path, release: Release, application: str, direction: str, target: Path) -> None:
+    from flows.signatures.view import Asked, view_of
+    from reports.signatures import draw
+
+    draw(view_of(Store(root), release, Asked(application, direction=direction)), target)
+
+
+def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
+    """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
     from flows.attribution.asking import Asked, who
     from flows.attribution.picture import view_of
     from reports.attribution import draw
     from warehouse.errors import NothingToDo
 
     try:
-        told = who(store, release, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
+        told = who(Store(root), release, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
     except NothingToDo:
-        return
+        return ""
     first = told.applications.head(3).iter_rows(named=True)
     names = ", ".join(f"{row['application']} ({row['explained_bytes'] / told.measured_bytes:.0%})" for row in first)
     if names:
-        _say(f"Who wrote most on {filesystem} on the last day: {names}.")
         draw(view_of(told), target)
+    return names
 
 
 def _go_on(store: Store, name: str, filesystem: str, last_end: datetime) -> None:

@@ -6,23 +6,26 @@ thread of this process it would only slow them down.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from flows import processes
-from flows.settings import Settings
-from flows.steps.pieces import Done, Piece
 from warehouse.errors import MachineFault
 
+if TYPE_CHECKING:
+    # what starts a child imports little itself: both import what they need side by side
+    from flows.settings import Settings
+    from flows.steps.pieces import Done, Piece
+
 _PATIENCE_S = 2.0
-#: so many pieces of a kind are worth processes of their own, which take a second to start
-_MANY = 4
+#: so many pieces of a kind are worth processes of their own, which take a second to start; and so many where they are
+#: there already
+_MANY, _SEVERAL = 4, 2
 
 
 class Executor(Protocol):
@@ -72,14 +75,14 @@ class _BesideChild(Inline):
 
     def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
         """Do few pieces one after the other, many in several processes, a bounded number under way."""
-        if len(pieces) < _MANY or self._worker_count == 1:
+        if len(pieces) < (_SEVERAL if processes.are_shared() else _MANY) or self._worker_count == 1:
             yield from super().each(root, pieces)
             return
         with processes.pool(self._worker_count) as pool:
             yield from _as_they_end(pool, root, pieces)
 
     def end(self) -> None:
-        """Let the child end while this process goes on: it takes most of a second."""
+        """Let the child end while this process goes on."""
         self._connection.close()
 
     def _ask(self, root: Path, piece: Piece) -> Done:
@@ -107,16 +110,15 @@ def _as_they_end(pool: processes.Workers, root: Path, pieces: Sequence[Piece]) -
 
 def _answer(connection: Connection) -> None:
     """Do pieces until nobody listens any more."""
-    from expectations import gate
+    # what is imported is not looked through again after each check, either, nor at the end, where that takes a second
+    with processes.kept():
+        from expectations import gate
 
-    gate.preload()
-    # what is imported is no garbage: it is not looked through again after each check
-    gc.freeze()
+        gate.preload()
     while True:
         try:
             root, piece = connection.recv()
         except (EOFError, OSError):
-            gc.unfreeze()
             return
         try:
             connection.send(piece.do(root))

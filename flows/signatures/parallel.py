@@ -120,6 +120,7 @@ def _joined(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatu
             signatures=[one for answer in own for one in answer.signatures],
             is_outlier=np.concatenate([answer.is_outlier for answer in own]),
             trust=np.concatenate([answer.trust for answer in own]),
+            lacked_burst_count=np.concatenate([answer.lacked_burst_count for answer in own]),
         )
         for own in zip(*answers, strict=True)
     ]

@@ -290,8 +290,21 @@ def _rows(given: Given, own: pl.DataFrame, there: _There, found: Found) -> dict[
         [found.signatures[place] for place in places],
         ~left_out.are_usual(rows["duration_s"].to_numpy(), offsets),
         found.trust[places],
+        _lacked_burst_counts(there.shared, found, places),
     )
     return plain.marked_rows(given, rows, subjects, [answer], plain.params_of(given.settings.signatures))
+
+
+def _lacked_burst_counts(shared: Shared, found: Found, places: Sequence[int]) -> Reals:
+    """Return how many bursts most runs have and each signature lacks: their samples as they are, nothing explained."""
+    sets = shared.sets(shared.cut(shared.volume_bytes))
+    counts = np.full(len(places), np.nan)
+    for number, place in enumerate(places):
+        one = sets.one(place)
+        usual = one.kept(left_out.are_usual(one.duration_s, np.array([0, one.run_count])))
+        if (judge := trust.Judge.of(usual)) is not None:
+            counts[number] = judge.lacked_burst_count(found.signatures[place])
+    return counts
 
 
 WORK = Work(

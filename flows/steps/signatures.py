@@ -296,16 +296,16 @@ def _signature_rows(
     params: SignatureParams,
 ) -> pl.DataFrame:
     of_method = {"method": answer.method, "method_parameters": parameters_of(answer.method, params)}
-    trusts = [None if math.isnan(trust) else trust for trust in answer.trust.tolist()]
-    told = zip(sets.to_dicts(), answer.signatures, left_out, taken, trusts, strict=True)
+    told = zip(sets.to_dicts(), answer.signatures, left_out, taken, strict=True)
     rows = [
-        of_set
-        | of_method
-        | {"is_default": answer.method == method, "trust": trust}
-        | _told(one, of_set["sample_count"], names)
-        for of_set, one, names, method, trust in told
+        of_set | of_method | {"is_default": answer.method == method} | _told(one, of_set["sample_count"], names)
+        for of_set, one, names, method in told
     ]
-    return pl.DataFrame(rows, schema=frames.schema(SIGNATURES))
+    judged = {"trust": answer.trust, "lacked_burst_count": answer.lacked_burst_count}
+    schema = frames.schema(SIGNATURES)
+    return pl.DataFrame(rows, schema=schema).with_columns(
+        pl.Series(name, values, nan_to_null=True).cast(schema[name]) for name, values in judged.items()
+    )
 
 
 def _told(one: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:

@@ -41,12 +41,14 @@ class MethodSignatures:
 
     signatures (m). is_outlier (n): runs that were left out for their duration or volume before the method began. trust
     (m): the correlation with the truth that is to be expected of each; NaN where there is no signature.
+    lacked_burst_count (m): the bursts that most runs have and the signature lacks; NaN where nobody can tell.
     """
 
     method: str
     signatures: list[Signature]
     is_outlier: Bools
     trust: Reals
+    lacked_burst_count: Reals
 
 
 def chosen(answers: Sequence[MethodSignatures]) -> list[str]:
@@ -78,28 +80,41 @@ def extract(
         is_out = own.get(method, is_outlier)
         places = range(sets.set_count)
         found[method] = [_of_one(sets, place, is_out, makers[method], least) for place in places]
-    trusts = _trusts(sets, is_unusual, found)
-    for method in (method for method in _OF_ALL_VOLUMES if method in found):
-        found[method] = [_trusted(one, float(trust)) for one, trust in zip(found[method], trusts[method], strict=True)]
-        trusts[method] = np.where(trusts[method] < LEAST_TRUST, np.nan, trusts[method])
-    return [MethodSignatures(method, found[method], own.get(method, is_outlier), trusts[method]) for method in methods]
+    judged = _judged(sets, is_unusual, found)
+    answers = ((method, *judged[method]) for method in methods)
+    return [
+        MethodSignatures(method, kept, own.get(method, is_outlier), trusts, lacked)
+        for method, kept, trusts, lacked in answers
+    ]
 
 
-def _trusts(sets: SampleSets, is_unusual: Bools, found: Mapping[str, Sequence[Signature]]) -> dict[str, Reals]:
-    """Return how far each method's signature of each set is to be trusted: one judge hears all that are of one set."""
-    trusts = {method: np.full(sets.set_count, np.nan) for method in found}
+def _judged(
+    sets: SampleSets, is_unusual: Bools, found: Mapping[str, Sequence[Signature]]
+) -> dict[str, tuple[list[Signature], Reals, Reals]]:
+    """Return each method's signatures of each set, how far to trust each, and how many bursts it lacks.
+
+    Ours that are hardly to be trusted are left out. One judge hears all that are of one set.
+    """
+    judged = {
+        method: (list(ones), np.full(len(ones), np.nan), np.full(len(ones), np.nan)) for method, ones in found.items()
+    }
     for place in range(sets.set_count):
-        told = {method: ones[place] for method, ones in found.items() if ones[place].outcome == "extracted"}
-        judge = trust.Judge.of(_usual(sets, place, is_unusual)) if told else None
-        if judge is not None:
-            for method, one in told.items():
-                trusts[method][place] = judge.trust(one, method)
-    return trusts
+        is_asked = any(ones[place].outcome in trust.LACKING for ones in found.values())
+        judge = trust.Judge.of(_usual(sets, place, is_unusual)) if is_asked else None
+        if judge is None:
+            continue
+        for method, (kept, trusts, lacked) in judged.items():
+            told = judge.trust(kept[place], method)
+            if method in _OF_ALL_VOLUMES and told < LEAST_TRUST:
+                kept[place], told = _hardly_trusted(kept[place]), float("nan")
+            trusts[place] = told
+            lacked[place] = judge.lacked_burst_count(kept[place])
+    return judged
 
 
-def _trusted(one: Signature, trust: float) -> Signature:
-    """Return one of our own signatures, none where it is hardly to be trusted; others say what their paper has."""
-    return Signature.nothing("no_common_bursts", one.background_bytes_per_s) if trust < LEAST_TRUST else one
+def _hardly_trusted(one: Signature) -> Signature:
+    """Return what there is instead of one of our own that is hardly to be trusted; others say what their paper has."""
+    return Signature.nothing("no_common_bursts", one.background_bytes_per_s)
 
 
 def _makers(params: SignatureParams) -> dict[str, Callable[[SampleSet], Signature]]:

@@ -51,6 +51,8 @@ _SEEN_LEVEL, _SEEN_RATIO, _TOLD_RATIO = 0.2, 0.5, 0.1
 _BY_CHANCE = 1.0
 #: rates above so many times a signature's height are others'
 _MOST_HEIGHTS = 1.2
+#: with these outcomes a signature can lack what runs have; with others it is for want of runs or bytes
+LACKING = ("extracted", "no_common_bursts")
 
 EVIDENCE = (
     "agreement", "near_agreement", "coverage", "likeness", "unexplained", "explained", "longer", "clock", "width",
@@ -185,6 +187,33 @@ class Judge:
         expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in zip(EVIDENCE, evidence, strict=True))
         return float(np.clip(expected, 0.0, 1.0))
 
+    def missed(self, signature: Signature) -> Reals:
+        """Return where in a run most runs have a burst that a signature lacks: begin and end, of the duration (n, 2).
+
+        Most: all but a few (`_SEEN_LEVEL`) have it near there, above what they have near everywhere, and at least half
+        as high as the signature's bursts are, or as what recurs if there is no signature; and so many runs would hardly
+        have one there by chance, as often as they are that high elsewhere.
+        """
+        from scipy.ndimage import maximum_filter1d
+
+        has_curve = signature.outcome == "extracted"
+        curve = self.on_steps(signature) if has_curve else np.zeros(STEPS)
+        seen, floor = floored(of_ordered(self.near, _SEEN_LEVEL))
+        highest = height(curve) if has_curve else height(seen)
+        if not highest > 0:
+            return np.zeros((0, 2))
+        is_told = maximum_filter1d(curve, 4 * _NEAR_STEPS + 1) > _TOLD_RATIO * highest
+        is_seen = (seen > _SEEN_RATIO * highest) & ~is_told
+        is_seen &= _hardly_by_chance(self.near > floor + _SEEN_RATIO * highest, ~is_seen & ~is_told)
+        first, after = stretches(is_seen)
+        # what is near is as wide as it is far; less of it was only beside what is told
+        is_whole = after - first > _NEAR_STEPS
+        return np.stack([first[is_whole], after[is_whole]], axis=1) / STEPS
+
+    def lacked_burst_count(self, signature: Signature) -> float:
+        """Return how many bursts a signature lacks that most runs have; NaN where that cannot be asked."""
+        return float(len(self.missed(signature))) if signature.outcome in LACKING else float("nan")
+
     def on_steps(self, signature: Signature) -> Reals:
         """Return a signature's mean rates on the judge's steps, in its unit."""
         seconds = np.ldexp(signature.bytes_per_s, -self.exponent)
@@ -209,30 +238,9 @@ def chosen(trusts: Mapping[str, float]) -> str:
 
 
 def missed(one: SampleSet, signature: Signature) -> Reals:
-    """Return where in a run most runs have a burst that a signature lacks: begin and end, of the duration (n, 2).
-
-    Most: all but a few (`_SEEN_LEVEL`) have it near there, above what they have near everywhere, and at least half as
-    high as the signature's bursts are, or as what recurs if there is no signature; and so many runs would hardly have
-    one there by chance, as often as they are that high elsewhere.
-    """
-    from scipy.ndimage import maximum_filter1d
-
+    """Return where in a run most runs of a set have a burst that a signature lacks; see `Judge.missed`."""
     judge = Judge.of(one)
-    if judge is None:
-        return np.zeros((0, 2))
-    has_curve = signature.outcome == "extracted"
-    curve = judge.on_steps(signature) if has_curve else np.zeros(STEPS)
-    seen, floor = floored(of_ordered(judge.near, _SEEN_LEVEL))
-    highest = height(curve) if has_curve else height(seen)
-    if not highest > 0:
-        return np.zeros((0, 2))
-    is_told = maximum_filter1d(curve, 4 * _NEAR_STEPS + 1) > _TOLD_RATIO * highest
-    is_seen = (seen > _SEEN_RATIO * highest) & ~is_told
-    is_seen &= _hardly_by_chance(judge.near > floor + _SEEN_RATIO * highest, ~is_seen & ~is_told)
-    first, after = stretches(is_seen)
-    # what is near is as wide as it is far; less of it was only beside what is told
-    is_whole = after - first > _NEAR_STEPS
-    return np.stack([first[is_whole], after[is_whole]], axis=1) / STEPS
+    return np.zeros((0, 2)) if judge is None else judge.missed(signature)
 
 
 def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:

@@ -51,6 +51,7 @@ SIGNATURES = Table(
             high=1,
             nullable=True,
         ),
+        c.LACKED_BURST_COUNT,
         Column(
             "background_bytes_per_s",
             "real",

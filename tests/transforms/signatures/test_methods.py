@@ -158,7 +158,7 @@ def test_methods_come_as_they_are_asked_for() -> None:
 
 def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
     def told(method: str, *trusts: float) -> MethodSignatures:
-        return MethodSignatures(method, [], np.zeros(0, dtype=np.bool_), np.array(trusts))
+        return MethodSignatures(method, [], np.zeros(0, dtype=np.bool_), np.array(trusts), np.full(len(trusts), np.nan))
 
     found = [told("iosi", 0.9, NAN, 0.3, NAN), told("robust", 0.5, 0.8, NAN, NAN), told("warped", 0.495, 0.4, NAN, NAN)]
     # a little more is given to the first contender; others are asked only where no contender has a signature
