@@ -23,9 +23,10 @@ from reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PU
 from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
 from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.signatures.bursts import Bursts
+from transforms.signatures.left_out import are_usual
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
-from transforms.signatures.trust import missed
+from transforms.signatures.trust import LACKING, missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,8 @@ _REASONS = {
 class DrawnSample:
     """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
 
-    started_s: the left edge of the first step since the run's start.
+    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is as long as its
+    sample.
     """
 
     job_id: str
@@ -67,6 +69,7 @@ class DrawnSample:
     interval_s: float
     started_s: float
     is_outlier: bool
+    duration_s: float = math.nan
 
     @property
     def edges_s(self) -> Reals:
@@ -147,20 +150,24 @@ class SignatureView:
 
     @cached_property
     def missed(self) -> Reals:
-        """Where most of the used samples have a burst that the main signature lacks: of the duration (n, 2)."""
-        used = [one for one in self.samples if not one.is_outlier]
-        is_sought = self.main.signature.outcome in ("extracted", "no_common_bursts")
-        if not is_sought or len({one.interval_s for one in used}) != 1:
+        """Where most of the runs that took as long as others have a burst that the main signature lacks.
+
+        Begin and end, of the duration (n, 2); as many as `signatures.lacked_burst_count` says.
+        """
+        every = self.samples
+        if self.main.signature.outcome not in LACKING or len({one.interval_s for one in every}) != 1:
             return np.zeros((0, 2))
+        taken_s = np.array([one.duration_s for one in every])
+        seen_s = np.array([max(float(one.edges_s[-1]), 0.0) for one in every])
         runs = SampleSet(
             Ragged(
-                np.concatenate([one.bytes_per_s for one in used]), offsets_of([len(one.bytes_per_s) for one in used])
+                np.concatenate([one.bytes_per_s for one in every]), offsets_of([len(one.bytes_per_s) for one in every])
             ),
-            used[0].interval_s,
-            np.array([one.started_s for one in used]),
-            np.array([max(float(one.edges_s[-1]), 0.0) for one in used]),
+            every[0].interval_s,
+            np.array([one.started_s for one in every]),
+            np.where(np.isfinite(taken_s), taken_s, seen_s),
         )
-        return missed(runs, self.main.signature)
+        return missed(runs.kept(are_usual(runs.duration_s, np.array([0, len(every)]))), self.main.signature)
 
 
 def draw(view: SignatureView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:

@@ -17,6 +17,12 @@ from tests.budget import examples
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# pytest imports readline, which tells all processes that are started from then on, pytest's workers too, of a terminal
+# of 80 columns, where there is none.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+    os.unsetenv(_name)
+
 # What tests write need not outlive them: in memory nobody waits for a disk. Where there is too little, as ever.
 _MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 6 * 2**30
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:

@@ -158,7 +158,7 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
     """Return the samples of a set, the oldest first."""
     query = """
         with runs as (
-            select cluster, job_id, started_at, ended_on
+            select cluster, job_id, started_at, ended_on, duration_s
             from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
         )
@@ -167,9 +167,10 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
             samples.job_id,
             samples.interval_s,
             (epoch_us(samples.grid_started_at) - epoch_us(samples.started_at)) / 1e6 as started_s,
-            samples.sample_bytes_per_s
+            samples.sample_bytes_per_s,
+            runs.duration_s
         from samples
-        semi join runs using (cluster, job_id, started_at)
+        inner join runs using (cluster, job_id, started_at)
         where samples.filesystem = $filesystem
             and samples.direction = $direction
             -- lets whole days be left unread
@@ -184,6 +185,7 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
             interval_s=row["interval_s"],
             started_s=row["started_s"],
             is_outlier=row["job_id"] in left_out,
+            duration_s=row["duration_s"],
         )
         for row in found.iter_rows(named=True)
     ]

@@ -75,8 +75,8 @@ class Machine:
         return Ended(process.returncode, out or "", err)
 
     def _environment(self) -> dict[str, str]:
-        # as a job that nobody looks at is run: no server, no terminal
-        known = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "COLUMNS")}
+        # as a job that nobody looks at is run: no server
+        known = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
         path = os.pathsep.join([str(ROOT), *filter(None, [known.get("PYTHONPATH")])])
         told: Mapping[str, str | None] = known | {"PYTHONPATH": path} | dict(self.variables)
         return {name: value for name, value in told.items() if value is not None}

@@ -113,13 +113,6 @@ EXACT_BYTES = Column("exact_bytes", "real", "Bytes of the exact sample.")
 GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.")
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
-LACKED_BURST_COUNT = Column(
-    "lacked_burst_count",
-    "int",
-    "Bursts that most runs have and the signature lacks, more than chance would have it: red in its picture. NULL "
-    "where there are too few runs or they moved nothing, or in releases that did not tell.",
-    nullable=True,
-)
 FIRST_AT = Column("first_at", "instant", "When the first run started.")
 LAST_AT = Column("last_at", "instant", "When the last run ended.")
 

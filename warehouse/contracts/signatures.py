@@ -51,7 +51,13 @@ SIGNATURES = Table(
             high=1,
             nullable=True,
         ),
-        c.LACKED_BURST_COUNT,
+        Column(
+            "lacked_burst_count",
+            "int",
+            "Bursts that most runs have and the signature lacks, as chance would hardly have it: red in its picture. "
+            "NULL where there are too few runs or they moved nothing, or in releases that did not tell.",
+            nullable=True,
+        ),
         Column(
             "background_bytes_per_s",
             "real",

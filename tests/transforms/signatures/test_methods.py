@@ -11,9 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
+from transforms.signatures.left_out import are_usual
 from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, chosen, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
+from transforms.signatures.trust import LACKING, missed
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
@@ -172,6 +174,17 @@ def test_what_has_no_signature_has_no_trust_and_the_rest_has() -> None:
         is_there = [found.outcome == "extracted" for found in told.signatures]
         assert np.isfinite(told.trust).tolist() == is_there
         assert ((told.trust[is_there] >= 0) & (told.trust[is_there] <= 1)).all()
+
+
+def test_each_method_is_told_what_its_own_answer_lacks() -> None:
+    ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
+    sets = SampleSets.of(ones)
+    kept = are_usual(sets.duration_s, sets.offsets)
+    for told in extract(sets):
+        for place, (found, count) in enumerate(zip(told.signatures, told.lacked_burst_count, strict=True)):
+            own = ones[place].kept(kept[sets.offsets[place] : sets.offsets[place + 1]])
+            expected = len(missed(own, found)) if found.outcome in LACKING and own.run_count > 2 else np.nan
+            assert count == pytest.approx(expected, nan_ok=True), told.method
 
 
 def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> None:

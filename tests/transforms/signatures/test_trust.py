@@ -104,6 +104,14 @@ def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
     assert len(missed(clean(noise=0.5), curve(TRUTH))) == 0
 
 
+def test_lacked_bursts_are_counted_where_runs_and_bytes_are_there() -> None:
+    judge = Judge.of(clean())
+    assert judge is not None
+    assert [judge.lacked_burst_count(one) for one in (curve(TRUTH), without_half())] == [0.0, 2.0]
+    assert judge.lacked_burst_count(Signature.nothing("no_common_bursts")) == 4.0
+    assert np.isnan([judge.lacked_burst_count(Signature.nothing(why)) for why in ("no_io", "too_few_samples")]).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_others_share_by_chance_is_not_missed(seed: int) -> None:
     rng = np.random.default_rng(seed)
