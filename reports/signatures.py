@@ -60,8 +60,7 @@ _REASONS = {
 class DrawnSample:
     """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
 
-    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is as long as its
-    sample.
+    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if its sample is as long.
     """
 
     job_id: str

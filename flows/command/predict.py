@@ -475,7 +475,7 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
         "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
         "hit": row["hit_probability"],
         "window from": _at_text(row["window_start_s"]),
-        "next burst": _at_text(row["next_burst_start_s"]),
+        "next burst": "run is over" if row["next_burst_outcome"] == "over" else _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
         "state": _state_text(row),
     }

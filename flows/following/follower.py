@@ -105,7 +105,7 @@ class Follower:
         return is_behind and not (stop is not None and stop.is_set())
 
     def finish(self) -> None:
-        """Take what is left of every input; that it is over is no evaluation of its own."""
+        """Take what is left of every input; that it is over is an evaluation of its own only where its end is known."""
         while self.step():
             pass
         self._take([(one, deque(self._finished(one))) for one in self.followed])
@@ -115,7 +115,8 @@ class Follower:
         for flush in flushes:
             if flush.refused and not flush.moves:
                 self.note(one.identity.followed_id, flush.refused)
-        return [flush for flush in flushes if flush.moves]
+        # that no more was asked for is no end of the run
+        return [flush for flush in flushes if flush.moves or flush.position.get("is_over")]
 
     def _is_failing(self, one: Followed) -> bool:
         seen = self._seen.get(one.identity.followed_id)

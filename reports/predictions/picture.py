@@ -124,6 +124,8 @@ def _finding(run: Run) -> str:
     elif not run.has_period[-1]:
         period += f" ({plain(str(run.texts['outcome'][-1]), 24).replace('_', ' ')})"
     burst = plain(str(run.texts["next_burst_outcome"][-1]), 24).replace("_", " ")
+    if burst == "over":
+        return f"{period}; the run is over"
     ahead = last["next_burst_start_s"] - run.at_s[-1]
     soon = f" in {duration_text(ahead)}" if ahead > 0 and burst == "expected" else ""
     return f"{period}; next burst {burst}{soon}"

@@ -28,7 +28,7 @@ from scipy.special import stdtrit
 from transforms.arrays import Ints, Reals
 
 #: what is said of the next burst; see `NextBurst`
-OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts")
+OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "over")
 #: with so many gaps their quantiles say all; with so many a trend can be told, if it is so many times its error
 _FULL_COUNT, _LEAST_TREND, _SURE_TREND = 9, 5, 2.5
 #: neighbouring frequencies of one window lie exactly one resolution apart: rounding must not part them
@@ -235,8 +235,8 @@ class NextBurst:
 
     outcome: `expected`, it is not due yet; `due`, now lies within its range; `overdue`, its range has passed: it may
     start at any moment, and is expected when the first period ends from now on; `no_period`, `no_bursts`: nothing to
-    tell its time by, which is NaN then. overdue_s: for how long; 0 unless overdue. missed_count: periods that passed
-    without a burst. Volumes are NaN where none is known.
+    tell its time by, which is NaN then; `over`: the run is, and none comes. overdue_s: for how long; 0 unless overdue.
+    missed_count: periods that passed without a burst. Volumes are NaN where none is known.
     """
 
     outcome: str
@@ -248,6 +248,11 @@ class NextBurst:
     low_volume_bytes: float
     volume_bytes: float
     high_volume_bytes: float
+
+    @classmethod
+    def of_ended_run(cls) -> NextBurst:
+        """Return what is to come of a run that is over: nothing."""
+        return cls("over", *[math.nan] * 3, 0.0, 0, *[math.nan] * 3)
 
 
 def next_burst(

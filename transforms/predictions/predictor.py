@@ -357,6 +357,8 @@ class Predictor:
             self.automaton.wait(due.now_s)
         current = self.automaton.current
         onset_s, volume_bytes = self._present_phases()
+        known = periods or answer.alone
+        burst = next_burst(onset_s, volume_bytes, known, due.now_s, self.params.burst)
         return Evaluation(
             number=self.evaluation_count,
             answer=answer,
@@ -368,7 +370,7 @@ class Predictor:
             request_count=self.pyramid.request_count + self.pyramid.unknown_size_count,
             phase_count=self.tracker.phase_count,
             last_phase_s=float(onset_s[-1]) if len(onset_s) else None,
-            burst=next_burst(onset_s, volume_bytes, periods or answer.alone, due.now_s, self.params.burst),
+            burst=NextBurst.of_ended_run() if due.cause == "end" else burst,
             change=None if changed is None else changed[0],
             changed_s=None if changed is None else changed[1],
             state="start" if current is None else current.name,

@@ -90,8 +90,9 @@ _COLUMNS = (
         "next_burst_outcome",
         "text",
         "Whether a burst is to come (expected), may begin at any moment (due) or should have begun (overdue); or why "
-        "none is predicted: there is no period (no_period), or there was no burst yet (no_bursts).",
-        choices=("expected", "due", "overdue", "no_period", "no_bursts"),
+        "none is predicted: there is no period (no_period), there was no burst yet (no_bursts), or the run is over "
+        "(over).",
+        choices=("expected", "due", "overdue", "no_period", "no_bursts", "over"),
     ),
     Column(
         "next_burst_earliest_s",

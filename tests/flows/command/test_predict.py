@@ -23,9 +23,11 @@ from flows.single.one_input import TraceInput, opened
 from flows.single.periods import Asked, find_periods
 from tests.budget import one_in
 from tests.flows.conftest import Cli
+from tests.flows.following.landed_polls import at, land_jobs, land_polls
 from tests.flows.growing_traces import flushes, line_of, requests, trace, written
 from transforms.predictions.predictor import OnlineParams
 from warehouse.contracts.traces import TRACE_REQUESTS
+from warehouse.store.store import Store
 
 REAL = ("8.jsonl", "384.msgpack")
 
@@ -134,6 +136,25 @@ def test_a_table_for_each_direction_fits_the_terminal(
     assert max(map(len, out.splitlines())) <= columns
     assert "longer" in out
     assert "── 1" not in out
+
+
+def test_no_burst_is_told_of_a_job_that_is_over(cli: Cli, tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    bursts = [(10.0 * number, "a", 0.0, 1e9 if number % 6 == 1 else 0.0) for number in range(1, 61)]
+    land_polls(store, bursts)
+    job = {"cluster": "c", "job_id": "7", "comment": "fs=scratch", "started_at": at(0)}
+    told = {}
+    for end_s, state in ((None, "RUNNING"), (600, "COMPLETED")):
+        land_jobs(store, job | {"ended_at": None if end_s is None else at(end_s), "state": state})
+        code, out, _ = cli("--warehouse", store.root, "predict", "--job", "7", "--json", "--direction", "write")
+        assert code == 0
+        told[state] = [json.loads(line) for line in out.splitlines()]
+    running, over = told["RUNNING"][-1], told["COMPLETED"][-1]
+    assert (running["is_final"], running["next_burst_start_s"]) == (False, pytest.approx(610.0, abs=15.0))
+    assert (over["is_final"], over["phase_state"], over["next_burst_outcome"]) == (True, "end", "over")
+    assert (over["next_burst_start_s"], over["next_burst_bytes"]) == (None, None)
+    _, out, _ = cli("--warehouse", store.root, "predict", "--job", "7", "--direction", "write")
+    assert "run is over" in out
 
 
 def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Path) -> None:

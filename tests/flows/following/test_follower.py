@@ -116,6 +116,11 @@ def test_rows_are_those_of_the_contract():
     assert [row["is_final"] for row in rows] == [False] * 12 + [True]
     assert rows[-1]["phase_state"] == "end"
     assert rows[-1]["events"] == "end"
+    assert rows[-2]["next_burst_start_s"] is not None
+    assert rows[-1]["next_burst_outcome"] == "over"
+    assert [name for name, value in rows[-1].items() if name.startswith("next_burst") and value is not None] == [
+        "next_burst_outcome"
+    ]
     assert [row["change"] for row in rows if row["change"]] == ["longer"]
 
 
