@@ -60,7 +60,7 @@ _REASONS = {
 class DrawnSample:
     """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
 
-    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if its sample is as long.
+    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is its sample's.
     """
 
     job_id: str

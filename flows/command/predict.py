@@ -443,9 +443,16 @@ def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[
         cells = [_cells(row) for row in found]
         title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
         show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
-        held = held_text(found, onsets(followed_id, direction))
-        if held:
-            say(f"{held}\n")
+        told = [held_text(found, onsets(followed_id, direction)), left_open(found[-1])]
+        if any(told):
+            say(f"{' '.join(filter(None, told))}\n")
+
+
+def left_open(last: dict[str, Any]) -> str:
+    """Return what is to be said of a burst that an input's last row of `predictions` foretells, if anything."""
+    if last["source"] != "client" or last["next_burst_start_s"] is None:
+        return ""
+    return "If the run was over then, no burst followed the last line: a trace does not say."
 
 
 def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:

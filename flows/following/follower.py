@@ -115,8 +115,9 @@ class Follower:
         for flush in flushes:
             if flush.refused and not flush.moves:
                 self.note(one.identity.followed_id, flush.refused)
-        # that no more was asked for is no end of the run
-        return [flush for flush in flushes if flush.moves or flush.position.get("is_over")]
+        # the job log knows of an end; that a file has no more is none
+        is_known = one.identity.source == "server"
+        return [flush for flush in flushes if flush.moves or (is_known and flush.position.get("is_over"))]
 
     def _is_failing(self, one: Followed) -> bool:
         seen = self._seen.get(one.identity.followed_id)

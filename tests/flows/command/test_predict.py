@@ -14,7 +14,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from flows.command.predict import held_text
+from flows.command.predict import held_text, left_open
 from flows.following.follower import Follower
 from flows.following.inputs import Opener
 from flows.landing import Told
@@ -25,6 +25,7 @@ from tests.budget import one_in
 from tests.flows.conftest import Cli
 from tests.flows.following.landed_polls import at, land_jobs, land_polls
 from tests.flows.growing_traces import flushes, line_of, requests, trace, written
+from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 from transforms.predictions.predictor import OnlineParams
 from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.store.store import Store
@@ -155,6 +156,11 @@ def test_no_burst_is_told_of_a_job_that_is_over(cli: Cli, tmp_path: Path) -> Non
     assert (over["next_burst_start_s"], over["next_burst_bytes"]) == (None, None)
     _, out, _ = cli("--warehouse", store.root, "predict", "--job", "7", "--direction", "write")
     assert "run is over" in out
+
+
+def test_a_trace_does_not_say_whether_its_run_is_over() -> None:
+    assert "If the run was over then" in left_open(prediction())
+    assert left_open(prediction(**NO_PERIOD)) == left_open(job_prediction()) == ""
 
 
 def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Path) -> None:

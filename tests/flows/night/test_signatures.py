@@ -17,6 +17,7 @@ import pytest
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings, SignatureSettings
+from flows.signatures.view import Asked, view_of
 from flows.steps import periods
 from flows.steps.periods import rows_of
 from flows.steps.subjects import Subjects
@@ -145,6 +146,19 @@ def trace_wave(store: Store, start_min: float) -> str:
 
 
 # ---- one night
+
+
+def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights) -> None:
+    # those of all sizes together are made of runs that were brought to one, and drawn as they were
+    rows = nights.rows("""
+        select application_id, filesystem, direction, method, lacked_burst_count
+        from signatures
+        where outcome in ('extracted', 'no_common_bursts') and not application_id like '%/*'
+    """)
+    assert {row["method"] for row in rows} == {"warped", "iosi"}
+    for row in rows:
+        *asked, count = row.values()
+        assert len(view_of(nights.store, nights.second, Asked(*asked)).missed) == count, asked
 
 
 def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
