@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.style import DOTS_PER_INCH, FINDING_POINTS, LIGHT, SOFT, SUBJECT_POINTS, Style, drawn_in
+from reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
 from reports.texts import shortened
 from transforms.arrays import Ints, Reals
 from warehouse.placing import moved_into_place
@@ -33,10 +33,13 @@ def write(
     compose: Callable[[Figure], None],
     path: Path,
     kind: str = "png",
-    style: Style = LIGHT,
+    style: Style | None = None,
 ) -> None:
-    """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left."""
-    with drawn_in(style):
+    """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left.
+
+    style: the one in force if not given.
+    """
+    with drawn_in(style or in_force()):
         figure = blank(size_inches)
         compose(figure)
         with moved_into_place(path.absolute()) as temporary:

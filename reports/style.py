@@ -154,6 +154,7 @@ def _settings() -> dict[Any, Any]:
         "axes.titlesize": PANEL_POINTS,
         "axes.titleweight": "bold",
         "axes.labelsize": LABEL_POINTS,
+        "figure.labelsize": LABEL_POINTS,
         "xtick.labelsize": TICK_POINTS,
         "ytick.labelsize": TICK_POINTS,
         "axes.spines.top": False,

@@ -4,7 +4,7 @@
 - `study` (`Study`, `found`): What a study is: a record in the front of its folder.
 - `pages` (`Table`, `Figure`, `written`): What the page of a study is made of: paragraphs, tables, figures beside it.
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
-- `drawing` (`figure_of`, `save_study`, `legend_below`): What figures of studies share.
+- `drawing` (`styled`, `figure_of`, `headline`, `save_study`, `legend_below`): What figures of studies share.
 - `sites` (`made`, `seen`, `signed`): Sites of several families and levels, as a night sees them, and the truth.
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
 - `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.

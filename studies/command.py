@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from flows.command.options import WIDE_OPTION
+from flows.command.options import STYLE_OPTION, WIDE_OPTION
+from reports.style import Style
 from studies.study import Study, found
 
 
@@ -19,20 +20,21 @@ def study_command() -> None:
 def _command(study: Study) -> click.Command:
     """Return the subcommand of a study."""
 
-    def callback(into: Path | None, as_json: bool, **arguments: Any) -> int:
-        return _run(study, arguments, into, as_json=as_json)
+    def callback(into: Path | None, as_json: bool, style: Style, **arguments: Any) -> int:
+        return _run(study, arguments, into, style, as_json=as_json)
 
     written = click.Option(
         ["--into"],
         type=click.Path(path_type=Path, file_okay=False),
         help=f"Write a page, {study.page_name}, and its {study.drawn} into this folder.",
     )
+    style = click.Option(["--style"], **STYLE_OPTION)
     as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
-    options: list[click.Parameter] = [*study.options, written, click.Option(["--wide"], **WIDE_OPTION), as_json]
+    options: list[click.Parameter] = [*study.options, written, style, click.Option(["--wide"], **WIDE_OPTION), as_json]
     return click.Command(study.name, params=options, callback=callback, help=study.doc, short_help=study.summary)
 
 
-def _run(study: Study, arguments: dict[str, Any], into: Path | None, *, as_json: bool) -> int:
+def _run(study: Study, arguments: dict[str, Any], into: Path | None, style: Style, *, as_json: bool) -> int:
     from flows.command.printing import progress_bar, show, show_json
 
     if into is not None and study.part and arguments[study.part]:
@@ -41,7 +43,7 @@ def _run(study: Study, arguments: dict[str, Any], into: Path | None, *, as_json:
     with progress_bar(f"Study of {study.name}") as told:
         results = study.running.study(params, told=told)
     if into is not None:
-        click.echo(f"Page: {study.write(params, results, into)}", err=True)
+        click.echo(f"Page: {study.write(params, results, into, style)}", err=True)
     if as_json:
         show_json("study", {"study": study.name, "results": study.page.document(results)})
         return 0

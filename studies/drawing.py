@@ -1,37 +1,53 @@
-"""What figures of studies share: PNGs, drawn without a display; the same tables make the same bytes."""
+"""What figures of studies share: PNGs in the style in force, drawn without a display; same tables make same bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
-from reports.style import DOTS_PER_INCH, in_force, name_colours
+from reports.style import DOTS_PER_INCH, FINDING_POINTS, drawn_in, in_force
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Asked = ParamSpec("Asked")
+
 #: marks of methods, which are told apart without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def styled(draw: Callable[Asked, None]) -> Callable[Asked, None]:
+    """Have a figure be drawn in the style in force, whatever is in anybody's matplotlibrc."""
+
+    @wraps(draw)
+    def drawn(*args: Asked.args, **kwargs: Asked.kwargs) -> None:
+        with drawn_in(in_force()):
+            draw(*args, **kwargs)
+
+    return drawn
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Put over all panels what a figure shows."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
 
 
 def figure_of(width_in: float, height_in: float, pads: dict[str, float] | None = None) -> Figure:
     """Return a figure whose panels make room for all that is written; pads: more room between them [inches]."""
     from matplotlib.figure import Figure
 
-    name_colours(in_force())
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     figure.get_layout_engine().set(**pads or {})  # type: ignore[union-attr]
     return figure
 
 
 def save_study(figure: Figure, path: Path) -> None:
-    """Save a figure as PNG, without its panels' upper and right sides."""
+    """Save a figure as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    for axes in figure.axes:
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
     FigureCanvasAgg(figure)
     # without the library's version: the same picture has the same bytes
     figure.savefig(path, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})

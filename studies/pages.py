@@ -11,6 +11,7 @@ from typing import Any, ParamSpec
 
 import polars as pl
 
+from reports.style import LIGHT, Style, drawn_in
 from warehouse.placing import moved_into_place
 
 Asked = ParamSpec("Asked")
@@ -80,10 +81,11 @@ class Figure:
 Block = str | Table | Figure
 
 
-def written(page: Path, blocks: Iterable[Block]) -> Path:
+def written(page: Path, blocks: Iterable[Block], style: Style = LIGHT) -> Path:
     """Draw a page's figures beside it, and then write it in one step; return the page."""
     (page.parent / _FIGURES).mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(_text(block, page) for block in blocks) + "\n"
+    with drawn_in(style):
+        text = "\n\n".join(_text(block, page) for block in blocks) + "\n"
     with moved_into_place(page.absolute()) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return page

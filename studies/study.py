@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 import studies
+from reports.style import LIGHT, Style
 
 WORKERS = click.Option(
     ["--workers", "worker_count"],
@@ -87,15 +88,15 @@ class Study:
         """Return the parameters of a run."""
         return self.running.StudyParams(**arguments)
 
-    def write(self, params: Any, results: Any, folder: Path) -> Path:
-        """Write the page and its figures into a folder; return the page."""
+    def write(self, params: Any, results: Any, folder: Path, style: Style = LIGHT) -> Path:
+        """Write the page and its figures, on the ground of a style, into a folder; return the page."""
         from studies.pages import written
 
         mark = (
             f"<!-- Made by `iosig study {self.name} {self._told(params)} --into DIR`: run it again instead of editing "
             "this page. -->"
         )
-        return written(folder / self.page_name, [mark, *self.page.blocks(results)])
+        return written(folder / self.page_name, [mark, *self.page.blocks(results)], style)
 
     def _told(self, params: Any) -> str:
         """Return the options with which the page is made again; of files that only some have, what they are."""

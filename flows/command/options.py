@@ -87,15 +87,15 @@ plot_option = click.option(
     callback=picture_path,
     help="Draw it into this PNG or SVG.",
 )
-style_option = click.option(
-    "--style",
-    type=click.Choice(["light", "dark"]),
-    default="light",
-    envvar="IOSIG_STYLE",
-    show_default=True,
-    callback=_style,
-    help="The ground of a picture; also IOSIG_STYLE.",
-)
+STYLE_OPTION: dict[str, Any] = {
+    "type": click.Choice(["light", "dark"]),
+    "default": "light",
+    "envvar": "IOSIG_STYLE",
+    "show_default": True,
+    "callback": _style,
+    "help": "The ground of a picture; also IOSIG_STYLE.",
+}
+style_option = click.option("--style", **STYLE_OPTION)
 release_option = click.option(
     "--release",
     "release_id",

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from reports.panels import in_order
-from reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION, drawn_in
+from reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from reports.texts import plain
-from studies.drawing import figure_of, save_study
+from studies.drawing import figure_of, headline, save_study, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def _blank(height_in: float) -> Figure:
 # ---- sizes
 
 
-@drawn_in()
+@styled
 def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path) -> None:
     """Draw bytes of traces by ranks: as traced, with a straight line on from there, and compressed.
 
@@ -61,14 +61,14 @@ def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path
     for colour, name in zip(_COLOURS, names, strict=False):
         _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
     axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("ranks", fontsize=10)
-    axes.set_ylabel("bytes of the trace", fontsize=10)
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("bytes of the trace")
     low, high = axes.get_ylim()
     shown = [size for size in _UNITS if low <= size <= high]
     axes.set_yticks(shown, [_UNITS[size] for size in shown])
     counts = [10.0**power for power in range(1, 7) if axes.get_xlim()[0] <= 10.0**power <= axes.get_xlim()[1]]
     axes.set_xticks(counts, [f"{count:,.0f}" for count in counts])
-    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axes.set_title(title)
     _size_legend(figure, axes)
     save_study(figure, path)
 
@@ -103,13 +103,13 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
         Line2D([], [], color=GREY, marker="o", markersize=4, label="compressed, traced"),
         Line2D([], [], color=GREY, marker="o", markerfacecolor=GROUND, label="compressed, extrapolated"),
     ]
-    figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
+    figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5)
 
 
 # ---- times
 
 
-@drawn_in()
+@styled
 def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Path) -> None:
     """Draw when ranks are done by ranks, a panel for each program: as traced, and as models say that know all but one.
 
@@ -122,15 +122,15 @@ def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Pat
     cells = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
     for axes, name in zip(cells, names, strict=False):
         _time_panel(axes, checks.filter(program=name).sort("process_count"), curves.filter(program=name))
-        axes.set_title(plain(name), loc="left", fontsize=8.5, fontweight="bold")
+        axes.set_title(plain(name), fontsize=8.5)
     for number, axes in enumerate(cells):
         axes.set_visible(number < len(names))
         if number >= len(names) - _COLUMNS:
-            axes.set_xlabel("ranks", fontsize=9)
-    figure.supylabel("ranks are done after, on average [s]", fontsize=10)
-    figure.suptitle(title, fontsize=11)
+            axes.set_xlabel("ranks")
+    figure.supylabel("ranks are done after, on average [s]")
+    headline(figure, title)
     handles, labels = cells[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5)
     save_study(figure, path)
 
 
@@ -160,7 +160,7 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
 # ---- maps
 
 
-@drawn_in()
+@styled
 def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
     """Draw where in a shared file each rank is in each iteration, a panel for each rank count.
 
@@ -176,15 +176,15 @@ def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
     for axes, (count, is_traced) in zip(cells, counts, strict=False):
         words = "traced" if is_traced else "extrapolated"
         colour = INK if is_traced else VERMILION
-        axes.set_title(f"{count:,} ranks, {words}", loc="left", fontsize=9, fontweight="bold", color=colour)
+        axes.set_title(f"{count:,} ranks, {words}", color=colour)
         axes.set_xlim(0, max(ends))
         axes.set_ylim(count - 0.5, -0.5)
     for axes in cells[len(counts) :]:
         axes.set_visible(False)
     for axes in cells[max(len(counts) - columns, 0) : len(counts)]:
-        axes.set_xlabel("offset in the file [B]", fontsize=9)
-    figure.supylabel("rank", fontsize=10)
-    figure.suptitle(title, fontsize=11)
+        axes.set_xlabel("offset in the file [B]")
+    figure.supylabel("rank")
+    headline(figure, title)
     _map_legend(figure, maps["iteration"].unique().sort().to_list())
     save_study(figure, path)
 
@@ -205,4 +205,4 @@ def _map_legend(figure: Figure, iterations: Sequence[int]) -> None:
 
     shown = iterations[: len(_COLOURS)]
     marks = [Patch(color=_COLOURS[number], label=f"iteration {number}") for number in shown]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8.5, frameon=False)
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8.5)

@@ -11,7 +11,8 @@ import polars as pl
 
 from reports.panels import in_order
 from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from studies.drawing import MARKERS, figure_of, save_study
+from studies.drawing import MARKERS, figure_of, headline, save_study, styled
+from studies.pages import percent
 from studies.periods.scenarios import Experiment
 from transforms.arrays import Reals
 
@@ -25,23 +26,23 @@ _COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
 _LEAST_ERROR = 1e-4
 _MOST_ERROR = 10.0
 _NOISE_WORDS = {"none": "no noise", "low": "low noise", "high": "high noise"}
-_TITLES = {
-    "compute_time": "Detection error, phases of all lengths (paper: Figure 8a)",
-    "desynchronization": "Detection error, processes that begin late (paper: Figure 8b)",
-    "variability": "Detection error, compute phases that differ (paper: Figure 8c)",
-    "cut": "Detection error, traces that begin and end within a period (not in the paper)",
+_SUBJECTS = {
+    "compute_time": "phases of all lengths (paper: Figure 8a)",
+    "desynchronization": "processes that begin late (paper: Figure 8b)",
+    "variability": "compute phases that differ (paper: Figure 8c)",
+    "cut": "traces that begin and end within a period (not in the paper)",
 }
 _AXES = {
-    "compute_time": r"length of a compute phase $t_{cpu}$ [s]",
-    "desynchronization": r"mean delay of a process $\phi$ [s] (without delays, an I/O phase takes 10.4 s)",
-    "variability": r"standard deviation of the length of a compute phase over its mean, $\sigma/\mu$",
-    "cut": r"length of a compute phase $t_{cpu}$ [s]",
+    "compute_time": "length of a compute phase, t_cpu [s]",
+    "desynchronization": "mean delay of a process, φ [s] (without delays, an I/O phase takes 10.4 s)",
+    "variability": "spread of the lengths of compute phases: their standard deviation over their mean",
+    "cut": "length of a compute phase, t_cpu [s]",
 }
 #: what the paper states: the error, and of what
 _LIMITS = {
     "compute_time": (0.01, "paper: all below 1 %"),
     "desynchronization": (0.11, "paper: means and medians up to 11 %"),
-    "variability": (0.055, r"paper: medians below 5.5 % up to $\sigma/\mu$ = 0.5"),
+    "variability": (0.055, "paper: medians below 5.5 % up to a spread of 0.5"),
     "cut": (0.01, "1 %"),
 }
 
@@ -54,6 +55,7 @@ def _blank(height_in: float) -> Figure:
 # ---- detection errors
 
 
+@styled
 def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> None:
     """Draw boxes of the detection errors: a row for each method, a box for each setting.
 
@@ -67,17 +69,28 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     for axes, method in zip(rows, methods, strict=True):
         of_method = chosen.filter(pl.col("method") == method)
         _error_boxes(axes, of_method, values, levels)
-        axes.set_title(method, loc="left", fontsize=10, fontweight="bold", pad=14)
+        axes.set_title(method, pad=14)
         limit, _ = _LIMITS[experiment]
         axes.axhline(limit, color=GREY, linestyle="--", linewidth=1, zorder=0)
     _error_axes(rows[0])
     rows[-1].set_xticks(range(len(values)), [f"{value:g}" for value in values])
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
-    rows[-1].set_xlabel(_AXES[experiment], fontsize=10)
-    figure.supylabel(r"detection error $|T_d - \overline{T}|\,/\,\overline{T}$", fontsize=10)
-    figure.suptitle(_TITLES[experiment], fontsize=11)
+    rows[-1].set_xlabel(_AXES[experiment])
+    figure.supylabel("detection error: how far off the mean period, over it")
+    headline(figure, f"{_least_errors(chosen)}: {_SUBJECTS[experiment]}")
     _error_legend(figure, levels, _LIMITS[experiment][1])
     save_study(figure, path)
+
+
+def _least_errors(chosen: pl.DataFrame) -> str:
+    """Return which method errs least, and by how much, in the median of the periods that it found."""
+    medians = (
+        chosen.drop_nulls("error_ratio").group_by("method").agg(pl.col("error_ratio").median()).sort("error_ratio")
+    )
+    if medians.is_empty():
+        return "No period was found"
+    method, error_ratio = medians.row(0)
+    return f"{method} errs least, by {percent(error_ratio)} in the median"
 
 
 def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
@@ -137,12 +150,13 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
         Line2D([], [], color=GREY, linestyle="--", linewidth=1, label=limit),
         Line2D([], [], color="none", label="grey numbers: traces with a period [%]"),
     ]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8, frameon=False)
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
 
 
 # ---- deviations
 
 
+@styled
 def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
     """Draw boxes of sigma_vol and sigma_time over sigma / mu: a row for each method, as Figure 9.
 
@@ -158,12 +172,12 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
                 found = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
                 if len(found):
                     _box(axes, found.to_numpy(), place, 0.7, colour)
-            axes.set_title(method, loc="left", fontsize=10, fontweight="bold")
-    for axes, word in zip(cells[-1], (r"$\sigma_{vol}$", r"$\sigma_{time}$"), strict=True):
+            axes.set_title(method)
+    for axes, word in zip(cells[-1], ("of volume", "of time on I/O"), strict=True):
         _sparse_ticks(axes, values)
-        axes.set_xlabel(rf"{word} over $\sigma/\mu$", fontsize=10)
-    figure.supylabel("standard deviation (no unit)", fontsize=10)
-    figure.suptitle("Standard deviations of volume and of time on I/O (paper: Figure 9)", fontsize=11)
+        axes.set_xlabel(f"standard deviation {word}, by the spread of compute phases")
+    figure.supylabel("standard deviation (no unit)")
+    headline(figure, "Standard deviations of volume and of time on I/O (paper: Figure 9)")
     save_study(figure, path)
 
 
@@ -177,6 +191,7 @@ def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
 # ---- false alarms
 
 
+@styled
 def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     """Draw how often each method calls noise periodic, with the interval that holds the rate with 95 % confidence.
 
@@ -204,10 +219,17 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     axes.set_ylim(len(noises) - 0.5, -0.5)
     for edge in range(1, len(noises)):
         axes.axhline(edge - 0.5, color=FAINT, linewidth=0.8, zorder=0)
-    axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above", fontsize=10)
-    axes.set_title("False alarms, with intervals of 95 % confidence", fontsize=11)
-    figure.legend(loc="outside lower center", ncols=len(methods) + 1, fontsize=9, frameon=False)
+    axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above")
+    headline(figure, f"False alarms: {_most_alarms(alarms)}")
+    figure.legend(loc="outside lower center", ncols=len(methods) + 1)
     save_study(figure, path)
+
+
+def _most_alarms(alarms: pl.DataFrame) -> str:
+    """Return how much of its worst noise the method calls periodic that is alarmed least, and the one that is most."""
+    most = alarms.group_by("method").agg(pl.col("alarm_ratio").max()).sort("alarm_ratio", "method")
+    (least, low), (loudest, high) = most.row(0), most.row(-1)
+    return f"of no noise does {least} call more than {percent(low)} periodic, {loudest} up to {percent(high)}"
 
 
 def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, number: int, method: str) -> None:
@@ -229,6 +251,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
 # ---- examples
 
 
+@styled
 def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, path: Path) -> None:
     """Draw one trace of each of some settings, as Figure 7: a title, and samples in bytes per second."""
     figure = _blank(0.8 + 1.25 * len(examples))
@@ -236,10 +259,10 @@ def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, pat
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz
         axes.stairs(samples / 1e9, edges, fill=True, color=_COLOURS[0], linewidth=0)
-        axes.set_title(title, loc="left", fontsize=9)
-    rows[-1].set_xlabel("time [s]", fontsize=10)
+        axes.set_title(title)
+    rows[-1].set_xlabel("time [s]")
     rows[-1].set_xlim(0, max(len(samples) for _, samples in examples) / sampling_hz)
     rows[-1].set_ylim(bottom=0)
-    figure.supylabel("throughput [GB/s]", fontsize=10)
-    figure.suptitle("Semi-synthetic traces (paper: Figure 7)", fontsize=11)
+    figure.supylabel("throughput [GB/s]")
+    headline(figure, "Semi-synthetic traces (paper: Figure 7)")
     save_study(figure, path)

@@ -13,7 +13,7 @@ import polars as pl
 
 from reports.panels import in_order
 from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from studies.drawing import MARKERS, figure_of, save_study
+from studies.drawing import MARKERS, figure_of, headline, save_study, styled
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _SIMILARITIES = ("cross_correlation", "correlation")
 # ---- accuracy
 
 
+@styled
 def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     """Draw every yardstick of every method on every application, a column for each level: as Figure 16.
 
@@ -64,14 +65,14 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
                 _points(axes, place, mean, bars, method, is_labelled=axes is cells[0, 0])
             wrong = _column(found, "mean_missed_count") + _column(found, "mean_false_count")
             _points(cells[3, column], place, wrong, None, method)
-        cells[0, column].set_title(level, fontsize=10, fontweight="bold")
+        cells[0, column].set_title(level)
         cells[3, column].set_xticks(range(len(applications)), applications)
         cells[3, column].set_xlim(-0.5, len(applications) - 0.5)
     for axes, words in zip(cells[:, 0], [*_YARDSTICKS.values(), "bursts missed or false"], strict=True):
-        axes.set_ylabel(words, fontsize=9)
+        axes.set_ylabel(words)
     _accuracy_axes(cells, len(applications))
-    figure.suptitle(title, fontsize=11)
-    figure.legend(loc="outside lower center", ncols=len(methods), fontsize=9, frameon=False)
+    headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=len(methods))
     save_study(figure, path)
 
 
@@ -131,6 +132,7 @@ class Varied:
     usual: float
 
 
+@styled
 def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path: Path) -> None:
     """Draw how both similarities of one method depend on parameters: a line for each application, as Figures 17, 18.
 
@@ -143,14 +145,15 @@ def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
             _lines(axes, chosen, "application", f"mean_{name}", is_labelled=axes is cells[0, 0])
             axes.axvline(varied.usual, color=GREY, linestyle="--", linewidth=1, zorder=0)
-        cells[1, column].set_xlabel(varied.words, fontsize=9)
+        cells[1, column].set_xlabel(varied.words)
         cells[1, column].set_xticks(sorted(set(chosen["value"])))
     _similarity_axes(cells)
-    figure.suptitle(title, fontsize=11)
-    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=8)
     save_study(figure, path)
 
 
+@styled
 def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     """Draw both similarities over how much runs differ: a column for each application, a line for each method.
 
@@ -164,13 +167,13 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
         chosen = summed.filter(pl.col("application") == application)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
             _lines(axes, chosen, "method", f"mean_{name}", is_labelled=axes is cells[0, 0])
-        cells[0, column].set_title(application, fontsize=10, fontweight="bold")
+        cells[0, column].set_title(application)
         values = sorted(set(summed["value"]))
         cells[1, column].set_xticks(values, [f"{100 * value:g}" for value in values])
     _similarity_axes(cells)
-    cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]", fontsize=9)
-    figure.suptitle(title, fontsize=11)
-    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]")
+    headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=8)
     save_study(figure, path)
 
 
@@ -188,7 +191,7 @@ def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled
 
 def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
     for row, words in zip(cells, (_YARDSTICKS[name] for name in _SIMILARITIES), strict=True):
-        row[0].set_ylabel(words, fontsize=9)
+        row[0].set_ylabel(words)
         row[0].set_ylim(min(0.0, row[0].get_ylim()[0]), 1.02)
         for axes in row:
             axes.grid(color=FAINT, linewidth=0.8)
@@ -198,6 +201,7 @@ def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
 # ---- time
 
 
+@styled
 def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     """Draw the time for one set by the number of samples and by their length, as Figure 19.
 
@@ -210,20 +214,21 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
     for axes, (by, label) in zip(both, words.items(), strict=True):
         _lines(axes, times.filter(by=by), "method", "seconds", is_labelled=by == "samples")
-        axes.set_xlabel(label, fontsize=9)
+        axes.set_xlabel(label)
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)
-    both[0].set_ylabel("time for one set [s]", fontsize=9)
-    figure.suptitle(title, fontsize=11)
-    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    both[0].set_ylabel("time for one set [s]")
+    headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=8)
     save_study(figure, path)
 
 
 # ---- trust
 
 
+@styled
 def draw_trust(told: pl.DataFrame, title: str, path: Path) -> None:
     """Draw what is told and found, a panel for each family: signatures as points, and the means of ten bins.
 
@@ -245,12 +250,12 @@ def draw_trust(told: pl.DataFrame, title: str, path: Path) -> None:
         ]
         if means:
             axes.plot(*np.array(means).T, marker="o", color=VERMILION, markersize=4, linewidth=1.2)
-        axes.set_title(family, fontsize=9, fontweight="bold")
+        axes.set_title(family)
     for axes in cells[len(families) :]:
         axes.set_visible(False)
-    figure.supxlabel("told", fontsize=9)
-    figure.supylabel("found", fontsize=9)
-    figure.suptitle(title, fontsize=11)
+    figure.supxlabel("told")
+    figure.supylabel("found")
+    headline(figure, title)
     save_study(figure, path)
 
 
@@ -268,6 +273,7 @@ class Example:
     curves: Sequence[tuple[str, Reals, float]]
 
 
+@styled
 def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
     """Draw samples and signatures beside the truth, a column for each application: as Figures 12 to 15."""
     count = len(examples[0].curves)
@@ -286,13 +292,13 @@ def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
                 linewidth=0.5,
             )
             if not column:
-                axes.set_ylabel(name, fontsize=9, rotation=0, ha="right", va="center")
+                axes.set_ylabel(name, rotation=0, ha="right", va="center")
             if not name.startswith("sample"):
                 highest = max(highest, float(curve.max(initial=0.0)) / 1e9)
-        cells[0, column].set_title(example.name, fontsize=10, fontweight="bold")
+        cells[0, column].set_title(example.name)
         # a storm in a sample would leave nothing of the rest to be seen
         cells[0, column].set_ylim(0, 1.3 * highest or 1.0)
-        cells[-1, column].set_xlabel("time [s]", fontsize=9)
-    figure.supylabel("GB/s", fontsize=9)
-    figure.suptitle(title, fontsize=11)
+        cells[-1, column].set_xlabel("time [s]")
+    figure.supylabel("GB/s")
+    headline(figure, title)
     save_study(figure, path)

@@ -252,7 +252,8 @@ class NextBurst:
     @classmethod
     def of_ended_run(cls) -> NextBurst:
         """Return what is to come of a run that is over: nothing."""
-        return cls("over", *[math.nan] * 3, 0.0, 0, *[math.nan] * 3)
+        none = math.nan
+        return cls("over", none, none, none, 0.0, 0, none, none, none)
 
 
 def next_burst(
