@@ -13,6 +13,7 @@ import click
 
 from flows.command.options import json_option
 from warehouse.errors import UsageError
+from warehouse.placing import scratch
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
     folder = _fresh(into)
     click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
     # Who checks and who works import for seconds: they begin before this process has imported much itself.
-    with with_child() as executor, processes.shared(ready="flows.night.order"):
+    with scratch(), with_child() as executor, processes.shared(ready="flows.night.order"):
         _demonstrate(folder, executor, seed, days, is_full=is_full, as_json=as_json)
     return 0
 

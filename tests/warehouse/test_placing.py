@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from warehouse.placing import SyncedStream, make_read_only, moved_into_place, sweep_temporaries
+from warehouse.placing import SyncedStream, make_read_only, moved_into_place, scratch, sweep_temporaries
 
 
 class Killed(BaseException):
@@ -18,6 +19,24 @@ class Killed(BaseException):
 
 def lying_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_only_in_a_scratch_folder_nobody_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+
+    def write(name: str) -> None:
+        with moved_into_place(tmp_path / name) as temporary:
+            temporary.write_text(name)
+        with SyncedStream(tmp_path / f"{name}.stream", "xb") as file:
+            file.write(b"all")
+
+    with scratch():
+        write("a")
+    assert not waited
+    assert ((tmp_path / "a").read_text(), (tmp_path / "a.stream").read_bytes()) == ("a", b"all")
+    write("b")
+    assert len(waited) == 4
 
 
 def test_a_file_appears_when_it_is_whole_and_in_folders_that_were_not_there(tmp_path: Path) -> None:
