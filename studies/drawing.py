@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Asked = ParamSpec("Asked")
 
+#: of a headline
+_CHARACTERS_AN_INCH = 8
 #: marks of methods, which are told apart without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -31,8 +34,9 @@ def styled(draw: Callable[Asked, None]) -> Callable[Asked, None]:
 
 
 def headline(figure: Figure, text: str) -> None:
-    """Put over all panels what a figure shows."""
-    figure.suptitle(text, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
+    """Put over all panels what a figure shows, in lines that it is wide enough for."""
+    lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_AN_INCH))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
 
 
 def figure_of(width_in: float, height_in: float, pads: dict[str, float] | None = None) -> Figure:

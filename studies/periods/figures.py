@@ -175,7 +175,7 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
             axes.set_title(method)
     for axes, word in zip(cells[-1], ("of volume", "of time on I/O"), strict=True):
         _sparse_ticks(axes, values)
-        axes.set_xlabel(f"standard deviation {word}, by the spread of compute phases")
+        axes.set_xlabel(f"{word}, by the spread of compute phases")
     figure.supylabel("standard deviation (no unit)")
     headline(figure, "Standard deviations of volume and of time on I/O (paper: Figure 9)")
     save_study(figure, path)
