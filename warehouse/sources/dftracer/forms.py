@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 from warehouse.sources.dftracer import calls
 from warehouse.sources.dftracer.lines import (
@@ -35,25 +34,14 @@ from warehouse.sources.dftracer.lines import (
 )
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.rows.delimited import LINE
+from warehouse.sources.rows.digits import MARK, MARKED, MOST_DIGITS, Digits, Ints, marked, parts
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
 #: to read a form takes as long as ten lines by themselves: so many of a block are learnt, and one more of so many lines
 _ENOUGH_FORMS, _LINES_PER_FORM = 32, 100
 #: forms that are remembered, and how long a line of one may be [bytes]
 _MOST_FORMS, _MOST_BYTES = 10_000, 8192
-#: digits of a number that always fits
-_MOST_DIGITS = 18
-#: bytes that are looked at before they leave the processor's cache
-_STRIP_BYTES = 1 << 18
-_ZERO, _LINE_END, _WORD_BYTES = 48, 10, 8
-_DIGITS = re.compile(rb"[0-9]+")
-#: stands for the digits in one place while a form is read: it is followed by the place's number
-_MARK = 7_000_000
-_MARKED = re.compile(r"7[0-9]{6}")
 _CELLS: Final = (*OF_LINE, *OF_ARGS)
 _TEXTS: Final = tuple(name for name in _CELLS if name not in (*NUMBERS, *SIZES))
 
@@ -79,79 +67,6 @@ class Form:
     numbers: frozenset[int]
 
 
-# ---- the bytes of a block
-
-
-class _Digits:
-    """Bytes of a block: `alike` has zeros for all digits, and the words are what numbers are made of.
-
-    The arrays are used again for the next block: to ask the system for as many costs more than to fill them.
-    """
-
-    def __init__(self) -> None:
-        self.alike, self._bytes = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
-        self._values, self._flags = np.zeros(_STRIP_BYTES, np.uint8), np.zeros((2, _STRIP_BYTES), np.bool_)
-
-    def take(self, content: bytes) -> tuple[Ints, Ints]:
-        """Look at a content; return where its lines end, and zeros that other digits follow and none precedes."""
-        given = np.frombuffer(content, np.uint8)
-        if len(self.alike) < len(given):
-            self.alike = np.zeros(len(given), np.uint8)
-            self._bytes = np.zeros((len(given) // _WORD_BYTES + 4) * _WORD_BYTES, np.uint8)
-        found = [self._strip(given, first) for first in range(0, len(given), _STRIP_BYTES)]
-        ends, zeros = (np.concatenate(places) for places in zip(*found, strict=True))
-        return ends, zeros
-
-    def _strip(self, given: Bytes, first: int) -> tuple[Ints, Ints]:
-        strip = given[first : first + _STRIP_BYTES]
-        last = first + len(strip)
-        values, (is_digit, is_found) = self._values[: len(strip)], self._flags[:, : len(strip)]
-        self._bytes[_WORD_BYTES + first : _WORD_BYTES + last] = strip
-        np.subtract(strip, _ZERO, out=values)
-        np.less(values, 10, out=is_digit)
-        np.equal(values, 0, out=is_found)
-        is_found[1:] &= ~is_digit[:-1]
-        is_found[:-1] &= is_digit[1:]
-        zeros = np.flatnonzero(is_found) + first
-        np.multiply(values, is_digit.view(np.uint8), out=values)
-        np.subtract(strip, values, out=self.alike[first:last])
-        np.equal(strip, _LINE_END, out=is_found)
-        return np.flatnonzero(is_found) + first, zeros
-
-    def numbers(self, ends: Ints, lengths: npt.NDArray[np.uint8]) -> Ints:
-        """Return numbers of up to 18 digits by where each ends, and how many digits it has; 0 where it has none."""
-        words = self._bytes.view("<u8")
-        most = int(lengths.max(initial=0))
-        found = _value(_word(words, ends), np.minimum(lengths, 8))
-        for done in range(8, most, 8):
-            more = _value(_word(words, ends - done), np.clip(lengths, done, done + 8) - np.uint8(done))
-            found += np.uint64(10**done) * more
-        return found.view(np.int64)
-
-
-def _word(words: Words, ends: Ints) -> Words:
-    """Return the eight bytes before each end; `words` begins with eight that are no content's."""
-    place, shift = ends >> 3, ((ends & 7) << 3).astype(np.uint64)
-    # to shift by 64 has no meaning
-    return (words.take(place) >> shift) | ((words.take(place + 1) << np.uint64(1)) << (np.uint64(63) - shift))
-
-
-_LAST_BYTES = np.array([(~0 << 8 * (8 - count)) & ~(~0 << 64) if count else 0 for count in range(9)], np.uint64)
-
-
-def _value(words: Words, lengths: npt.NDArray[np.uint8]) -> Words:
-    """Return the number that the last so many of eight bytes are, all of them digits.
-
-    Digits are added up in pairs, in fours and in eights (Lemire 2018, "Quickly parsing eight digits").
-    """
-    is_own = _LAST_BYTES.take(lengths)
-    own = (words & is_own) - (np.uint64(0x3030303030303030) & is_own)
-    pairs = own * np.uint64(10) + (own >> np.uint64(8))
-    low = np.uint64(0x000000FF000000FF)
-    fours = (pairs & low) * np.uint64(100 + (1_000_000 << 32))
-    return (fours + ((pairs >> np.uint64(16)) & low) * np.uint64(1 + (10_000 << 32))) >> np.uint64(32)
-
-
 # ---- forms
 
 
@@ -160,17 +75,18 @@ def form_of(line: bytes) -> Form | None:
     text = decoded(line)
     if text is None or b"\\" in line or len(line) > min(_MOST_BYTES, in_force().line_bytes):
         return None
-    runs = [found.span() for found in _DIGITS.finditer(line)]
-    number = iter(range(_MARK, _MARK + len(runs)))
-    marked = decoded(_DIGITS.sub(lambda _: b"%d" % next(number), line))
+    copy, runs = marked(line)
     try:
         cells_of(text)
-        found = json.loads((marked or "").removesuffix(","), object_pairs_hook=_plain, parse_constant=no_constant)
+        found = json.loads(
+            (decoded(copy) or "").removesuffix(","), object_pairs_hook=_plain, parse_constant=no_constant
+        )
     except (ValueError, RecursionError):
         return None
     args = found.get("args") or {}
     said = {name: found.get(name) for name in OF_LINE} | {ours: args.get(theirs) for ours, theirs in OF_ARGS.items()}
-    texts, places = {}, {}
+    texts: dict[str, str] = {}
+    places: dict[str, Place] = {}
     for name, value in said.items():
         told = None if value is None else _number(value, runs) if name not in _TEXTS else _text(value, runs)
         if isinstance(told, Place):
@@ -184,7 +100,7 @@ def form_of(line: bytes) -> Form | None:
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; names with digits could come twice in another line of the form."""
-    if any(_MARKED.search(name) for name, _ in pairs):
+    if any(MARKED.search(name) for name, _ in pairs):
         raise ValueError("a name has digits")
     return single(pairs)
 
@@ -196,8 +112,8 @@ def _number(value: object, runs: Sequence[tuple[int, int]]) -> Place | None:
     match = re.fullmatch(r"(-?)(7[0-9]{6})", str(value))
     if match is None:
         return None
-    first, end = runs[int(match[2]) - _MARK]
-    return Place(first, end - first, match[1] == "-") if end - first <= _MOST_DIGITS else None
+    first, end = runs[int(match[2]) - MARK]
+    return Place(first, end - first, match[1] == "-") if end - first <= MOST_DIGITS else None
 
 
 def _text(value: object, runs: Sequence[tuple[int, int]]) -> Place | str | None:
@@ -206,15 +122,15 @@ def _text(value: object, runs: Sequence[tuple[int, int]]) -> Place | str | None:
         return json.dumps(value)
     if isinstance(value, int):
         # 0 may be written as -0
-        first, end = runs[value - _MARK] if value > 0 else (0, 0)
-        return Place(first, end - first, is_whole=True) if 0 < end - first <= _MOST_DIGITS else None
+        first, end = runs[value - MARK] if value > 0 else (0, 0)
+        return Place(first, end - first, is_whole=True) if 0 < end - first <= MOST_DIGITS else None
     if not isinstance(value, str):
         return None
-    marks = list(_MARKED.finditer(value))
+    marks = list(MARKED.finditer(value))
     if not marks:
         return value
-    first = runs[int(marks[0][0]) - _MARK][0] - len(value[: marks[0].start()].encode())
-    end = runs[int(marks[-1][0]) - _MARK][1] + len(value[marks[-1].end() :].encode())
+    first = runs[int(marks[0][0]) - MARK][0] - len(value[: marks[0].start()].encode())
+    end = runs[int(marks[-1][0]) - MARK][1] + len(value[marks[-1].end() :].encode())
     return Place(first, end - first)
 
 
@@ -269,7 +185,7 @@ class Forms:
     """Reads lines whose forms it knows, and learns forms."""
 
     def __init__(self) -> None:
-        self._digits, self._table = _Digits(), _Table()
+        self._digits, self._table = Digits(), _Table()
         self._known = pl.DataFrame(schema={"hash": pl.UInt64, "form": pl.Int64})
         self._kinds = calls.meant(pl.DataFrame(schema=dict.fromkeys(OF_KIND, pl.String)))
         #: forms by that of which they are, and the texts of its kind
@@ -291,7 +207,7 @@ class Forms:
             # no number in JSON begins with a zero
             place = np.searchsorted(ends, zeros)
             form[place[np.isin((form[place] << 16) + zeros - edges[place], self._table.wholes)]] = -1
-        raw = _binary(np.frombuffer(lines.content, np.uint8), edges)
+        raw = parts(np.frombuffer(lines.content, np.uint8), edges)
         self._specify(form, edges, raw)
         is_other = form < 0
         own = np.flatnonzero(~is_other)
@@ -302,7 +218,7 @@ class Forms:
 
     def _forms_of(self, lines: Lines, edges: Ints) -> Ints:
         """Return the number of each line's form, -1 where it has none that can be taken."""
-        told = _binary(self._digits.alike, edges).hash().to_frame("hash")
+        told = parts(self._digits.alike, edges).hash().to_frame("hash")
         found = told.join(self._known, on="hash", how="left", maintain_order="left")["form"]
         if found.has_nulls() and self._learn(lines, edges, told.filter(found.is_null()), found.is_null().arg_true()):
             found = told.join(self._known, on="hash", how="left", maintain_order="left")["form"]
@@ -392,11 +308,3 @@ class Forms:
         told = pl.DataFrame({"raw": raw, "first": first.take(form), "length": lengths.take(form)})
         cut = told.select(pl.col("raw").bin.slice("first", "length").cast(pl.String)).to_series()
         return cut if lengths[used].all() else cut.zip_with(told["length"] > 0, texts.gather(form))
-
-
-def _binary(content: Bytes, edges: Ints) -> pl.Series:
-    """Return the parts of a content between edges that follow each other."""
-    found = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(content)]
-    )
-    return pl.Series(found)
