@@ -58,11 +58,13 @@ def run_command(
     if inline:
         from flows.command.printing import steps_told
         from flows.night.executors import opened
-        from flows.night.order import run_inline
         from flows.watch.notices import telling
 
         days = {"since": first, "until": last}
         with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
+            # who checks imports for seconds, and begins with it first
+            from flows.night.order import run_inline
+
             release = run_inline(
                 store, settings, steps.done, **days, executor=executor, wait_s=wait_s, begin=steps.begin
             )
