@@ -141,8 +141,9 @@ def _heading(told: ToldJob) -> str:
     nodes = "" if job["node_count"] is None else f", {counted(job['node_count'], 'node')}"
     when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
     who = f"{shortened(job['application'] or '?', 24)} of {shortened(job['user'] or '?', 16)}"
+    state = job["state"] or "?"
     more = f" (the last of {len(told.other_runs) + 1} runs)" if told.other_runs else ""
-    return printable(f"Job {told.job_id}: {who}{nodes}, {when}{lasted}, {job['state']}{more}")
+    return printable(f"Job {told.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
 
 
 def _show_trace(trace: TracedRun, is_all: bool) -> None:
@@ -227,7 +228,7 @@ def _show_bytes(told: ToldJob) -> None:
 
     rows = [
         (
-            shortened(row["filesystem"], 14),
+            shortened(row["filesystem"] or "?", 14),
             row["direction"],
             bytes_text(row["volume_bytes"]),
             "shared" if row["is_shared_traffic"] else "its own",
@@ -253,7 +254,7 @@ def _show_neighbours(told: ToldJob) -> None:
             shortened(row["application"] or "?", 16),
             shortened(row["user"] or "?", 10),
             row["node_count"],
-            shortened(row["filesystem"], 12),
+            shortened(row["filesystem"] or "?", 12),
             bytes_text(row["explained_bytes"]),
         )
         for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()

@@ -150,10 +150,17 @@ def _run(
     return TracedRun(job, own(findings).drop("trace_id"), layers_of(counters), sizes_of(counters), shown, tuple(maps))
 
 
-def layers_of(counters: pl.DataFrame) -> pl.DataFrame:
-    """Return the modules that moved bytes or were called, without those that repeat others' requests."""
+def layers_of(counters: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Return the modules that moved bytes or were called, without those that repeat others' requests.
+
+    more: columns that are kept beside a layer's own.
+    """
     calls = pl.sum_horizontal("read_bytes", "written_bytes", "open_count", "stat_count", "read_count", "write_count")
-    return counters.filter(calls > 0, ~pl.col("module").str.starts_with("DXT_")).select(_LAYER).sort("module")
+    return (
+        counters.filter(calls > 0, ~pl.col("module").str.starts_with("DXT_"))
+        .select(*more, *_LAYER)
+        .sort(*more, "module")
+    )
 
 
 def sizes_of(counters: pl.DataFrame) -> pl.DataFrame:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 #: what a run's page is made of, by the day on which it ended; and what a day of a file system is made of, too
 _OF_RUNS = ("jobs", "samples", "exact_samples", "best_job_io", "attributed_io", "classes", "periods")
+_OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
 _OF_DAYS = ("jobs", "best_job_io", "attributed_io")
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
@@ -228,10 +229,12 @@ def _known_applications(
 
 def _runs(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     yield made.whole("data/jobs.js", lambda: runs.jobs(run_rows.read_jobs(connection)))
-    chosen, made_of = {}, {}
+    chosen, made_of, traced = {}, {}, run_rows.traced_days(connection)
     for hour, days in run_rows.hours(connection).items():
         path = runs.hour_path(hour)
-        made_of[path] = made.inputs.of(path, tables=_OF_RUNS, days=days)
+        # traces need not end on the days of their runs
+        of_traces = made.inputs.of(path, tables=_OF_TRACES, days=traced.get(hour, frozenset()))
+        made_of[path] = made.inputs.of(of_traces, tables=_OF_RUNS, days=days)
         if (page := made.known.page(path, made_of[path])) is not None:
             yield page
         else:

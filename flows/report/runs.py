@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows.findings.traced import layers_of, published
 from flows.population.asking import Asked, counted
 from flows.report.samples import coarse_samples
 from flows.wall import storage_calendar
+from reports.site import traces as site_traces
 from reports.site.filesystems import FilesystemFrames
 from reports.site.population import PopulationFrames
-from reports.site.runs import RunFrames
+from reports.site.runs import RunFrames, nothing_traced
 from reports.wall.storage_calendar import CalendarView
 
 if TYPE_CHECKING:
@@ -55,9 +57,34 @@ def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, C
     try:
         samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
         told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
-        return RunFrames(runs=connection.sql(_RUNS, params=days).pl(), io=told)
+        traced = _traced(connection)
+        return RunFrames(runs=connection.sql(_RUNS, params=days).pl(), io=told, traced=traced)
     finally:
         connection.unregister(_CHOSEN_HOURS)
+
+
+def traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Return the hours in which runs started that were traced, each with the days on which their traces end."""
+    found = connection.sql(_TRACED_DAYS).fetchall()
+    return {
+        datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_undated else ())))
+        for hour, days, is_undated in found
+    }
+
+
+def _traced(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return what traces tell of the runs that started in the hours that are asked for."""
+    jobs = connection.sql(_TRACED).pl()
+    if jobs.is_empty():
+        return nothing_traced()
+    days = jobs["ended_on"].drop_nulls()
+    asked = {"since": days.min(), "until": days.max(), "trace_ids": jobs["trace_id"].to_list()}
+    counters, heatmaps = (
+        pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=asked).to_arrow_table())
+        for table in ("trace_counters", "trace_heatmaps")
+    )
+    found, maps = published(jobs, counters, heatmaps)
+    return site_traces.traced(jobs, found, layers_of(counters, "trace_id"), maps)
 
 
 def calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
@@ -97,6 +124,28 @@ def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
         volumes_bytes={name: rows["bytes"] for name, rows in runs.items()},
     )
 
+
+#: traces that end on other days than their runs are those of the runs all the same
+_TRACED_DAYS = """
+    select floor(epoch(job_started_at) / 3600)::bigint as hour, list(distinct ended_on) filter (ended_on is not null),
+        bool_or(ended_on is null)
+    from trace_jobs
+    where job_started_at is not null
+    group by hour
+"""
+
+_TRACED = """
+    select trace_id, cluster, job_id, job_started_at as started_at, tracer, process_count, duration_s, ended_on
+    from trace_jobs
+    where job_started_at is not null and floor(epoch(job_started_at) / 3600)::bigint in (select hour from chosen_hours)
+    order by job_started_at, job_id, cluster, trace_id
+"""
+
+#: of a table of ours
+_OF_TRACES = """
+    from {table}
+    where (ended_on between $since and $until or ended_on is null) and list_contains($trace_ids, trace_id)
+"""
 
 _JOBS = """
     select job_id, cluster, started_at

@@ -13,5 +13,6 @@ Pure: frames in, files' content out. `flows.report` reads a release and writes t
 - `quality` (`QualityFrames`, `told`): How whole days are, what failed, what was refused.
 - `runs` (`RunFrames`, `jobs`, `hours`): A file for each hour in which runs started.
 - `shells` (`shell`, `About`, `root_page`): The pages as HTML.
+- `traces` (`traced`): What traced runs tell, as data of their runs' pages.
 - `tables` (`told`): The page of every table.
 """

@@ -249,6 +249,31 @@ RUN = Page(
     purpose="One run of a job: what the file system moved meanwhile, and what of it may be the run's own.",
     figures=(
         Figure(
+            "findings",
+            "What is wrong with its I/O",
+            "By its traces: what rules hold against it, the worst first, with the numbers and what helps; and its "
+            "layers, all ranks together. What single requests tell, iosig job says.",
+            "What takes a large share of the run is worth a change; what is a note is not.",
+            """
+            select module, outcome, read_bytes, written_bytes, read_count, write_count, read_time_s, write_time_s,
+            metadata_time_s, trace_counters.counters from trace_counters
+            inner join trace_jobs using (trace_id) where trace_jobs.cluster = $cluster
+            and trace_jobs.job_id = $job_id and trace_jobs.job_started_at = $started_at::timestamptz
+            """,
+        ),
+        Figure(
+            "ranks",
+            "Ranks and time",
+            "What each rank moved over time, by the tracer's heat map of the layer nearest to the program; above it "
+            "all ranks together, beside it each rank.",
+            "One row that is longer than the others is a rank that all wait for; empty rows did nothing.",
+            """
+            select trace_heatmaps.module, rank, direction, interval_s, bin_bytes from trace_heatmaps
+            inner join trace_jobs using (trace_id) where trace_jobs.cluster = $cluster
+            and trace_jobs.job_id = $job_id and trace_jobs.job_started_at = $started_at::timestamptz
+            """,
+        ),
+        Figure(
             "sample",
             "What the file system moved meanwhile",
             "The run's sample, in grey, and its application's signature over it, in colour, on one scale of time.",

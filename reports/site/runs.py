@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import polars as pl
@@ -13,16 +13,24 @@ from reports.site.packing import Content, columns, lean, packed
 _RUN = ("cluster", "job_id", "started_at")
 
 
+def nothing_traced() -> pl.DataFrame:
+    """Return what traces tell where nothing was traced."""
+    types = (pl.String(), pl.String(), pl.Datetime("us", "UTC"), pl.String())
+    return pl.DataFrame(schema=dict(zip((*_RUN, "traces"), types, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class RunFrames:
     """What there is to tell of runs, each frame with cluster, job_id and started_at, in order of started_at.
 
     runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
-    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s.
+    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. traced: runs that were traced, with what
+    their traces tell as JSON, as `reports.site.traces` has it.
     """
 
     runs: pl.DataFrame
     io: pl.DataFrame
+    traced: pl.DataFrame = field(default_factory=nothing_traced)
 
 
 def contents(frames: RunFrames) -> Iterator[Content]:
@@ -43,7 +51,14 @@ def hours(frames: RunFrames) -> Iterator[Content]:
     documents = (
         lean(frames.runs)
         .join(moved, on=_RUN, how="left", maintain_order="left")
-        .select(hour, document=pl.struct(pl.all()).struct.json_encode())
+        .join(lean(frames.traced), on=_RUN, how="left", maintain_order="left")
+        .select(hour, "traces", document=pl.struct(pl.exclude("traces")).struct.json_encode())
+        # what traces tell is JSON already
+        .with_columns(
+            document=pl.when(pl.col("traces").is_null())
+            .then("document")
+            .otherwise(pl.concat_str(pl.col("document").str.head(-1), pl.lit(',"traces":'), "traces", pl.lit("}")))
+        )
         .group_by("hour", maintain_order=True)
         .agg(pl.col("document").str.join(","))
     )

@@ -190,8 +190,9 @@ async function showRun(run) {
     ["waited", run.submitted_at === null ? UNKNOWN : durationText(run.started_at - run.submitted_at)], ["partition", nameText(run.partition)],
   ])));
   const started = new Date(run.started_at * 1000).toISOString(), values = { cluster: run.cluster, job_id: run.job_id, started_at: started };
-  for (const name of ["sample", "io", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["findings", "ranks", "sample", "io", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
+  showTraces(run.traces || []);
   const io = run.io || [];
   if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "counted by", "bytes", "its own", "explained", "range", "certainty", "class", "period"], io.map((one) => [
     nameText(one.filesystem, 40), one.direction, `${one.source}${one.is_shared_traffic ? " (shared)" : ""}`, volumeText(one.volume_bytes), volumeText(one.own_bytes), volumeText(one.explained_bytes),
@@ -208,6 +209,52 @@ async function showRun(run) {
   if (!drawn.length) nothing(drawnIn("sample"), "There is no sample of this run.");
   else if (application) drawnIn("sample").append(make("p", {}, "Its application: ", make("a", { href: `application.html#${applicationHash(id)}` }, nameText(id, 80)), "."));
   await showNeighbours(run, [...new Set(io.map((one) => one.filesystem))]);
+}
+
+function showTraces(traces) {
+  const mapped = traces.flatMap((trace) => trace.maps);
+  byId("findings").hidden = !traces.length;
+  byId("ranks").hidden = !mapped.length;
+  for (const trace of traces) {
+    const into = drawnIn("findings");
+    into.append(make("p", { class: "soft" }, `Traced by ${nameText(trace.tracer, 40)}: ${countText(trace.process_count)} ranks, ${durationText(trace.duration_s)}.`));
+    if (!trace.findings.length) into.append(make("p", {}, "Nothing is found, by what is published of the trace."));
+    else into.append(make("ol", { class: "found" }, ...trace.findings.map((one) => make("li", { class: one.severity },
+      make("p", {}, make("strong", {}, `${one.severity}: ${one.rule.replaceAll("_", " ")}${one.direction ? ` (${one.direction})` : ""}`), isKnown(one.impact_ratio) ? ` · ${ratioText(one.impact_ratio)} of the run` : ""),
+      make("p", {}, nameText(one.sentence)), make("p", {}, `→ ${one.remedy}`)))));
+    if (trace.layers.length) into.append(plainTable(["layer", "read", "written", "reads", "writes", "opens", "stats", "reading", "writing", "metadata"], trace.layers.map((one) => [
+      nameText(one.module, 40), volumeText(one.read_bytes), volumeText(one.written_bytes), ...[one.read_count, one.write_count, one.open_count, one.stat_count].map(countText), ...[one.read_time_s, one.write_time_s, one.metadata_time_s].map(durationText)])));
+  }
+  const until = Math.max(0, ...mapped.map((one) => one.step_s * one.time_bytes.length));
+  for (const one of mapped) drawRanks(drawnIn("ranks"), one, until);
+}
+
+// Cells by rank and time; above them all ranks together, beside them what a rank moved.
+function drawRanks(into, one, until) {
+  const left = 64, right = 92, gap = 6, top = 60, bottom = 24, levels = decoded(one.shades);
+  const times = one.time_bytes.length, ranks = one.rank_bytes.length, edges = one.rank_edges, last = edges.at(-1);
+  const hueOf = one.direction === "write" ? "iosig-blue" : "iosig-orange";
+  into.append(make("h3", {}, `${one.direction === "write" ? "Writes" : "Reads"} by ${nameText(one.module, 40)}, up to ${rateText(Math.max(...one.time_bytes) / one.step_s)} together and ${volumeText(Math.max(...one.rank_bytes))} a rank`));
+  drawnCanvas(into, () => 300, (context, width, height) => {
+    const across = (seconds) => left + (seconds / until) * (width - left - right - gap), down = (rank) => top + gap + (rank / last) * (height - top - gap - bottom);
+    const mostTogether = Math.max(...one.time_bytes), mostOfRank = Math.max(...one.rank_bytes);
+    const shades = Array.from({ length: 7 }, (_, number) => colour(`iosig-shade${number}`));
+    levels.forEach((level, place) => {
+      if (!level) return;
+      const column = place % times, row = Math.floor(place / times), x = across(column * one.step_s), y = down(edges[row]);
+      context.fillStyle = shades[level - 1];
+      context.fillRect(x, y, across((column + 1) * one.step_s) - x + 0.4, down(edges[row + 1]) - y + 0.4);
+    });
+    context.fillStyle = colour(hueOf);
+    one.time_bytes.forEach((bytes, column) => { const tall = (bytes / mostTogether) * (top - 8), x = across(column * one.step_s); context.fillRect(x, top - tall, across((column + 1) * one.step_s) - x + 0.4, tall); });
+    one.rank_bytes.forEach((bytes, row) => { const y = down(edges[row]); context.fillRect(width - right, y, (bytes / mostOfRank) * (right - 8), down(edges[row + 1]) - y + 0.4); });
+    context.fillStyle = colour("soft");
+    context.textAlign = "center";
+    for (const tick of timeTicks(until, width / 110)) context.fillText(clockText(tick), Math.min(width - right - 20, across(tick)), height - 6);
+    context.textAlign = "right";
+    for (const rank of [0, Math.floor(last / 2), last - 1].filter((rank, place, all) => all.indexOf(rank) === place)) context.fillText(countText(rank), left - 6, Math.min(down(rank + 0.5) + 4, height - bottom));
+  }, `Heat map of ${one.direction}s: a row each rank or few ranks, a column each time`);
+  into.append(make("p", { class: "legend" }, make("span", {}, `A cell holds up to ${volumeText(one.high_bytes)}; the palest a ten-thousandth of that or less.`)));
 }
 
 function drawSample(into, one, curve, lasted) {

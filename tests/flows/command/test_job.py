@@ -41,7 +41,7 @@ def test_a_trace_alone_needs_no_warehouse(cli: Cli, tmp_path: Path, monkeypatch:
     assert "Not found:" in out
     code, out, _ = cli("--warehouse", root, "job", "--trace", LOG, "--json")
     (trace,) = json.loads(out)["traces"]
-    assert [one["module"] for one in trace["layers"]] == ["MPIIO", "POSIX", "STDIO"]
+    assert [one["module"] for one in trace["layers"]] == ["H5D", "H5F", "MPIIO", "POSIX", "STDIO"]
     cells = trace["heatmaps"][0]["cell_bytes"]
     assert sum(map(sum, cells)) == pytest.approx(sum(trace["heatmaps"][0]["time_bytes"]), rel=1e-4)
     assert not root.exists()

@@ -1,0 +1,87 @@
+"""What traced runs tell, as data of their runs' pages: findings in sentences, layers, heat maps as shades."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from reports.findings import filled, levels
+from transforms.arrays import Reals
+from transforms.findings.rank_times import RankTimes
+
+_RUN = ("cluster", "job_id", "started_at")
+_LAYER = (
+    "module", "read_bytes", "written_bytes", "read_count", "write_count", "open_count", "stat_count", "read_time_s",
+    "write_time_s", "metadata_time_s",
+)  # fmt: skip
+_DIGITS = 3
+
+
+def traced(
+    jobs: pl.DataFrame,
+    findings: pl.DataFrame,
+    layers: pl.DataFrame,
+    maps: Mapping[str, Sequence[RankTimes]],
+) -> pl.DataFrame:
+    """Return runs (cluster, job_id, started_at) with what their traces tell, as one JSON list each.
+
+    jobs: a row each trace, with its run, tracer, process_count and duration_s. findings: as `findings_of` has them.
+    layers: the traces' modules that count, with trace_id. maps: by trace.
+    """
+    found = _by_trace(findings.filter(outcome="found"))
+    modules = _by_trace(layers)
+    told = [
+        json.dumps(
+            {
+                **{name: job[name] for name in ("tracer", "process_count", "duration_s")},
+                "findings": list(_findings(found.get(job["trace_id"]))),
+                "layers": _rows(modules.get(job["trace_id"]), _LAYER),
+                "maps": [_map(one) for one in maps.get(job["trace_id"], ())],
+            },
+            separators=(",", ":"),
+        )
+        for job in jobs.to_dicts()
+    ]
+    return (
+        jobs.select(*_RUN, told=pl.Series(told, dtype=pl.String))
+        .group_by(_RUN, maintain_order=True)
+        .agg(traces=pl.concat_str(pl.lit("["), pl.col("told").str.join(","), pl.lit("]")))
+    )
+
+
+def _by_trace(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    parts = rows.partition_by("trace_id", as_dict=True, maintain_order=True) if rows.height else {}
+    return {str(trace_id): part for (trace_id,), part in parts.items()}
+
+
+def _rows(frame: pl.DataFrame | None, names: Sequence[str]) -> list[dict[str, Any]]:
+    return [] if frame is None else frame.select(names).to_dicts()
+
+
+def _findings(frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
+    for row in _rows(frame, ("severity", "rule", "direction", "impact_ratio", "remedy", "sentence", "evidence")):
+        kept = {name: value for name, value in row.items() if name != "evidence"}
+        yield kept | {"sentence": filled(row["sentence"], row["evidence"])}
+
+
+def _map(one: RankTimes) -> dict[str, Any]:
+    high = float(one.cell_bytes.max())
+    shades = levels(one.cell_bytes, high).astype("u1").tobytes()
+    return {
+        "module": one.module,
+        "direction": one.direction,
+        "high_bytes": high,
+        "rank_edges": one.rank_edges.tolist(),
+        "step_s": float(one.time_edges_s[1]),
+        "time_bytes": _rounded(one.time_bytes),
+        "rank_bytes": _rounded(one.rank_bytes),
+        "shades": base64.b64encode(shades).decode(),
+    }
+
+
+def _rounded(values: Reals) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]
