@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Bools, Ints, Reals
 from transforms.attribution.runs import Run
 
 #: a burst counts as full here: its last bytes may be long in coming
@@ -26,23 +26,31 @@ _NEARLY = 0.95
 class PlacingParams:
     """What placing weighs. All are ours.
 
-    most_stretch: a burst takes so many times as long as alone, at most; spare_s: and so long more. empty_cost: what an
+    most_stretch: a burst takes so many times as long as alone, at most; spare_s: and so long more. rest_ratio, rest_s:
+    it is over where for so long there is less than that share of its peak. empty_cost: what an
     empty burst costs, beside the logarithm of how much longer it takes. late_cost: what a second costs of being later
     or sooner than the run's duration lets expect; change_cost: of being later or sooner than the burst before.
     least_lateness_s, most_lateness_s: how far around what is expected is looked, at least and at most. short_ratio: a
-    run that is shorter than one alone by more was stopped, or began where another one was stopped. crowding_ratio: how
-    much slower a burst is where others move as much as its own peak.
+    run that is shorter than one alone by more was stopped, or began where another one was stopped. long_ratio: a run
+    that is longer by more begins as one alone does, and goes on: nothing made it so late. crowding_ratio: how much
+    slower a burst is where others move as much as its own peak. least_filled: a burst that finds less of its volume is
+    not there, and what it found is others'. Rests, empty_cost, long_ratio and least_filled were chosen on simulated
+    sites (seeds 11 to 13): what a burst takes after a rest, or too little of, is mostly others'.
     """
 
     most_stretch: float = 4.0
     spare_s: float = 30.0
-    empty_cost: float = 3.0
+    rest_ratio: float = 0.1
+    rest_s: float = 10.0
+    empty_cost: float = 2.0
     late_cost: float = 0.004
     change_cost: float = 0.02
     least_lateness_s: float = 30.0
     most_lateness_s: float = 300.0
     short_ratio: float = 0.08
+    long_ratio: float = 0.4
     crowding_ratio: float = 0.5
+    least_filled: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,8 @@ class Moved:
     """What a run's bursts took of the room: volume_bytes (steps).
 
     Per burst that was placed (b): began, ended: when it had its bytes, in steps of the room, which may begin later than
-    where it was placed, and end where it was given up. filled: the share of its volume that it found.
+    where it was placed, and end where it was given up. filled: the share of its volume that it found; of less than
+    `least_filled` it takes nothing.
     """
 
     volume_bytes: Reals
@@ -97,9 +106,11 @@ def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = 
         by_then = own.cumsum()
         over = by_then - volume
         own -= np.minimum(np.maximum(over, 0.0, out=over), own, out=over)
-        there -= own
         if by_then.size:
             filled[place] = min(by_then.item(-1) / volume, 1.0)
+            # a burst loses no byte to others: less than half of one is no burst
+            if filled[place] >= params.least_filled:
+                there -= own
             began[place] = first + _full_at(by_then, (1 - _NEARLY) * volume)
             ended[place] = first + _full_at(by_then, _NEARLY * volume)
     # the first bytes and the last ones may be anybody's: they come as fast as those between
@@ -131,6 +142,9 @@ def _at_most(room: Reals, peak_bytes: Reals | float, params: PlacingParams) -> R
 def _ways(run: Run, params: PlacingParams) -> Iterator[tuple[Ints, Reals]]:
     """Yield the ways in which a run can have gone: which bursts it did, and how late each was, in steps."""
     late = run.lasted - run.duration
+    if late > params.long_ratio * run.duration:
+        yield np.arange(len(run.begun)), np.zeros(len(run.begun))
+        return
     if late >= -params.short_ratio * run.duration:
         share = np.minimum((run.begun + run.lasting / 2) / max(run.duration, 1.0), 1.0)
         yield np.arange(len(run.begun)), late * share
@@ -148,10 +162,14 @@ def _fitted(run: Run, burst: Ints, late: Reals, room: Reals, interval_s: float, 
     half = max(1, int(np.clip(span_s, params.least_lateness_s, params.most_lateness_s) / interval_s))
     first = np.rint(run.started + run.begun[burst] + late).astype(np.int64) - half
     reach = np.ceil(params.most_stretch * run.lasting[burst] + params.spare_s / interval_s).astype(np.int64)
-    costs = _costs(run, burst, _open(first, 2 * half + 1 + int(reach.max()), room), reach, params)
-    costs += params.late_cost * interval_s * np.abs(np.arange(2 * half + 1) - half)
+    there = _open(first, 2 * half + 1 + int(reach.max()), room)
+    rests = _rests(there < params.rest_ratio * run.peak_bytes[burst, None], max(1, round(params.rest_s / interval_s)))
+    places = np.arange(2 * half + 1)
+    reach = np.minimum(reach[:, None], rests[:, : len(places)] - places)
+    costs = _costs(run, burst, there, reach, params)
+    costs += params.late_cost * interval_s * np.abs(places - half)
     path, cost = _best_path(costs, params.change_cost * interval_s)
-    return Placed(burst, first + path, reach, cost / len(burst))
+    return Placed(burst, first + path, reach[np.arange(len(burst)), path], cost / len(burst))
 
 
 def _open(first: Ints, count: int, room: Reals) -> Reals:
@@ -162,20 +180,32 @@ def _open(first: Ints, count: int, room: Reals) -> Reals:
     return found
 
 
+def _rests(is_low: Bools, count: int) -> Ints:
+    """Return where after each step (rows, steps) so many low ones on end begin; the end where none do."""
+    steps = is_low.shape[1]
+    low_by_then = np.cumsum(np.pad(is_low, ((0, 0), (1, count))), axis=1)
+    begins = low_by_then[:, count : steps + count] - low_by_then[:, :steps] >= count
+    found: Ints = np.minimum.accumulate(np.where(begins, np.arange(steps), steps)[:, ::-1], axis=1)[:, ::-1]
+    return found
+
+
 def _costs(run: Run, burst: Ints, there: Reals, reach: Ints, params: PlacingParams) -> Reals:
-    """Return what it costs to begin each burst at each step (bursts, places) of what is there (bursts, steps)."""
+    """Return what it costs to begin each burst at each step (bursts, places) of what is there (bursts, steps).
+
+    reach (bursts, places): how many steps it may take from there.
+    """
     volume = run.volume_bytes[burst, None]
     filled = np.zeros((len(burst), there.shape[1] + 1))
     np.cumsum(_at_most(there, run.peak_bytes[burst, None], params), axis=1, out=filled[:, 1:])
-    places = np.arange(there.shape[1] - int(reach.max()))
+    places = np.arange(reach.shape[1])
     before = filled[:, : len(places)]
     rows = np.arange(len(burst))[:, None]
-    taken = filled[rows, places + reach[:, None]] - before
+    taken = filled[rows, places + reach] - before
     # each row rises, and begins where no row before it ends: one search finds where all are nearly full
     base = rows * (filled[:, -1].max() + volume.max())
     ends = (filled + base).ravel().searchsorted((before + _NEARLY * volume + base).ravel())
     took = ends.reshape(before.shape) - rows * filled.shape[1] - places
-    longer = np.minimum(took, reach[:, None]) / np.maximum(run.lasting[burst, None], 1.0)
+    longer = np.minimum(took, reach) / np.maximum(run.lasting[burst, None], 1.0)
     empty = np.clip(1.0 - taken / volume, 0.0, 1.0)
     costs: Reals = (np.log(np.maximum(longer, 1.0)) + params.empty_cost * empty) * (len(burst) * volume / volume.sum())
     return costs

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from transforms.arrays import Reals
-from transforms.attribution.placing import PlacingParams, _best_path, _costs, moved, place
+from transforms.attribution.placing import PlacingParams, _best_path, _costs, _rests, moved, place
 from transforms.attribution.runs import Run
 
 
@@ -61,6 +61,32 @@ def test_what_is_not_there_is_not_taken() -> None:
     assert not moved(run, place(run, np.zeros(201), 2.0), np.zeros(201)).volume_bytes.any()
 
 
+def test_a_burst_is_over_where_it_rests_and_less_than_half_of_one_is_none() -> None:
+    run = run_of([20.0])
+    later = room_of(201, (20, 4, 10.0), (35, 1, 10.0))
+    assert moved(run, place(run, later, 2.0), later).volume_bytes[30:].sum() == 0
+    scraps = room_of(201, (20, 2, 10.0))
+    found = moved(run, place(run, scraps, 2.0), scraps)
+    assert found.filled.tolist() == [pytest.approx(0.4)]
+    assert not found.volume_bytes.any()
+
+
+def test_a_run_that_is_much_longer_than_one_alone_begins_as_that_does() -> None:
+    room = room_of(401, (20, 5, 10.0), (40, 5, 10.0), (60, 5, 10.0), (80, 5, 10.0), (100, 5, 10.0))
+    placed = place(run_of([20.0, 40.0, 60.0], lasted=400, alone=80), room, 2.0)
+    assert placed.step.tolist() == [20, 40, 60]
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 12), st.integers(1, 4))
+def test_rests_are_where_so_many_low_steps_begin(seed: int, rows: int, steps: int, count: int) -> None:
+    is_low = np.random.default_rng(seed).random((rows, steps)) < 0.5
+    found = _rests(is_low, count)
+    for row, step in product(range(rows), range(steps)):
+        begins = (at for at in range(step, steps - count + 1) if is_low[row, at : at + count].all())
+        assert found[row, step] == next(begins, steps)
+
+
 def test_a_run_that_was_stopped_and_the_rest_of_one_are_told_apart() -> None:
     begun = [20.0, 70.0, 90.0, 180.0]
     stopped = room_of(101, (20, 5, 10.0), (70, 5, 10.0), (90, 5, 10.0))
@@ -103,16 +129,16 @@ def test_costs_are_those_of_filling_step_by_step(seed: int, bursts: int, count: 
     rng = np.random.default_rng(seed)
     run = run_of([0.0] * bursts, lasting=3.0, peak=5.0)
     params = PlacingParams(crowding_ratio=0.0)
-    reach = rng.integers(2, 9, bursts)
+    reach = rng.integers(2, 9, (bursts, count))
     there = rng.integers(0, 7, (bursts, count + int(reach.max()))).astype(np.float64)
     found = _costs(run, np.arange(bursts), there, reach, params)
     for burst, place_ in product(range(bursts), range(count)):
         taken, steps = 0.0, 0
-        for step in range(int(reach[burst])):
+        for step in range(int(reach[burst, place_])):
             if taken >= 0.95 * 15:
                 break
             taken += min(there[burst, place_ + step], 5.0)
             steps += 1
-        whole = np.minimum(there[burst, place_ : place_ + reach[burst]], 5.0).sum()
-        expected = max(np.log(max(steps, 1) / 3.0), 0.0) + 3.0 * max(0.0, 1 - whole / 15)
+        whole = np.minimum(there[burst, place_ : place_ + reach[burst, place_]], 5.0).sum()
+        expected = max(np.log(max(steps, 1) / 3.0), 0.0) + params.empty_cost * max(0.0, 1 - whole / 15)
         assert found[burst, place_] == pytest.approx(expected)
