@@ -165,11 +165,11 @@ def _fitted(run: Run, burst: Ints, late: Reals, room: Reals, interval_s: float, 
     there = _open(first, 2 * half + 1 + int(reach.max()), room)
     rests = _rests(there < params.rest_ratio * run.peak_bytes[burst, None], max(1, round(params.rest_s / interval_s)))
     places = np.arange(2 * half + 1)
-    reach = np.minimum(reach[:, None], rests[:, : len(places)] - places)
-    costs = _costs(run, burst, there, reach, params)
+    ends = np.minimum(places + reach[:, None], rests[:, : len(places)])
+    costs = _costs(run, burst, there, (reach, ends), params)
     costs += params.late_cost * interval_s * np.abs(places - half)
     path, cost = _best_path(costs, params.change_cost * interval_s)
-    return Placed(burst, first + path, reach[np.arange(len(burst)), path], cost / len(burst))
+    return Placed(burst, first + path, ends[np.arange(len(burst)), path] - path, cost / len(burst))
 
 
 def _open(first: Ints, count: int, room: Reals) -> Reals:
@@ -189,23 +189,25 @@ def _rests(is_low: Bools, count: int) -> Ints:
     return found
 
 
-def _costs(run: Run, burst: Ints, there: Reals, reach: Ints, params: PlacingParams) -> Reals:
+def _costs(run: Run, burst: Ints, there: Reals, until: tuple[Ints, Ints], params: PlacingParams) -> Reals:
     """Return what it costs to begin each burst at each step (bursts, places) of what is there (bursts, steps).
 
-    reach (bursts, places): how many steps it may take from there.
+    until: how many steps each may take (bursts), which one that is not full counts as having taken; and before which
+    step of what is there it is over (bursts, places).
     """
+    reach, ends = until
     volume = run.volume_bytes[burst, None]
     filled = np.zeros((len(burst), there.shape[1] + 1))
     np.cumsum(_at_most(there, run.peak_bytes[burst, None], params), axis=1, out=filled[:, 1:])
-    places = np.arange(reach.shape[1])
+    places = np.arange(ends.shape[1])
     before = filled[:, : len(places)]
     rows = np.arange(len(burst))[:, None]
-    taken = filled[rows, places + reach] - before
+    taken = filled[rows, ends] - before
     # each row rises, and begins where no row before it ends: one search finds where all are nearly full
     base = rows * (filled[:, -1].max() + volume.max())
-    ends = (filled + base).ravel().searchsorted((before + _NEARLY * volume + base).ravel())
-    took = ends.reshape(before.shape) - rows * filled.shape[1] - places
-    longer = np.minimum(took, reach) / np.maximum(run.lasting[burst, None], 1.0)
+    full = (filled + base).ravel().searchsorted((before + _NEARLY * volume + base).ravel())
+    took = full.reshape(before.shape) - rows * filled.shape[1] - places
+    longer = np.minimum(took, reach[:, None]) / np.maximum(run.lasting[burst, None], 1.0)
     empty = np.clip(1.0 - taken / volume, 0.0, 1.0)
     costs: Reals = (np.log(np.maximum(longer, 1.0)) + params.empty_cost * empty) * (len(burst) * volume / volume.sum())
     return costs

@@ -129,16 +129,17 @@ def test_costs_are_those_of_filling_step_by_step(seed: int, bursts: int, count: 
     rng = np.random.default_rng(seed)
     run = run_of([0.0] * bursts, lasting=3.0, peak=5.0)
     params = PlacingParams(crowding_ratio=0.0)
-    reach = rng.integers(2, 9, (bursts, count))
+    reach = rng.integers(2, 9, bursts)
     there = rng.integers(0, 7, (bursts, count + int(reach.max()))).astype(np.float64)
-    found = _costs(run, np.arange(bursts), there, reach, params)
+    ends = np.arange(count) + rng.integers(0, reach[:, None] + 1, (bursts, count))
+    found = _costs(run, np.arange(bursts), there, (reach, ends), params)
     for burst, place_ in product(range(bursts), range(count)):
         taken, steps = 0.0, 0
-        for step in range(int(reach[burst, place_])):
+        for step in range(int(reach[burst])):
             if taken >= 0.95 * 15:
                 break
             taken += min(there[burst, place_ + step], 5.0)
             steps += 1
-        whole = np.minimum(there[burst, place_ : place_ + reach[burst, place_]], 5.0).sum()
+        whole = np.minimum(there[burst, place_ : ends[burst, place_]], 5.0).sum()
         expected = max(np.log(max(steps, 1) / 3.0), 0.0) + params.empty_cost * max(0.0, 1 - whole / 15)
         assert found[burst, place_] == pytest.approx(expected)
