@@ -91,7 +91,6 @@ def _layers(counters: pl.DataFrame) -> pl.DataFrame:
         modules=pl.col("module").sort(),
         module_count=pl.len(),
         doubtful_module_count=(~is_whole).sum(),
-        doubtful_modules=pl.col("module").filter(~is_whole).sort().str.join(", "),
     )
 
 

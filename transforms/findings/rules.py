@@ -6,7 +6,6 @@ M10), or says that it is ours. Where it differs from its anchor, its docstring s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -506,8 +505,3 @@ _OF_RUNS = (
     _misaligned_requests, _misaligned_memory, _stdio, _stragglers, _metadata_time, _metadata_storm,
     _shared_without_mpiio, _few_targets, _many_targets, _crossed_stripes, _aggregators, _doubtful,
 )  # fmt: skip
-
-
-def names(every: tuple[Rule, ...]) -> Iterator[str]:
-    """Yield the rules' names, each once."""
-    yield from dict.fromkeys(rule.name for rule in every)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.transforms.findings.made_traces import facts, many_facts
 from transforms.findings.finding import of_facts
-from transforms.findings.rules import SEVERITIES, names, rules
+from transforms.findings.rules import SEVERITIES, rules
 from transforms.findings.thresholds import Thresholds
 
 MOST = Thresholds()
@@ -142,7 +142,7 @@ def outcomes() -> dict[tuple[Any, ...], str]:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule for rule, _ in CASES} == set(names(rules(MOST)))
+    assert {rule for rule, _ in CASES} == {rule.name for rule in rules(MOST)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[rule for rule, _ in CASES])
