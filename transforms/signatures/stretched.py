@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transforms.arrays import Bools, Reals
-from transforms.signatures.averages import quantiles, quantiles_at, row_medians
+from transforms.signatures.averages import middle_of, quantiles, quantiles_at, row_medians, without_gaps
 from transforms.signatures.borne_out import borne_out
 from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
@@ -165,8 +165,8 @@ def floored(curve: Reals) -> tuple[Reals, float]:
     floor = 0.0
     if len(known):
         low = float(known.min())
-        floor = float(row_medians(known[None, known <= low + (float(known.max()) - low) / 2])[0, 0])
-    return np.maximum(np.nan_to_num(curve) - floor, 0.0), floor
+        floor = middle_of(known[known <= low + (float(known.max()) - low) / 2])
+    return np.maximum(without_gaps(curve) - floor, 0.0), floor
 
 
 def alone_s(duration_s: Reals, met_s: Reals) -> float:

@@ -13,13 +13,14 @@ The answer that is taken is that with the highest trust, where `warped` is given
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from transforms.arrays import Bools, Reals
-from transforms.signatures.averages import of_ordered
+from transforms.signatures.averages import middle_of, of_ordered, quantile_of, row_medians, without_gaps
 from transforms.signatures.bursts import height, stretches
 from transforms.signatures.robust_alignment import read_totals, running_totals
 from transforms.signatures.sample_sets import SampleSet
@@ -83,6 +84,8 @@ _WEIGHTS: dict[str, float] = {
     "robust_longer": -3.4360,
     "robust_agreement": -0.3129,
 }
+#: what adds nothing is not asked for
+_WEIGHED = tuple(name for name in EVIDENCE if _WEIGHTS[name])
 #: bursts of these are borne out by runs (`borne_out`), which counts for more than the rest of the evidence tells
 _BORNE_OUT = ("warped", "stretched")
 #: between these the answer is chosen by trust, and the first one is given a little more; others where both have none
@@ -100,7 +103,8 @@ class Judge:
 
     rates (runs, STEPS): on one clock, less each run's floor, in units of 2 ** exponent. near (runs, STEPS): the highest
     rates around, in order of size at each step. common (STEPS): what they have in common. duration_s: the median.
-    unsure_ratio: how exactly so many durations tell it. told: what is said of the set, whatever the signature.
+    unsure_ratio: how exactly so many durations tell it. level: the quantile across runs that they have in common. told:
+    what is said of the set, whatever the signature.
     """
 
     rates: Reals
@@ -109,19 +113,20 @@ class Judge:
     exponent: int
     duration_s: float
     unsure_ratio: float
+    level: float
     told: Mapping[str, float]
 
     @classmethod
     def of(cls, one: SampleSet) -> Judge | None:
         """Return what the runs of a set say; None where too few are measured."""
-        from scipy.ndimage import maximum_filter1d, uniform_filter1d
+        from scipy.ndimage import maximum_filter1d
 
         usable = measured(one)
         if usable.run_count < LEAST_RUN_COUNT:
             return None
         known = usable.samples.values[np.isfinite(usable.samples.values)]
         exponent = int(np.frexp(known.max(initial=0.0))[1])
-        every = np.nan_to_num(on_steps(usable, STEPS, exponent))
+        every = without_gaps(on_steps(usable, STEPS, exponent))
         rates = every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
         floor = int(_FLOOR_LEVEL * (STEPS - 1))
         above = np.maximum(rates - np.partition(rates, floor, axis=1)[:, [floor]], 0.0)
@@ -129,53 +134,58 @@ class Judge:
         ratio = foreign_ratio(above, floored(of_ordered(ordered, FIRST_LEVEL))[0], np.zeros(len(above)))
         level = float(np.interp(ratio, *RATE_LEVELS))
         common, _ = floored(of_ordered(ordered, level))
-        halves = [floored(of_ordered(np.sort(above[begin::2], axis=0), level))[0] for begin in (0, 1)]
         coverage, likeness = _left_out(above, ordered, level)
-        middle_s = float(np.median(usable.duration_s))
-        off = 1.4826 * float(np.median(np.abs(usable.duration_s - middle_s))) / middle_s
-        told = {
-            "left_out_coverage": coverage,
-            "left_out_likeness": likeness,
-            "halves": float(alike(*(uniform_filter1d(half, _NEAR_STEPS + 1) for half in halves))),
-            "foreign": ratio,
-        }
+        middle_s = middle_of(usable.duration_s)
+        off = 1.4826 * middle_of(np.abs(usable.duration_s - middle_s)) / middle_s
+        told = {"left_out_coverage": coverage, "left_out_likeness": likeness, "foreign": ratio}
         near = np.sort(maximum_filter1d(above, 2 * _NEAR_STEPS + 1, axis=1), axis=0)
-        return cls(above, near, common, exponent, middle_s, off / np.sqrt(len(rates)), told)
+        return cls(above, near, common, exponent, middle_s, off / np.sqrt(len(rates)), level, told)
 
-    def evidence(self, signature: Signature, method: str) -> Reals:
-        """Return what speaks for and against a signature, a number for each of `EVIDENCE`."""
+    def evidence(self, signature: Signature, method: str, names: Sequence[str] = EVIDENCE) -> Reals:
+        """Return what speaks for and against a signature: a number for each of these names of `EVIDENCE`."""
         from scipy.ndimage import maximum_filter1d, uniform_filter1d
 
         curve = self.on_steps(signature)
         total = max(float(curve.sum()), 1e-300)
-        highest = max(float(np.quantile(curve, 0.99)), 0.5 * float(curve.max()), 1e-300)
+        highest = max(quantile_of(curve, 0.99), 0.5 * float(curve.max()), 1e-300)
         wide = 6 * _NEAR_STEPS + 1
         recurring, _ = floored(self.near[int(_RECURRING_LEVEL * len(self.near))])
         lacks = np.maximum(recurring - maximum_filter1d(curve, 4 * _NEAR_STEPS + 1), 0.0).sum()
         width = float((curve > 0.25 * highest).mean()) / max(1, len(signature.bursts))
-        moved = max(float(np.quantile(self.rates.sum(axis=1), 0.2)), 1e-300)
-        clipped = np.minimum(self.rates, _MOST_HEIGHTS * highest)
-        longer = len(signature.bytes_per_s) / self.duration_s - 1.0
+        moved = max(quantile_of(self.rates.sum(axis=1), 0.2), 1e-300)
+        longer = float(np.clip(len(signature.bytes_per_s) / self.duration_s - 1.0, -0.1, 0.1))
         agreement = float(alike(curve, self.common))
         is_robust = float(method == "robust")
-        found = {
-            **self.told,
-            "agreement": agreement,
-            "near_agreement": float(alike(uniform_filter1d(curve, wide), uniform_filter1d(self.common, wide))),
-            "coverage": float((np.minimum(self.rates, curve).sum(axis=1) / total).mean()),
-            "likeness": float(alike(clipped, curve[None]).mean()),
-            "unexplained": float(lacks / max(float(recurring.sum()), 1e-300)),
-            "explained": float(np.clip(np.log(total / moved + 0.01), -5.0, 5.0)),
-            "longer": float(np.clip(longer, -0.1, 0.1)),
-            "clock": min(self.unsure_ratio / max(width, 1e-3), 3.0),
-            "width": float(np.log(width + 1e-4)),
-            "ours": float(method in _BORNE_OUT),
-            "robust": is_robust,
-            "robust_foreign": is_robust * self.told["foreign"],
-            "robust_longer": is_robust * float(np.clip(longer, -0.1, 0.1)),
-            "robust_agreement": is_robust * agreement,
+
+        def likeness() -> float:
+            return float(alike(np.minimum(self.rates, _MOST_HEIGHTS * highest), curve[None]).mean())
+
+        found: dict[str, Callable[[], float]] = {
+            **{name: partial(float, value) for name, value in self.told.items()},
+            "halves": self._halves,
+            "agreement": lambda: agreement,
+            "near_agreement": lambda: float(alike(uniform_filter1d(curve, wide), uniform_filter1d(self.common, wide))),
+            "coverage": lambda: float((np.minimum(self.rates, curve).sum(axis=1) / total).mean()),
+            "likeness": likeness,
+            "unexplained": lambda: float(lacks / max(float(recurring.sum()), 1e-300)),
+            "explained": lambda: float(np.clip(np.log(total / moved + 0.01), -5.0, 5.0)),
+            "longer": lambda: longer,
+            "clock": lambda: min(self.unsure_ratio / max(width, 1e-3), 3.0),
+            "width": lambda: float(np.log(width + 1e-4)),
+            "ours": lambda: float(method in _BORNE_OUT),
+            "robust": lambda: is_robust,
+            "robust_foreign": lambda: is_robust * self.told["foreign"],
+            "robust_longer": lambda: is_robust * longer,
+            "robust_agreement": lambda: is_robust * agreement,
         }
-        return np.array([found[name] for name in EVIDENCE])
+        return np.array([found[name]() for name in names])
+
+    def _halves(self) -> float:
+        """Return how alike both halves of the runs are."""
+        from scipy.ndimage import uniform_filter1d
+
+        halves = [floored(of_ordered(np.sort(self.rates[begin::2], axis=0), self.level))[0] for begin in (0, 1)]
+        return float(alike(*(uniform_filter1d(half, _NEAR_STEPS + 1) for half in halves)))
 
     def trust(self, signature: Signature, method: str) -> float:
         """Return the correlation with the truth that is to be expected, 0 to 1; NaN where there is no signature."""
@@ -183,8 +193,8 @@ class Judge:
             return float("nan")
         if self.told["left_out_likeness"] < _LEAST_LIKENESS:
             return 0.0
-        evidence = self.evidence(signature, method)
-        expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in zip(EVIDENCE, evidence, strict=True))
+        evidence = self.evidence(signature, method, _WEIGHED)
+        expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in zip(_WEIGHED, evidence, strict=True))
         return float(np.clip(expected, 0.0, 1.0))
 
     def missed(self, signature: Signature) -> Reals:
@@ -266,7 +276,7 @@ def _left_out(rates: Reals, ordered: Reals, level: float) -> tuple[float, float]
     share = place - below
     low, next_, last = (ordered[min(below + step, len(rates) - 1)] for step in range(3))
     without = np.where(rates <= low, next_, low) * (1.0 - share) + np.where(rates <= next_, last, next_) * share
-    predicted = np.maximum(without - np.median(without, axis=1)[:, None], 0.0)
+    predicted = np.maximum(without - row_medians(without), 0.0)
     total = predicted.sum(axis=1)
     has = np.divide(np.minimum(rates, predicted).sum(axis=1), total, out=np.zeros(len(rates)), where=total > 0)
     highest = predicted.max(axis=1, keepdims=True)

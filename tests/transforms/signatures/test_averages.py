@@ -10,7 +10,16 @@ from hypothesis import given, settings, strategies as st
 from tests.budget import examples
 from tests.naive.signatures import averages as naive
 from transforms.arrays import Ragged, Reals
-from transforms.signatures.averages import mean, means, median, quantile, quantiles
+from transforms.signatures.averages import (
+    mean,
+    means,
+    median,
+    middle_of,
+    quantile,
+    quantile_of,
+    quantiles,
+    without_gaps,
+)
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
@@ -140,3 +149,14 @@ def test_where_no_run_was_measured_a_line_stands_in() -> None:
     found = mean(sample_set(*rows))
     assert found.outcome == "extracted"
     np.testing.assert_allclose(found.bytes_per_s[2:17], 4.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quick_quantiles_and_medians_are_numpys_to_the_last_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for count in (1, 2, 3, 8, 9, 40):
+        values = rng.lognormal(0.0, 3.0, count) * rng.integers(0, 2, count)
+        assert middle_of(values) == np.median(values)
+        for level in (0.0, 0.2, 0.333, 0.5, 0.99, 1.0):
+            assert quantile_of(values, level) == np.quantile(values, level)
+    np.testing.assert_array_equal(without_gaps(np.array([[1.0, NAN], [np.inf, -2.0]])), [[1.0, 0.0], [np.inf, -2.0]])

@@ -68,6 +68,17 @@ def test_evidence_does_not_depend_on_the_unit_nor_on_the_order_of_runs() -> None
     )
 
 
+@pytest.mark.parametrize("method", ["warped", "robust", "iosi"])
+def test_trust_is_what_all_evidence_comes_to(method: str) -> None:
+    judge = Judge.of(clean(noise=2.0))
+    assert judge is not None
+    every = dict(zip(EVIDENCE, judge.evidence(curve(TRUTH), method), strict=True))
+    assert np.isfinite(list(every.values())).all()
+    expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in every.items())
+    assert 0.0 < expected < 1.0
+    assert judge.trust(curve(TRUTH), method) == expected
+
+
 def test_too_few_runs_have_no_judge() -> None:
     assert Judge.of(clean(2)) is None
     assert missed(clean(2), curve(TRUTH)).shape == (0, 2)
