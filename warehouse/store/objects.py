@@ -34,7 +34,7 @@ from warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
 #: who does not renew a lease for so long has lost it
 LEASE_S = 60.0
 _ASKED_EVERY_S = 0.2
-_AT_ONCE = 8
+_AT_ONCE = 16
 #: what says which catalogue a warehouse has, and where its tables lie if not with all else
 NOTE = "catalogue.json"
 _TABLES = "tables"
@@ -243,13 +243,12 @@ class Objects:
         with TemporaryDirectory(dir=self.root, prefix=".filling-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
 
-    def _upload(self, path: Path, name: str, mode: Any = "overwrite") -> None:
+    def _upload(self, path: Path, name: str, mode: Any = "overwrite") -> Any:
         import obstore
 
         if mode == "overwrite":
-            obstore.put(self._objects(name), name, path)
-        else:
-            obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
+            return obstore.put(self._objects(name), name, path)
+        return obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
     def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
         """Do many small things, of which each waits for the store, some at a time; return what comes of them."""
@@ -360,18 +359,22 @@ class Objects:
     def _fetch(self, name: str) -> None:
         import obstore
 
-        path, found = self.root / name, self._head(name)
-        if found is None:
+        path = self.root / name
+        if path.is_file():
+            found = self._head(name)
+            if found and (path.stat().st_size, path.stat().st_mtime_ns) == (found["size"], _stamp(found["e_tag"])):
+                return
+        try:
+            answer = obstore.get(self._objects(name), name)
+        except FileNotFoundError:
             path.unlink(missing_ok=True)
-            return
-        if path.is_file() and (path.stat().st_size, path.stat().st_mtime_ns) == (found["size"], _stamp(found)):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
         with temporary.open("wb") as file:
-            for piece in obstore.get(self._objects(name), name).stream():
+            for piece in answer.stream():
                 file.write(piece)
-        os.utime(temporary, ns=(_stamp(found), _stamp(found)))
+        os.utime(temporary, ns=(_stamp(answer.meta["e_tag"]),) * 2)
         os.replace(temporary, path)
 
     def push(self, names: Iterable[str]) -> None:
@@ -379,10 +382,8 @@ class Objects:
         self.each(self._push, [name for name in names if (self.root / name).is_file()])
 
     def _push(self, name: str) -> None:
-        self._upload(self.root / name, name)
-        found = self._head(name)
-        if found is not None:
-            os.utime(self.root / name, ns=(_stamp(found), _stamp(found)))
+        told = self._upload(self.root / name, name)
+        os.utime(self.root / name, ns=(_stamp(told["e_tag"] or self._head(name)["e_tag"]),) * 2)
 
     # ---- leases
 
@@ -463,9 +464,9 @@ def _until(content: bytes | None) -> float:
     return 0.0
 
 
-def _stamp(found: Any) -> int:
-    """Return a time by which a copy is known, in nanoseconds: the store's, by the second, and what tells its bytes."""
-    return int(found["last_modified"].timestamp()) * 10**9 + _number(found["e_tag"]) % 10**9
+def _stamp(e_tag: str) -> int:
+    """Return a time by which a copy is known, in nanoseconds: what tells its bytes from all others of its name."""
+    return int(hashlib.sha256(e_tag.encode()).hexdigest()[:15], 16)
 
 
 def _number(e_tag: str) -> int:
