@@ -27,6 +27,7 @@ from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import CreateTableTransaction, Table as IcebergTable, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
 from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
 
@@ -66,6 +67,8 @@ _HINT = "version-hint.text"
 #: of a table with more manifests they are made one
 _MOST_MANIFESTS = 20
 _EPOCH = date(1970, 1, 1)
+#: what a snapshot's summary says of its data files
+_FILE_COUNT = "total-data-files"
 #: wherever metadata lie
 _ANYWHERE = "anywhere"
 
@@ -325,7 +328,8 @@ def replace(
     files = [entry.data_file for _, entries in live for entry in entries]
     gone = {file for file in files if days is None or _day_of(file) in days}
     if head is not None and not gone and not locations:
-        iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
+        with _managed(iceberg) as changes:
+            changes.create_tag(head.snapshot_id, tag)
         return Shown(head.snapshot_id, sorted(name_of(table.name, file.file_path) for file in files))
     with _Remembering(iceberg) as transaction:
         return _snapshot(_Overwriting.of(iceberg, transaction, live), gone, locations, tag, copies or {})
@@ -367,21 +371,38 @@ class _Copies:
 
 
 class _Remembering(Transaction):
-    """A transaction that makes its metadata once for each change, where pyiceberg copies them whole at each look."""
+    """A transaction that adds each change to its metadata once, where pyiceberg makes them from all at each look."""
 
-    _made: tuple[TableMetadata, tuple[object, ...], TableMetadata] | None = None
+    #: from which metadata it began, which changes they got, what came of them
+    _made: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+    _changing: _TableMetadataUpdateContext
 
     @property
     def table_metadata(self) -> TableMetadata:
         """The table's metadata with the changes so far."""
-        made = self._made
-        if made is None or made[0] is not self._table.metadata or made[1] is not self._updates:
-            self._made = made = (self._table.metadata, self._updates, super().table_metadata)
-        return made[2]
+        base, updates = self._table.metadata, self._updates
+        begun, known, metadata = self._made or (None, (), base)
+        if begun is not base or known != updates[: len(known)]:
+            known, metadata = (), base
+        if not known:
+            self._changing = _TableMetadataUpdateContext()
+        for update in updates[len(known) :]:
+            metadata = _apply_table_update(update, metadata, self._changing)
+        self._made = base, updates, metadata
+        return metadata
 
 
 class _Creating(_Remembering, CreateTableTransaction):
     """The same for a table that is made."""
+
+
+@contextmanager
+def _managed(table: IcebergTable) -> Iterator[ManageSnapshots]:
+    """Give what changes the names of a table's snapshots, in one commit."""
+    with _Remembering(table) as transaction:
+        changes = ManageSnapshots(transaction)
+        yield changes
+        changes.commit()
 
 
 class _Overwriting(_OverwriteFiles):
@@ -449,7 +470,10 @@ class _Overwriting(_OverwriteFiles):
 def _live(table: IcebergTable) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
     """Return the manifests of a table's snapshot that name files, with these."""
     head = table.current_snapshot()
-    manifests = [] if head is None else head.manifests(table.io)
+    if head is None or (head.summary is not None and head.summary[_FILE_COUNT] == "0"):
+        # nothing needs to be opened for that
+        return []
+    manifests = head.manifests(table.io)
     live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
     return [(manifest, manifest.fetch_manifest_entry(table.io, discard_deleted=True)) for manifest in live]
 
@@ -480,11 +504,11 @@ def data_place(table: Table, part: Part, fingerprint: str) -> str:
 def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
     """Give a snapshot of a table a name, and make it the table's current one if it is to be that."""
     table = catalogue.load_table((NAMESPACE, table_name))
-    changes = table.manage_snapshots().create_tag(snapshot_id, name)
     head = table.current_snapshot()
-    if is_current and (head is None or head.snapshot_id != snapshot_id):
-        changes = changes.set_current_snapshot(snapshot_id)
-    changes.commit()
+    with _managed(table) as changes:
+        changes.create_tag(snapshot_id, name)
+        if is_current and (head is None or head.snapshot_id != snapshot_id):
+            changes.set_current_snapshot(snapshot_id)
 
 
 def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
@@ -492,7 +516,8 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
     if head is None or head.snapshot_id != snapshot_id:
-        table.manage_snapshots().set_current_snapshot(snapshot_id).commit()
+        with _managed(table) as changes:
+            changes.set_current_snapshot(snapshot_id)
 
 
 def files_named(table: IcebergTable, snapshot: Snapshot) -> Iterator[str]:

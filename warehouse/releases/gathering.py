@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -32,7 +33,7 @@ class Change:
             requirement.validate(self.metadata)
         self.requirements += tuple(each for each in requirements if _holds(each, self._before))
         self.metadata = update_table_metadata(
-            MetastoreCatalog._empty_table_metadata() if self.metadata is None else self.metadata,
+            _nothing() if self.metadata is None else self.metadata,
             updates,
             enforce_validation=self.metadata is None,
             # what was there before is noted once, whatever is changed
@@ -56,6 +57,11 @@ class Change:
         *namespace, name = self.found.name()
         identifier = TableIdentifier(namespace=namespace, name=name)
         return CommitTableRequest(identifier=identifier, requirements=self.requirements, updates=self.updates)
+
+
+@cache
+def _nothing() -> TableMetadata:
+    return MetastoreCatalog._empty_table_metadata()
 
 
 def _holds(requirement: TableRequirement, metadata: TableMetadata | None) -> bool:

@@ -12,11 +12,11 @@ import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from warehouse.contracts import Table, frames
+from warehouse.contracts import Table, arrow
 from warehouse.placing import make_read_only, moved_into_place
 from warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
 from warehouse.releases.releases import Release, files_of, published
-from warehouse.store.store import Store, write_parquet
+from warehouse.store.store import Store, parquet_writer
 
 LATEST = "latest"
 #: pandas fails at folders of no value as Hive names them, and passes over names that begin with an underscore
@@ -94,7 +94,12 @@ def _grown(store: Store) -> set[str]:
 
 
 def _empty(table: Table, path: Path) -> Path:
-    return path if path.is_file() else write_parquet(frames.empty(table), table, path)
+    if not path.is_file():
+        with moved_into_place(path) as temporary:
+            with parquet_writer(temporary, table) as writer:
+                writer.write_table(arrow.schema(table).empty_table())
+            make_read_only(temporary)
+    return path
 
 
 def _widened(table: Table, path: Path, made: Path) -> Path:

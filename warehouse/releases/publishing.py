@@ -14,7 +14,7 @@ from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, NothingToDo
 from warehouse.releases import links, seals
-from warehouse.releases.locations import Part, location_of, releases_location
+from warehouse.releases.locations import Part, location_of, name_of, releases_location
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, list_of, published
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, put_parquet
@@ -55,17 +55,18 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     mark_form(store)
     relocate(store)
     _begin(store, draft)
-    seen, parent = releases_location(store), current(store)
+    seen, parent, copies = releases_location(store), current(store), dict[str, Path]()
     if parent is None or parent.release_id != draft.release_id:
         _require_base(store, draft, parent)
         adopted = _adopted(store, draft, built)
+        copies = {name_of(name, place): path for name, own in adopted.items() for place, path in own.items()}
         try:
             _leave_lists(store, _commit(store, draft, parent, seen, adopted, built))
         except Exception:
             # whether the last answer got lost is asked, not guessed
             if not _is_current(store, draft):
                 raise
-    complete(store)
+    complete(store, copies)
     store.files.remove(_INTENT)
     return find(store, draft.release_id)
 
@@ -160,9 +161,10 @@ def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) ->
     )
 
 
-def complete(store: Store) -> None:
+def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
     """Leave beside the current release what readers need who have no catalogue, and what tells damage.
 
+    copies: where files of it lie that were just taken from there, by their names: a store is not asked for them.
     Nothing is done where it is there: a run that was killed after its release leaves it to the next one.
     """
     release = current(store)
@@ -176,7 +178,7 @@ def complete(store: Store) -> None:
         files_of(store, release)
         links.link_latest(store, release, [name for name, table in tables.items() if len(table.metadata.schemas) > 1])
         if not seals.is_sealed(store, release):
-            seals.seal(store, release, tables)
+            seals.seal(store, release, tables, copies)
 
 
 def _begin(store: Store, draft: Draft) -> None:

@@ -44,9 +44,17 @@ def is_sealed(store: Store, release: Release) -> bool:
     return bool(store.files.mark(seal_of(release)))
 
 
-def seal(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None = None) -> None:
-    """Note the SHA-256 of all that a release added to the one before; tables: those of the catalogue, if known."""
-    write(store, seal_of(release), all_sealed(store, _added(store, release, tables)))
+def seal(
+    store: Store,
+    release: Release,
+    tables: Mapping[str, IcebergTable] | None = None,
+    copies: Mapping[str, Path] | None = None,
+) -> None:
+    """Note the SHA-256 of all that a release added to the one before.
+
+    tables: those of the catalogue, if they are known; copies: where some of the files lie, too.
+    """
+    write(store, seal_of(release), all_sealed(store, _added(store, release, tables), copies))
 
 
 def sealed_now(store: Store, name: str) -> Sealed:
@@ -54,10 +62,14 @@ def sealed_now(store: Store, name: str) -> Sealed:
     return store.files.sealed(name)
 
 
-def all_sealed(store: Store, names: Iterable[str]) -> dict[str, Sealed]:
-    """Return files as they are now, by their names."""
-    found = list(names)
-    return dict(zip(found, store.files.each(store.files.sealed, found), strict=True))
+def all_sealed(store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None) -> dict[str, Sealed]:
+    """Return files as they are now, by their names; copies: where some of them lie, too."""
+    found, known = list(names), copies or {}
+
+    def one(name: str) -> Sealed:
+        return Sealed.of_path(known[name]) if name in known else store.files.sealed(name)
+
+    return dict(zip(found, store.files.each(one, found), strict=True))
 
 
 def write(store: Store, name: str, files: dict[str, Sealed]) -> None:
