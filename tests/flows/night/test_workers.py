@@ -128,6 +128,32 @@ def test_dask_is_set_alike_wherever_it_is_started() -> None:
     assert len(told) == len(workers.CONFIGURATION)
 
 
+def test_what_comes_with_a_call_is_done_where_the_warehouse_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
+    url = "s3://iosig/of-a-test"
+    root = Store.named(url).root
+    call = workers.Call.of(root, "builds/a", _squared, 7)
+    assert call.content is not None, "no store is asked for a few bytes"
+    for is_seen in (False, True, False):
+        monkeypatch.setattr(Store, "exists", property(lambda _, answer=is_seen: answer))
+        if is_seen or root in workers._SEEN:
+            assert call() == 49
+        else:
+            with pytest.raises(MachineFault, match=f"does not see {url}"):
+                call()
+    workers._SEEN.discard(root)
+
+
+def test_of_a_folder_no_call_comes_without_its_file(tmp_path: Path) -> None:
+    call = workers.Call.of(tmp_path, "builds/a", _squared, 7)
+    assert (call.content, call()) == (None, 49)
+    call.undo()
+    with pytest.raises(MachineFault, match="does not see"):
+        call()
+
+
 # ---- what does
 
 
