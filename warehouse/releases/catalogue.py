@@ -7,7 +7,7 @@ when they were written: where it was moved or copied since, we look below its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -520,12 +520,17 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
             changes.set_current_snapshot(snapshot_id)
 
 
-def files_named(table: IcebergTable, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the names of the files of a snapshot: its list of manifests, these, and the data."""
+def files_named(table: IcebergTable, snapshot: Snapshot, known: Container[str] = ()) -> Iterator[str]:
+    """Yield the names of the files of a snapshot: its list of manifests, these, and the data.
+
+    Manifests that are known are passed over, with what they name: most are those of the release before.
+    """
     name = table.name()[-1]
     yield name_of(name, snapshot.manifest_list)
     for manifest in snapshot.manifests(table.io):
-        yield name_of(name, manifest.manifest_path)
+        if (place := name_of(name, manifest.manifest_path)) in known:
+            continue
+        yield place
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             yield name_of(name, entry.data_file.file_path)
 

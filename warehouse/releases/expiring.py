@@ -8,7 +8,7 @@ day before they are removed, and as long as somebody reads with iosig: whoever o
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import releases, seals
-from warehouse.releases.locations import LISTS, location_of, metadata_locations
+from warehouse.releases.locations import LISTS, location_of, metadata_locations, name_of
 from warehouse.releases.releases import EXPIRED, Release
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Busy
@@ -132,9 +132,19 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
     """Return all tables, after their files were let go that no release names but those that are going."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
-    going_files = (_named_by(table, _unnamed(table, gone)) for table in tables)
-    _let_go(store, {name for names in going_files for name in names})
+    _let_go(store, {name for table in tables for name in _going_files(table, gone)})
     return tables
+
+
+def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
+    """Return the files of the snapshots that are going, but those of manifests that a snapshot which stays names."""
+    going = set(_unnamed(table, gone))
+    if not going:
+        return set()
+    staying = (snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in going)
+    name = table.name()[-1]
+    kept = {name_of(name, each.manifest_path) for snapshot in staying for each in snapshot.manifests(table.io)}
+    return _named_by(table, going, kept)
 
 
 def waiting_count(store: Store) -> int:
@@ -206,15 +216,21 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
 # ---- their files
 
 
-def _named_by(table: IcebergTable, snapshot_ids: Iterable[int]) -> Iterator[str]:
-    """Yield the names of the files of some of a table's snapshots; others may name them too."""
+def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
+    """Return the names of the files of some of a table's snapshots; others may name them too.
+
+    known: manifests that are passed over, with what they name.
+    """
     from warehouse.releases.catalogue import files_named
 
+    found: set[str] = set()
     for snapshot_id in snapshot_ids:
         snapshot = table.snapshot_by_id(snapshot_id)
         assert snapshot is not None
-        yield from files_named(table, snapshot)
-        yield f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json"
+        # what several snapshots name is read once
+        found.update(files_named(table, snapshot, {*known, *found}))
+        found.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
+    return found
 
 
 def _let_go(store: Store, names: set[str]) -> None:

@@ -339,7 +339,7 @@ def _shown_as(view: str, label: str) -> str:
 
 def lay_out(folder: Path, members: Mapping[str, Path], *, is_copied: bool = False) -> None:
     """Make a folder of files in these places, linked where that can be, unless they are to be copied."""
-    make_folder(folder)
+    for parent in sorted({os.path.dirname(place) for place in members} | {""}):
+        make_folder(folder / parent)
     for place, source in members.items():
-        make_folder((folder / place).parent)
         (copy if is_copied else link_or_copy)(source, folder / place)
