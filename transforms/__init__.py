@@ -11,7 +11,7 @@
 - `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
 - `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
-- `joint/`: Signatures found together: samples less what other known applications explain of them.
+- `joint/`: Signatures found together: samples less what the runs of other applications explain of them.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
 - `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.

@@ -1,8 +1,9 @@
 """Signatures found together, where that is due, beside the plain ones; else what was found the last time stays.
 
-Once in so many days all applications with runs since the last time are asked. Their samples are cleaned of what other
-applications' default signatures explain of the traffic, which is told by the samples of all runs that were there. So it
-rests on what the night has of runs and signatures, and on nothing that a rerun would find changed.
+Once in so many days all applications with runs since the last time are asked. What these and all others that were
+there do is fitted to the traffic at once, which is told by the samples of all runs that were there, and the samples are
+cleaned by that; of applications with few runs there the default signature is taken. So it rests on what the night has
+of runs and signatures, and on nothing that a rerun would find changed.
 """
 
 from __future__ import annotations

@@ -117,9 +117,9 @@ def blocks(results: Results) -> Iterator[Block]:
     yield "# Signatures found together"
     yield (
         "Most of what makes a sample noisy is other jobs, and most of these have signatures. Here sites are simulated "
-        "on which that is so: signatures are found plainly, placed on the traffic as attribution does, taken off each "
-        "other's samples by how certain that is, and found anew, in up to four rounds. What comes of it is held "
-        "against what each application does alone."
+        "on which that is so: what all applications do is fitted to the traffic at once, from when their runs were "
+        "there, and of each sample what the others' runs are given is taken off before its signature is found anew. "
+        "What comes of it is held against what each application does alone."
     )
     yield _in_short(results)
     yield Figure("Distances to the truth", "distances", partial(draw_distances, distances(results)))
@@ -176,6 +176,6 @@ def _words(results: Results) -> str:
         "bytes known* is the same estimator of samples from which exactly the others' bytes were taken: what is left "
         "there is what others did to the runs themselves, by which no subtraction gains. A joint answer stands where "
         "half of the foreign traffic in its samples is explained, its trust suffices, and runs that it was not made "
-        "of are likelier with it than with the usual answer of the same ones. The method's numbers were chosen on "
-        "seeds 1 to 3 of sites with and without seeks, and the rule of when an answer stands on them, too."
+        "of are likelier with it than with the usual answer of the same ones, by the more the more that is trusted. "
+        "The method's numbers, and the rule of when an answer stands, were chosen on sites of seeds 1 to 3."
     )

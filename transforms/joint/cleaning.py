@@ -1,9 +1,8 @@
-"""Cleaning: samples less what the runs of other known applications were given of them.
+"""Cleaning: samples less what the runs of other applications were given of them.
 
-All runs are placed on the traffic together (`attribution.explaining`), also those of the application itself: so no
-other run takes what its own signature explains. Then only what *other* applications were given is taken off, and of
-that a share by how certain it is. So a sample never lacks what its own application's signature explains, and a false
-burst of it adds nothing where nothing was measured.
+What all applications do is fitted to the traffic together (`fitting`), also what the application itself does: so no
+other run is given what its own runs explain. Then only what *other* applications were given is taken off. So a sample
+never lacks what its own application explains, and what nobody explains stays in it.
 """
 
 from __future__ import annotations
@@ -12,12 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, owners
-from transforms.attribution.explaining import explain
+from transforms.arrays import Ints, Ragged, Reals, places_of
+from transforms.joint.fitting import fitted
 from transforms.joint.shared import Known, Shared
-
-#: certainties count as shares of this quantile of them: where transfers slow each other, all places cost something
-_CERTAIN_LEVEL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +28,24 @@ class Cleaned:
     others: Reals
 
 
-def cleaned(shared: Shared, known: Known) -> Cleaned:
-    """Return samples less what other applications' runs are given by what is known of them."""
+def cleaned(shared: Shared, known: Known, least_run_count: int) -> Cleaned:
+    """Return samples less what other applications' runs are given; see `fitting.fitted`."""
     count = len(shared.volume_bytes)
-    runs, meant = shared.meant(known)
-    found = explain(shared.volume_bytes, meant, shared.interval_s)
-    share = _shares(found.certainty)[found.run]
-    application = shared.application[runs][found.run]
-    parts = (found.volume_bytes * share, found.volume_bytes)
-    all_of_them = [np.bincount(found.step, part, count) for part in parts]
-    raw = shared.cut(shared.volume_bytes)
-    place = _steps(shared)
+    given = fitted(shared, known, least_run_count)
+    raw, place = shared.cut(shared.volume_bytes), _steps(shared)
+    others: Reals = np.bincount(given.step, given.volume_bytes, count).astype(np.float64)[place]
     of_sample = np.repeat(shared.application[shared.samples], raw.counts)
-    taken, given = (total[place] for total in all_of_them)
+    application = shared.application[given.run]
     order = np.argsort(application, kind="stable")
     edges = np.searchsorted(application[order], np.arange(shared.application_count + 1))
     for one in np.unique(of_sample).tolist():
         rows, is_own = order[edges[one] : edges[one + 1]], of_sample == one
-        for part, total in zip(parts, (taken, given), strict=True):
-            total[is_own] -= np.bincount(found.step[rows], part[rows], count)[place[is_own]]
-    own = np.maximum(raw.values - np.maximum(taken, 0.0), 0.0)
-    return Cleaned(Ragged(own, raw.offsets), np.maximum(given, 0.0))
-
-
-def _shares(certainty: Reals) -> Reals:
-    """Return which share of what each run was given is taken off others' samples."""
-    most = float(np.quantile(certainty, _CERTAIN_LEVEL)) if len(certainty) else 0.0
-    return np.clip(certainty / most, 0.0, 1.0) if most > 0 else np.zeros(len(certainty))
+        others[is_own] -= np.bincount(given.step[rows], given.volume_bytes[rows], count)[place[is_own]]
+    others = np.maximum(others, 0.0)
+    return Cleaned(Ragged(np.maximum(raw.values - others, 0.0), raw.offsets), others)
 
 
 def _steps(shared: Shared) -> Ints:
     """Return the step of each value of the samples."""
     first, after = shared.windows()
-    offsets = np.concatenate([[0], np.cumsum(after - first)])
-    owner = owners(offsets)
-    found: Ints = np.arange(offsets[-1]) - offsets[owner] + first[owner]
-    return found
+    return places_of(first, after - first)

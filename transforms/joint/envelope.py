@@ -33,8 +33,8 @@ from transforms.signatures.warped import warp
 _RATE_LEVELS = ((0.1, 0.3, 0.45, 0.6), (0.5, 0.3, 0.15, 0.08))
 #: where that share is judged: a low quantile of rates, and that of each run's own which is its floor
 _FIRST_LEVEL, _FLOOR_LEVEL = 0.15, 0.1
-#: a step in which others were given this share of the height counts half
-_HALF_CLEAN = 0.3
+#: a step in which others were given so many times the height counts half
+_HALF_CLEAN = 1.5
 #: lower than this share of the height there is no burst
 _LEAST_HEIGHT = 0.08
 #: half of the band's width, in standard deviations of the quantile's own rank (four times of five)

@@ -1,10 +1,12 @@
-"""Finding signatures together: rounds of cleaning and extracting, and whether they predict held-out runs better.
+"""Finding signatures together: samples cleaned and extracted anew, and whether that predicts held-out runs better.
 
-A round places all known signatures on the traffic, cleans the samples by that (`cleaning`) and extracts them anew
-(`envelope`). It ends when signatures stay as they are, or after a few rounds. An answer stands only where
+What all applications do is fitted to the traffic together, samples are cleaned by that (`cleaning`), and extracted anew
+(`envelope`). An answer stands only where
 
 - most of the foreign traffic in its samples is explained: else the plain low quantile is the better estimate; and
-- runs that it was not made of are predicted better by it than by the plain answer that was made of the same ones.
+- runs that it was not made of are predicted better by it than by the plain answer that was made of the same ones. Of
+  samples that are nearly clean both answers differ by little but their clocks, which held-out runs hardly tell apart:
+  the more the plain answer is trusted, the more is asked.
 """
 
 from __future__ import annotations
@@ -16,18 +18,17 @@ import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals, owners
 from transforms.joint.cleaning import Cleaned, cleaned
-from transforms.joint.envelope import Envelopes, extract
+from transforms.joint.envelope import extract
 from transforms.joint.shared import Known, Shared
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import correlation
 from transforms.signatures.trust import LEAST_TRUST, Judge, alike
 
 #: what makes plain signatures of sample sets, for half of the runs
 Plain = Callable[[SampleSets], Sequence[Signature]]
 
-#: a signature that correlates so much with that of the round before has not changed
-_SETTLED = 0.995
+#: plain answers that are trusted less are not favoured, those that are trusted more have this more likeness
+_FAVOURED, _FAVOUR = (0.8, 0.95), 0.04
 #: rates above so many times a signature's height are others'
 _MOST_HEIGHTS = 1.2
 
@@ -36,11 +37,10 @@ _MOST_HEIGHTS = 1.2
 class JointParams:
     """How signatures are found together; the values are ours.
 
-    round_count: at most so many rounds. least_run_count: sets of fewer runs have none. least_explained_ratio: of the
-    foreign traffic in an application's samples, so much has to be others' known.
+    least_run_count: sets of fewer runs have none. least_explained_ratio: of the foreign traffic in an application's
+    samples, so much has to be others' known.
     """
 
-    round_count: int = 4
     least_run_count: int = 5
     least_explained_ratio: float = 0.5
 
@@ -51,8 +51,8 @@ class Found:
 
     signatures (m), trust (m): as `envelope.Envelopes` has them. explained_ratio (m): of the foreign traffic in the
     samples, what others' signatures explain; NaN without samples. gain (m): by how much likelier held-out runs look to
-    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands. round_count: the
-    rounds that were made; delay: see `envelope.usual_delay`.
+    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands; see `favour`. delay:
+    see `envelope.usual_delay`.
     """
 
     signatures: tuple[Signature, ...]
@@ -60,7 +60,6 @@ class Found:
     explained_ratio: Reals
     gain: Reals
     is_better: Bools
-    round_count: int
     delay: float
 
 
@@ -71,37 +70,13 @@ def find(shared: Shared, plain: Known, make_plain: Plain, params: JointParams | 
     of half of the runs, to hold the others against.
     """
     params = params or JointParams()
-    known, rounds = plain, 0
-    for number in range(params.round_count):
-        rounds = number + 1
-        now = cleaned(shared, known)
-        found = extract(shared.sets(now.own, now.others), params.least_run_count)
-        before, known = known, _with(plain, found)
-        if _is_settled(before, known):
-            break
+    now = cleaned(shared, plain, params.least_run_count)
+    found = extract(shared.sets(now.own, now.others), params.least_run_count)
     ratio = _explained_ratio(shared, now, found.signatures)
     asked = (np.nan_to_num(found.trust) >= LEAST_TRUST) & (np.nan_to_num(ratio) >= params.least_explained_ratio)
     gain = _gain(shared, now, make_plain, asked)
-    return Found(found.signatures, found.trust, ratio, gain, asked & (np.nan_to_num(gain) > 0), rounds, found.delay)
-
-
-def _with(plain: Known, found: Envelopes) -> Known:
-    """Return what is known after a round: what was found, and else what was known before the first one."""
-    is_found = [one.outcome == "extracted" for one in found.signatures]
-    signatures = tuple(
-        new if is_new else old for old, new, is_new in zip(plain.signatures, found.signatures, is_found, strict=True)
-    )
-    return Known(signatures, np.where(is_found, found.trust, plain.trust))
-
-
-def _is_settled(before: Known, after: Known) -> bool:
-    return all(_is_alike(old, new) for old, new in zip(before.signatures, after.signatures, strict=True))
-
-
-def _is_alike(old: Signature | None, new: Signature | None) -> bool:
-    if old is new or old is None or new is None:
-        return old is new
-    return bool(correlation(old.bytes_per_s, new.bytes_per_s) >= _SETTLED)
+    is_better = asked & (np.nan_to_num(gain) > favour(plain.trust))
+    return Found(found.signatures, found.trust, ratio, gain, is_better, found.delay)
 
 
 # ---- whether it stands
@@ -126,6 +101,12 @@ def _explained_ratio(shared: Shared, now: Cleaned, signatures: Sequence[Signatur
 def _by_sample(values: Reals, owner: Ints, count: int) -> Reals:
     summed: Reals = np.bincount(owner, values, count).astype(np.float64)
     return summed
+
+
+def favour(trust: Reals) -> Reals:
+    """Return by how much likelier held-out runs have to look than to plain answers that are trusted so far (m)."""
+    found: Reals = np.interp(np.nan_to_num(trust), _FAVOURED, (0.0, _FAVOUR))
+    return found
 
 
 def _gain(shared: Shared, now: Cleaned, make_plain: Plain, asked: Bools) -> Reals:

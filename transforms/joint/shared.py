@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
-from transforms.attribution.runs import Runs
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
-
-#: signatures of methods that tell no trust are taken as half sure
-_HALF_SURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +17,6 @@ class Known:
 
     signatures: tuple[Signature | None, ...]
     trust: Reals
-
-    @property
-    def has(self) -> Bools:
-        """Which applications have a signature with bursts (m)."""
-        return np.array([one is not None and len(one.bursts) > 0 for one in self.signatures], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +74,3 @@ class Shared:
             self.set_offsets,
             None if others is None else others / self.interval_s,
         )
-
-    def meant(self, known: Known) -> tuple[Ints, Runs]:
-        """Return which runs are of applications with a signature, and what each of them means to do."""
-        runs = np.flatnonzero(known.has[self.application])
-        own = [_signature(known.signatures, application) for application in self.application[runs].tolist()]
-        begun, ceased, volume = (
-            np.concatenate([np.zeros(0), *(getattr(one.bursts, name) for one in own)])
-            for name in ("started_s", "ended_s", "volume_bytes")
-        )
-        duration = np.array([one.duration_s for one in own]) / self.interval_s
-        return runs, Runs.of_signatures(
-            (self.started[runs], self.ended[runs], duration),
-            np.nan_to_num(known.trust[self.application[runs]], nan=_HALF_SURE),
-            offsets_of([len(one.bursts) for one in own]),
-            (begun / self.interval_s, ceased / self.interval_s, volume),
-        )
-
-
-def _signature(signatures: Sequence[Signature | None], application: int) -> Signature:
-    one = signatures[application]
-    assert one is not None
-    return one

@@ -1,12 +1,10 @@
-"""Shared: samples are cut as the night does it, and runs mean what their signatures say."""
+"""Shared: samples are cut as the night does it."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tests.joint_sites import BUSY, CALM, STEP_S, drawn, known_of
-from transforms.joint.shared import Known, Shared
+from transforms.joint.shared import Shared
 
 
 def small() -> Shared:
@@ -40,19 +38,3 @@ def test_sets_are_rates_with_times_of_their_runs() -> None:
     assert sets.started_s.tolist() == [-1.0, 0.0]
     assert sets.duration_s.tolist() == [35.0, 8.0]
     assert sets.offsets.tolist() == [0, 1, 2]
-
-
-def test_runs_without_a_signature_are_not_placed() -> None:
-    shared = drawn((CALM, BUSY), 3, 3000).shared
-    runs, meant = shared.meant(known_of(None, BUSY))
-    assert shared.application[runs].tolist() == [1, 1, 1]
-    assert np.diff(meant.offsets).tolist() == [5, 5, 5]
-    assert meant.duration.tolist() == [500 / STEP_S] * 3
-    assert meant.volume_bytes.sum() == pytest.approx(3 * 5 * 40 * 9)
-
-
-def test_a_trust_that_is_not_told_is_half() -> None:
-    shared = drawn((CALM,), 2, 3000).shared
-    known = known_of(CALM)
-    _, meant = shared.meant(Known(known.signatures, np.array([np.nan])))
-    assert meant.trust.tolist() == [0.5, 0.5]
