@@ -28,7 +28,7 @@ from transforms.signatures.trust import LEAST_TRUST, Judge, alike
 Plain = Callable[[SampleSets], Sequence[Signature]]
 
 #: plain answers that are trusted less are not favoured, those that are trusted more have this more likeness
-_FAVOURED, _FAVOUR = (0.8, 0.95), 0.04
+_FAVOURED, _FAVOUR = (0.8, 0.95), 0.03
 #: rates above so many times a signature's height are others'
 _MOST_HEIGHTS = 1.2
 

@@ -71,7 +71,7 @@ def test_on_a_calm_site_no_answer_is_worse() -> None:
 
 def test_answers_that_are_trusted_are_favoured() -> None:
     found = favour(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
-    assert found == pytest.approx([0.0, 0.0, 0.0, 0.02, 0.04, 0.04])
+    assert found == pytest.approx([0.0, 0.0, 0.0, 0.015, 0.03, 0.03])
 
 
 def test_a_gain_that_a_trusted_answer_is_favoured_by_is_not_enough() -> None:

@@ -28,7 +28,8 @@ def by_run(shared: Shared, known: Known, least: int = LEAST) -> Reals:
     """Return what each run is given in each step (runs, steps)."""
     given = fitted(shared, known, least)
     shape = len(shared.application), len(shared.volume_bytes)
-    return np.bincount(given.run * shape[1] + given.step, given.volume_bytes, shape[0] * shape[1]).reshape(shape)
+    found = np.bincount(given.run * shape[1] + given.step, given.volume_bytes, shape[0] * shape[1])
+    return found.astype(np.float64).reshape(shape)
 
 
 def moved(one: Drawn) -> Reals:
