@@ -11,11 +11,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -127,10 +131,36 @@ def _complaint(row: Mapping[str, Any]) -> str:
 # ---- Great Expectations
 
 
+class _Deferred(ModuleType):
+    """Stands for a module; the first look at anything in it imports it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        found = getattr(import_module(self.__name__), name)
+        self.__dict__[name] = found
+        return found
+
+
+def _defer(*names: str) -> None:
+    """Have modules be imported when something of them is asked for; those that are there, or cannot be, stay so.
+
+    `importlib.util.LazyLoader` of Python 3.11 imports at the next `import` already, which looks at a module's spec.
+    """
+    for name in names:
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None:
+            module = _Deferred(name)
+            module.__spec__ = spec
+            sys.modules[name] = module
+
+
 @cache
 def _frames() -> Any:
     """Return the batch definition into which any frame goes; made once, for starting one costs."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    # they draw and fit what we ask nothing of, and are two fifths of what the import takes
+    _defer("altair", "scipy.stats")
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
     from great_expectations.execution_engine import pandas_execution_engine

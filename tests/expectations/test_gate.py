@@ -5,10 +5,12 @@ All that needs Great Expectations is in this module: its import costs seconds.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -600,3 +602,27 @@ def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
     frames.require(by_day, QUALITY_DAYS)
     assert by_day.select(QUALITY_DAYS.key).is_unique().all()
     assert set(by_day["day"]) == set(frame["day"])
+
+
+# ---- imports that are put off
+
+
+def test_it_is_imported_when_something_of_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    gate._defer("colorsys", "colorsys", "no_such_module_at_all")
+    stands = importlib.import_module("colorsys")
+    assert sys.modules["colorsys"] is stands
+    assert "rgb_to_hls" not in vars(stands)
+    from colorsys import rgb_to_hls
+
+    real = sys.modules["colorsys"]
+    assert real is not stands
+    assert real.rgb_to_hls is stands.rgb_to_hls is rgb_to_hls
+    assert "no_such_module_at_all" not in sys.modules
+    with pytest.raises(AttributeError):
+        _ = stands.nothing_of_the_kind
+
+
+def test_one_that_is_there_stays() -> None:
+    gate._defer("json")
+    assert sys.modules["json"].loads("[7]") == [7]
