@@ -180,7 +180,23 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
         minute_at=pl.col("started_at").dt.truncate("1m") + pl.duration(minutes="minute"),
         explained_bytes=pl.lit(2e9), low_bytes=pl.lit(1e9), high_bytes=pl.lit(3e9), certainty=pl.lit(0.8),
     )  # fmt: skip
+    yield "slowdowns", _slowdowns(both.filter(direction="write"), chance)
     yield from _polls(day, chance)
+
+
+def _slowdowns(runs: pl.DataFrame, chance: np.random.Generator) -> pl.DataFrame:
+    """Return four bursts of each run, of which one in twenty was hurt by the run that began after it."""
+    is_hurt = pl.Series(chance.uniform(0, 1, 4 * runs.height) < 0.05)
+    other = {f"first_{name}": pl.col(name).shift(-1) for name in ("job_id", "started_at", "application_id")}
+    bursts = runs.drop("duration_s", "source", "step_count", "node_count").with_columns(**other, burst=[0, 1, 2, 3])
+    began = pl.col("started_at") + pl.duration(seconds=300 * pl.col("burst"))
+    told = bursts.explode("burst").with_columns(
+        burst_expected_at=began, burst_began_at=began, burst_ended_at=began + pl.duration(seconds=90), late_s=0.0,
+        outcome=pl.when(is_hurt).then(pl.lit("hurt")).otherwise(pl.lit("not_hurt")), certainty=0.8,
+    )  # fmt: skip
+    more = {"longer_s": 30.0, "low_longer_s": 9.0, "high_longer_s": 52.0, "others_bytes": 3e11, "nobodys_bytes": 1e10}
+    more["first_bytes"] = 2.5e11
+    return told.with_columns(pl.lit(value).alias(name) for name, value in more.items())
 
 
 def _polls(day: date, chance: np.random.Generator) -> Iterator[tuple[str, pl.DataFrame]]:

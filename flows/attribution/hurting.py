@@ -48,27 +48,38 @@ def hurt_of(connection: duckdb.DuckDBPyConnection, asked: Asked) -> HurtAnswer:
     return HurtAnswer(asked, until, runs.filter(pl.col("hurt_burst_count") > 0), runs.height)
 
 
-#: bursts whose errors have nothing to do with each other: the range of a sum is narrower than the sum of ranges
-_RUNS = """
-    with bursts as (
-        select *, outcome = 'hurt' as is_hurt
-        from slowdowns
-        where filesystem = $filesystem and outcome != 'not_found' and list_contains($directions, direction)
-            and burst_began_at < $until and burst_ended_at > $since
-    ),
+def hurt_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs whose bursts were found, as `HurtAnswer.runs` has them, by filesystem and day.
+
+    days: filesystem and polled_on, each wanted; a burst is of the day on which it began.
+    """
+    connection.register(_CHOSEN, days.select("filesystem", "polled_on").to_arrow())
+    try:
+        found: pl.DataFrame = connection.sql(_DAYS).pl()
+        return found
+    finally:
+        connection.unregister(_CHOSEN)
+
+
+_CHOSEN = "chosen_hurt_days"
+
+
+def _by_run(bursts: str, key: str) -> str:
+    """Return the query of runs out of that of bursts; key: what tells them apart."""
+    return f"""
+    with bursts as ({bursts}),
 
     beside as (
-        select cluster, job_id, started_at, first_job_id, first_application_id, sum(first_bytes) as first_bytes
+        select {key}, first_job_id, first_application_id, sum(first_bytes) as first_bytes
         from bursts
         where first_job_id is not null
-        group by cluster, job_id, started_at, first_job_id, first_application_id
-        qualify row_number() over (
-            partition by cluster, job_id, started_at order by sum(first_bytes) desc, first_job_id
-        ) = 1
+        group by {key}, first_job_id, first_application_id
+        qualify row_number() over (partition by {key} order by sum(first_bytes) desc, first_job_id) = 1
     ),
 
+    -- errors of bursts have nothing to do with each other: the range of a sum is narrower than the sum of ranges
     runs as (
-        select cluster, job_id, started_at, application_id,
+        select {key}, application_id,
             count(*) as burst_count,
             count(*) filter (is_hurt) as hurt_burst_count,
             sum(longer_s) filter (is_hurt) as longer_s,
@@ -84,10 +95,34 @@ _RUNS = """
         greatest(longer_s - error_s, 0) as low_longer_s, longer_s + error_s as high_longer_s,
         first_job_id, first_application_id, first_bytes
     from runs
-    left join jobs using (cluster, job_id, started_at)
-    left join beside using (cluster, job_id, started_at)
-    order by longer_s desc nulls last, cluster, job_id, started_at
+    left join (select cluster, job_id, started_at, jobs.user, application from jobs) as jobs
+        using (cluster, job_id, started_at)
+    left join beside using ({key})
+    order by longer_s desc nulls last, {key}
 """
+
+
+_RUN = "cluster, job_id, started_at"
+_RUNS = _by_run(
+    """
+        select *, outcome = 'hurt' as is_hurt
+        from slowdowns
+        where filesystem = $filesystem and outcome != 'not_found' and list_contains($directions, direction)
+            and burst_began_at < $until and burst_ended_at > $since
+    """,
+    _RUN,
+)
+_DAYS = _by_run(
+    """
+        select *, outcome = 'hurt' as is_hurt, burst_began_at::date as polled_on
+        from slowdowns
+        semi join chosen_hurt_days
+            on slowdowns.filesystem = chosen_hurt_days.filesystem
+            and slowdowns.burst_began_at::date = chosen_hurt_days.polled_on
+        where outcome != 'not_found'
+    """,
+    f"filesystem, polled_on, {_RUN}",
+)
 
 
 def hurt_document(told: HurtAnswer, most_count: int, release_id: str) -> dict[str, Any]:

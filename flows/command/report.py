@@ -37,8 +37,9 @@ def report_command(
 
     store, settings_path = obj
     release = chosen_release(store, release_id)
-    hider = hider_of(store, load(settings_path, store.root)) if is_hiding else None
-    written = report(store, release, folder, hider)
+    settings = load(settings_path, store.root)
+    hider = hider_of(store, settings) if is_hiding else None
+    written = report(store, release, folder, hider, settings)
     if as_json:
         show_json(
             "report",

@@ -59,6 +59,8 @@ def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Seq
             bursts=connection.sql(_BURSTS).pl(),
             runs=_runs(connection),
             checks=connection.sql(_CHECKS).pl(),
+            contention=connection.sql(f"from ({_CONTENTION}) semi join {_CHOSEN} using (application_id)").pl(),
+            looked=connection.sql(_LOOKED).pl(),
         )
     finally:
         connection.unregister(_CHOSEN)
@@ -266,6 +268,47 @@ _CHECKS = """
     order by application_id, filesystem, direction, trace_id
 """
 
+#: in whose way: others that had most bytes where its bursts took longer (NULL: nobody known), and those whose bursts
+#: took longer where it had
+_CONTENTION = """
+    with pairs as (
+        select application_id, filesystem, cluster, job_id, started_at, longer_s,
+            if(coalesce(first_bytes, 0) >= coalesce(nobodys_bytes, 0), first_application_id, null) as first_id
+        from slowdowns
+        where outcome = 'hurt'
+    ),
+
+    sides as (
+        select application_id, 'hurt by' as role, first_id as other_application_id, * exclude (application_id, first_id)
+        from pairs
+        union all
+        select first_id, 'hurts' as role, application_id, * exclude (application_id, first_id)
+        from pairs
+        where first_id is not null
+    )
+
+    select application_id, role, other_application_id, filesystem,
+        sum(longer_s) as longer_s,
+        count(distinct (cluster, job_id, started_at)) as run_count,
+        count(*) as burst_count
+    from sides
+    group by application_id, role, other_application_id, filesystem
+    qualify row_number() over (
+        partition by application_id, role order by sum(longer_s) desc, other_application_id, filesystem
+    ) <= 10
+    order by application_id, role, longer_s desc, other_application_id, filesystem
+"""
+
+#: of how many of its runs it could be told whether they were hurt
+_LOOKED = """
+    select application_id,
+        count(distinct (cluster, job_id, started_at)) as looked_run_count,
+        count(distinct if(outcome = 'hurt', (cluster, job_id, started_at), null)) as hurt_run_count
+    from slowdowns
+    where outcome != 'not_found'
+    group by application_id
+"""
+
 #: all that a page of an application shows, but the samples of its runs: those are as large as everything else
 _MADE_OF = f"""
     with signed as ({_SIGNATURES}),
@@ -294,6 +337,10 @@ _MADE_OF = f"""
         select application_id, hash(bursts, 'bursts') as part, null from bursts
         union all
         select application_id, hash(checks, 'checks') as part, null from checks
+        union all
+        select application_id, hash(contention) as part, null from ({_CONTENTION}) as contention
+        union all
+        select application_id, hash(looked, 'looked') as part, null from ({_LOOKED}) as looked
     )
 
     select application_id, sum(part)::varchar as rows, count(*) as part_count,

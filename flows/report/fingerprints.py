@@ -27,10 +27,10 @@ class Inputs:
     def __init__(self, store: Store, release: Release, hidden: str = "") -> None:
         """Look at the files; hidden: what differs where names are shown otherwise."""
         self._always = [program(), hashlib.sha256(hidden.encode()).hexdigest(), store.address]
-        self._parts: dict[str, dict[date | None, list[list[object]]]] = {}
-        for table, paths in releases.files_of(store, release).items():
-            for path in paths:
-                self._parts.setdefault(table, {}).setdefault(_day(path), []).append(_mark(store, path))
+        self._parts: dict[str, dict[date | None, str]] = {
+            table: _by_day(store, paths) for table, paths in releases.files_of(store, release).items()
+        }
+        self._whole = {table: _digest(sorted(parts.values())) for table, parts in self._parts.items()}
 
     def of(self, *more: object, tables: Iterable[str] = (), days: Collection[date | None] | None = None) -> str:
         """Return the fingerprint of some tables (none: all), on some days (None: all), and of whatever else there is.
@@ -38,13 +38,23 @@ class Inputs:
         days: of tables that are kept by day; None among them is what has no day.
         """
         wanted = sorted(tables) or sorted(self._parts)
-        found = [
-            [table, str(day), sorted(files, key=str)]
-            for table in wanted
-            for day, files in sorted(self._parts.get(table, {}).items(), key=str)
-            if days is None or day in days
-        ]
-        return hashlib.sha256(json.dumps([self._always, more, found], default=str).encode()).hexdigest()
+        if days is None:
+            return _digest([self._always, more, [[table, self._whole.get(table)] for table in wanted]])
+        asked = sorted(days, key=str)
+        found = [[table, [self._parts.get(table, {}).get(day) for day in asked]] for table in wanted]
+        return _digest([self._always, more, found])
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()
+
+
+def _by_day(store: Store, paths: Iterable[Path]) -> dict[date | None, str]:
+    """Return what changes whenever a day's files do; files that are of no day are together."""
+    found: dict[date | None, list[list[object]]] = {}
+    for path in paths:
+        found.setdefault(_day(path), []).append(_mark(store, path))
+    return {day: _digest(sorted(marks, key=str)) for day, marks in found.items()}
 
 
 def _day(path: Path) -> date | None:

@@ -18,6 +18,7 @@ from warehouse.store.store import Store
 #: the key of pseudonyms in reports, where the site has none of its own
 _KEY_FILE = "report.key"
 #: sentences that may quote anybody
+_APPLICATION_IDS = ("application_id", "first_application_id", "other_application_id")
 _FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 
@@ -36,7 +37,7 @@ class Hider:
         """Return a frame in which nobody is named."""
         changed = [
             *(self._each(frame[name], self.names.name) for name in ("user", "account") if name in frame.columns),
-            *(self._each(frame[name], self.application_id) for name in ("application_id",) if name in frame.columns),
+            *(self._each(frame[name], self.application_id) for name in _APPLICATION_IDS if name in frame.columns),
             *(self._each(frame[name], self.names.path) for name in ("source_file",) if name in frame.columns),
             *(self._each(frame[name], self.names.said) for name in _FREE_TEXTS if name in frame.columns),
         ]

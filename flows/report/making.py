@@ -19,7 +19,9 @@ from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
 
-def report(store: Store, release: Release, folder: Path, hider: Hider | None = None) -> Written:
+def report(
+    store: Store, release: Release, folder: Path, hider: Hider | None = None, settings: Settings | None = None
+) -> Written:
     """Write the report of a release, have `latest/` be the newest there is, and remove what may not stay.
 
     Pages of expired releases go, and, where users are hidden from now on, all that name them.
@@ -27,7 +29,8 @@ def report(store: Store, release: Release, folder: Path, hider: Hider | None = N
     Raises UsageError where the folder holds something else, or where another report is written into it.
     """
     with writing.locked(folder):
-        return _written(Reported(store, release, tuple(releases.kept(store)), hider), folder)
+        told = Reported(store, release, tuple(releases.kept(store)), hider, settings or Settings())
+        return _written(told, folder)
 
 
 def _written(told: Reported, folder: Path) -> Written:
@@ -55,7 +58,7 @@ def after_release(store: Store, settings: Settings, release: Release) -> tuple[s
         return None
     try:
         hider = hider_of(store, settings) if settings.report.hide_users else None
-        written = report(store, release, settings.report.into, hider)
+        written = report(store, release, settings.report.into, hider, settings)
     except Exception as error:
         return f"report: not written, the release stands: {type(error).__name__}: {error}", 0
     return f"report {written.page}", written.new_count

@@ -7,8 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from flows.attribution import picture as traffic
 from flows.attribution.asking import Asked, answer
+from flows.attribution.hurting import hurt_days
 from flows.report.quality import failed_checks
 from flows.wall import checkpoint_clock as rhythms
 from reports import attribution
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 _MOST_DAYS = 15
 #: of the traffic of a day: quarters of an hour; of the clock, so many applications
 _MOST_STEPS, _MOST_RHYTHMS = 96, 200
+_MOST_HURT = 10
 
 
 def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
@@ -72,7 +76,15 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
         busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
         unpolled=connection.sql(_UNPOLLED).pl(),
         failed=failed_checks(connection),
+        **_hurt(connection),
     )
+
+
+def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
+    """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
+    found = hurt_days(connection, connection.sql(_LAST_DAYS).pl())
+    counts = found.select(looked_count=pl.len(), hurt_count=(pl.col("hurt_burst_count") > 0).sum())
+    return {"hurt": found.filter(pl.col("hurt_burst_count") > 0).head(_MOST_HURT), "hurt_counts": counts}
 
 
 #: of the last day, the file system that moved most
@@ -82,6 +94,12 @@ _MOVED_MOST = """
     where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
     order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc, filesystem
     limit 1
+"""
+
+_LAST_DAYS = """
+    select filesystem, polled_on
+    from poll_days
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
 """
 
 #: a poll at midnight, the last one of a day, is dated by the next: that day is not told of yet

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from flows.report import (
+    advice as advice_rows,
     applications as application_rows,
     night as night_rows,
     quality as quality_rows,
@@ -20,9 +21,11 @@ from flows.report.applications import MadeOf
 from flows.report.fingerprints import Inputs
 from flows.report.hiding import Hider
 from flows.report.known import Known, Page
+from flows.settings import Settings
 from flows.signatures.changes import signature_changes
 from flows.wall.release_changes import TABLES as CHANGE_TABLES, pairs
-from reports.site import applications, changes, filesystems, library, night, population, quality, runs, tables
+from reports.site import advice, applications, changes, filesystems, library, night, population, quality, runs, tables
+from reports.site.advice import AdviceFrames
 from reports.site.changes import ChangeFrames
 from reports.site.packing import Content
 from reports.site.pages import (
@@ -47,9 +50,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: what a run's page is made of, by the day on which it ended; and what a day of a file system is made of, too
-_OF_RUNS = ("jobs", "samples", "exact_samples", "best_job_io", "attributed_io", "classes", "periods")
+_OF_RUNS = ("jobs", "samples", "exact_samples", "best_job_io", "attributed_io", "classes", "periods", "slowdowns")
 _OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
-_OF_DAYS = ("jobs", "best_job_io", "attributed_io")
+_OF_DAYS = ("jobs", "best_job_io", "attributed_io", "slowdowns")
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
 
@@ -61,6 +64,7 @@ class Reported:
     release: Release
     kept: tuple[Release, ...]
     hider: Hider | None = None
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def about(self) -> About:
@@ -102,11 +106,15 @@ class Making:
 
 def of(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     """Yield every file of a release's folder."""
-    about = made.told.about
+    about, told = made.told.about, made.told
+    advised = _advice(told, connection)
     yield from map(Page.of, library.assets())
     yield from (Page.of(shell(one, about)) for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM))
+    beside = advice_rows.made_of(told.store, told.settings)
+    yield made.whole("data/advice.js", lambda: advice.contents(advised()), beside)
+    yield made.whole(NIGHT.file_name, lambda: _night(told, connection, advised()), about, beside)
     for one in _TELLING:
-        yield made.whole(one.file_name, partial(_telling, one, made.told, connection), about, made.told.before)
+        yield made.whole(one.file_name, partial(_telling, one, told, connection), about, told.before)
     yield made.whole("data/population.js", lambda: _population(made.told, connection))
     yield from _applications(made, connection)
     yield from _runs(made, connection)
@@ -136,9 +144,23 @@ def _telling(page: SitePage, told: Reported, connection: duckdb.DuckDBPyConnecti
     return shell(page, told.about, _TELLING[page](told, connection))
 
 
-def _night(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+def _advice(told: Reported, connection: duckdb.DuckDBPyConnection) -> Callable[[], AdviceFrames]:
+    """Return what gives the advice, which is made once, and only if it is asked for."""
+
+    @cache
+    def made() -> AdviceFrames:
+        most = application_rows.located(connection).sort("month_bytes", "application_id", descending=[True, False])
+        names = most["application_id"].head(advice_rows.MOST_APPLICATIONS).to_list()
+        return _shown(told, advice_rows.read(told.store, told.release, told.settings, connection, names))
+
+    return made
+
+
+def _night(told: Reported, connection: duckdb.DuckDBPyConnection, advised: AdviceFrames) -> Content:
     frames = _shown(told, night_rows.read(connection))
-    return night.told(frames, told.release.verdict, night_rows.drawn(connection, told.shown_id))
+    drawn = night_rows.drawn(connection, told.shown_id)
+    page = night.told(frames, told.release.verdict, drawn) | {"advice": advice.told(advised)}
+    return shell(NIGHT, told.about, page)
 
 
 def _quality(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -162,7 +184,7 @@ def _tables(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, 
 
 
 #: what the templates of pages are given
-_TELLING = {NIGHT: _night, QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
+_TELLING = {QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
 
 
 def _population(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:

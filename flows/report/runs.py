@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows.attribution.hurting import hurt_days
 from flows.findings.traced import layers_of, published
 from flows.population.asking import Asked, counted
 from flows.report.samples import coarse_samples
@@ -57,8 +58,8 @@ def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, C
     try:
         samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
         told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
-        traced = _traced(connection)
-        return RunFrames(runs=connection.sql(_RUNS, params=days).pl(), io=told, traced=traced)
+        slowed, traced = connection.sql(_SLOWED, params=days).pl(), _traced(connection)
+        return RunFrames(connection.sql(_RUNS, params=days).pl(), told, slowed, traced)
     finally:
         connection.unregister(_CHOSEN_HOURS)
 
@@ -109,7 +110,9 @@ def read_filesystems(
         parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
     finally:
         connection.unregister(_CHOSEN_DAYS)
-    return FilesystemFrames(calendars, parts, there)
+    hurt = hurt_days(connection, wanted)
+    day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
+    return FilesystemFrames(calendars, parts, there, hurt.with_columns(day).drop("polled_on"))
 
 
 def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
@@ -184,6 +187,10 @@ _TOUCHED = """
         union all
         select distinct ended_on, (minute_at - interval 1 microsecond)::date as day
         from attributed_io
+        union all
+        select distinct ended_on, burst_began_at::date as day
+        from slowdowns
+        where burst_began_at is not null
     )
 
     select day, list(distinct ended_on) filter (ended_on is not null), bool_or(ended_on is null)
@@ -274,6 +281,17 @@ _IO = """
     left join periodic using (cluster, job_id, started_at, filesystem, direction)
     where (best_job_io.ended_on between $since and $until or best_job_io.ended_on is null)
         and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+"""
+
+#: what others cost a run; of how many bursts that could be told
+_SLOWED = """
+    select cluster, job_id, started_at, filesystem, direction, burst, outcome = 'hurt' as is_hurt, burst_expected_at,
+        late_s, longer_s, low_longer_s, high_longer_s, first_job_id, first_started_at, first_application_id,
+        first_bytes, nobodys_bytes
+    from slowdowns
+    where outcome != 'not_found' and (ended_on between $since and $until or ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+    order by started_at, job_id, cluster, filesystem, direction, burst
 """
 
 _FILESYSTEMS = """

@@ -2,6 +2,7 @@
 
 Pure: frames in, files' content out. `flows.report` reads a release and writes the files.
 
+- `advice` (`AdviceFrames`, `contents`): Where and when applications should start.
 - `applications` (`ApplicationFrames`, `each`, `listed`, `histories`): The list of applications, and a file for each.
 - `changes` (`ChangeFrames`, `told`): What changed since the release before, as dumbbells.
 - `filesystems` (`FilesystemFrames`, `calendars`, `days`): A heat map for each file system, a file for each day.

@@ -33,7 +33,8 @@ class ApplicationFrames:
 
     signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
     scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    began_s.
+    began_s. contention: by application_id alone, whose bursts were hurt (role), by whom (other_application_id), by how
+    much; looked: of how many runs that could be told.
     """
 
     signatures: pl.DataFrame
@@ -41,6 +42,8 @@ class ApplicationFrames:
     bursts: pl.DataFrame
     runs: pl.DataFrame
     checks: pl.DataFrame
+    contention: pl.DataFrame
+    looked: pl.DataFrame
 
 
 def application_path(application_id: str) -> str:
@@ -104,9 +107,17 @@ def each(frames: ApplicationFrames) -> Iterator[Content]:
     subjects = lean(frames.signatures).select(*_SUBJECT, "user", "application", "node_count", facts=pl.struct(_FACTS))
     for name, frame in _parts(frames).items():
         subjects = subjects.join(_nested(frame, name), on=_SUBJECT, how="left", maintain_order="left")
+    contention = lean(frames.contention).group_by("application_id", maintain_order=True)
     documents = (
         subjects.group_by("application_id", "user", "application", "node_count", maintain_order=True)
         .agg(subjects=pl.struct(pl.exclude("application_id", "user", "application", "node_count")))
+        .join(
+            contention.agg(contention=pl.struct(pl.exclude("application_id"))),
+            on="application_id",
+            how="left",
+            maintain_order="left",
+        )
+        .join(frames.looked, on="application_id", how="left", maintain_order="left")
         .with_columns(document=pl.struct(pl.all()).struct.json_encode())
     )
     by_file: dict[str, list[tuple[str, str]]] = {}

@@ -30,12 +30,14 @@ class FilesystemFrames:
     """What there is to tell of file systems; day: days since 1970.
 
     calendars: the rates of each one's minutes, in both directions. parts: what applications (NULL: all others) explain
-    in each step of five minutes. runs: who was there on each day.
+    in each step of five minutes. runs: who was there on each day. hurt: runs whose bursts were found in the traffic of
+    a day, with what those that were hurt lost.
     """
 
     calendars: tuple[CalendarView, ...]
     parts: pl.DataFrame
     runs: pl.DataFrame
+    hurt: pl.DataFrame
 
 
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
@@ -68,12 +70,20 @@ def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iter
     no_runs = frames.runs.drop("filesystem", "day").clear()
     runs = frames.runs.partition_by("filesystem", "day", as_dict=True, include_key=False)
     parts = frames.parts.partition_by("filesystem", "day", as_dict=True)
+    hurt = frames.hurt.partition_by("filesystem", "day", as_dict=True, include_key=False)
+    nobody = frames.hurt.drop("filesystem", "day").clear()
     for one in frames.calendars:
         for number, day in enumerate(one.days):
             if (one.filesystem, day) not in chosen:
                 continue
             key = (one.filesystem, (day - _EPOCH).days)
-            more = {"parts": _parts(parts.get(key)), "runs": columns(runs.get(key, no_runs))}
+            looked = hurt.get(key, nobody)
+            more = {
+                "parts": _parts(parts.get(key)),
+                "runs": columns(runs.get(key, no_runs)),
+                "looked_count": looked.height,
+                "hurt": columns(looked.filter(pl.col("hurt_burst_count") > 0)),
+            }
             told = {**_scale(one), "day": day.isoformat(), **_texts(one, slice(number, number + 1)), **more}
             yield packed(f"{_place(one.filesystem)}-{day.isoformat()}", told)
 

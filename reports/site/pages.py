@@ -126,6 +126,32 @@ NIGHT = Page(
             """,
         ),
         Figure(
+            "hurt",
+            "Who was hurt",
+            "Runs whose bursts took longer than alone on the last day, by how much, and whose bytes stood there most "
+            "while they were done.",
+            "It is those that lost most who will ask; that somebody was there is known, that it is to blame follows "
+            "only as far as bytes are.",
+            """
+            select application_id, job_id, filesystem, sum(longer_s) as longer_s, count(*) as burst_count,
+            arg_max(first_application_id, first_bytes) as most_there from slowdowns where outcome = 'hurt'
+            and burst_began_at::date = (select max(polled_at - interval 1 microsecond)::date from ticks)
+            group by all order by longer_s desc limit 10
+            """,
+        ),
+        Figure(
+            "advice",
+            "Where and when to start",
+            "Of the applications that move most: the best file system and delay at the last poll, and how many bytes "
+            "are expected to find no room if they start at once and then; `iosig advise` says it of any, and now.",
+            "A start that waits for a gap costs minutes; one that does not costs everybody who is there.",
+            """
+            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
+            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
+            group by all order by bytes_per_s desc
+            """,
+        ),
+        Figure(
             "missing",
             "What is missing",
             "Inputs that were refused, polls that never came, and checks that do not hold.",
@@ -216,6 +242,30 @@ APPLICATION = Page(
             """,
         ),
         Figure(
+            "contention",
+            "In whose way",
+            "Whose bytes stood there most while bursts of its runs took longer than alone, and whose bursts took "
+            "longer while its own bytes stood there; by how much in all, over the runs of this release.",
+            "Two that hurt each other should start at other times, or on other file systems.",
+            """
+            select application_id, first_application_id, filesystem, sum(longer_s) as longer_s,
+            count(distinct job_id) as run_count, count(*) as burst_count from slowdowns where outcome = 'hurt'
+            and $application_id in (application_id, first_application_id) group by all order by longer_s desc
+            """,
+        ),
+        Figure(
+            "advice",
+            "Where and when to start it",
+            "File systems from the best to the worst at the last poll: the best delay, and how many bytes are "
+            "expected to find no room if it starts at once and then. The query has the load that this rests on.",
+            "Where bytes find no room, its bursts take longer, and so do those of others.",
+            """
+            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
+            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
+            group by all order by bytes_per_s desc
+            """,
+        ),
+        Figure(
             "history",
             "From release to release",
             "The signature's volume, bursts and trust in each release that is kept; `--release ID` asks another one.",
@@ -298,6 +348,17 @@ RUN = Page(
             """,
         ),
         Figure(
+            "slowed",
+            "Who was in its way",
+            "The bursts of this run that took longer than alone, by how much, and whose bytes stood there most.",
+            "A run that took longer than usual has a reason: here is how much of it was others.",
+            """
+            select filesystem, direction, burst, burst_expected_at, late_s, longer_s, low_longer_s, high_longer_s,
+            first_application_id, first_bytes, nobodys_bytes from slowdowns where outcome = 'hurt'
+            and cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz order by burst
+            """,
+        ),
+        Figure(
             "neighbours",
             "Neighbours",
             "Runs that used the same file system at the same time, those of most bytes first.",
@@ -349,6 +410,29 @@ FILESYSTEM = Page(
             select job_id, application_id, sum(explained_bytes) as explained_bytes from attributed_io
             where filesystem = $filesystem and minute_at::date = $day::date
             group by all order by explained_bytes desc
+            """,
+        ),
+        Figure(
+            "hurt",
+            "Who was hurt",
+            "Runs whose bursts took longer than alone on that day, by how much, and whose bytes stood there most.",
+            "It is what others cost them, in seconds: where it adds up, have one of the two start at another time.",
+            """
+            select application_id, job_id, sum(longer_s) as longer_s, count(*) as burst_count,
+            arg_max(first_application_id, first_bytes) as most_there from slowdowns where outcome = 'hurt'
+            and filesystem = $filesystem and burst_began_at::date = $day::date group by all order by longer_s desc
+            """,
+        ),
+        Figure(
+            "advice",
+            "Who should wait, and how long",
+            "Of the applications that move most: how many bytes are expected to find no room if they start here at "
+            "the last poll, or after the best delay. The query has the load that this rests on.",
+            "What is started here now meets what is here already.",
+            """
+            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
+            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
+            and filesystem = $filesystem group by all
             """,
         ),
     ),

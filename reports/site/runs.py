@@ -24,12 +24,14 @@ class RunFrames:
     """What there is to tell of runs, each frame with cluster, job_id and started_at, in order of started_at.
 
     runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
-    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. traced: runs that were traced, with what
-    their traces tell as JSON, as `reports.site.traces` has it.
+    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. slowed: a row each burst that was found in
+    the traffic: is_hurt, by how much it took longer than alone, and whose bytes stood there. traced: runs that were
+    traced, with what their traces tell as JSON, as `reports.site.traces` has it.
     """
 
     runs: pl.DataFrame
     io: pl.DataFrame
+    slowed: pl.DataFrame
     traced: pl.DataFrame = field(default_factory=nothing_traced)
 
 
@@ -47,10 +49,15 @@ def hour_path(hour: datetime) -> str:
 def hours(frames: RunFrames) -> Iterator[Content]:
     """Yield a file for each hour in which runs started."""
     moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
+    found = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
+    hurt = lean(frames.slowed.filter("is_hurt").drop("is_hurt"))
+    slowed = hurt.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
     hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (
         lean(frames.runs)
         .join(moved, on=_RUN, how="left", maintain_order="left")
+        .join(lean(found), on=_RUN, how="left", maintain_order="left")
+        .join(slowed, on=_RUN, how="left", maintain_order="left")
         .join(lean(frames.traced), on=_RUN, how="left", maintain_order="left")
         .select(hour, "traces", document=pl.struct(pl.exclude("traces")).struct.json_encode())
         # what traces tell is JSON already

@@ -13,7 +13,7 @@ from reports.site import pages
 from reports.site.library import PARTS
 from reports.site.packing import Content
 from reports.site.pages import Page, command_line
-from reports.texts import printable, volume_text
+from reports.texts import duration_text, printable, volume_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,6 +76,13 @@ def application_hash(row: Mapping[str, Any]) -> str:
     return "/".join(quote(part, safe="") for part in parts)
 
 
+def run_hash(row: Mapping[str, Any]) -> str:
+    """Return what stands after the # where a page links to a run: its cluster, job and start."""
+    started_s = row["started_at"].timestamp()
+    parts = [row["cluster"], row["job_id"], f"{started_s:.0f}" if started_s.is_integer() else repr(started_s)]
+    return "/".join(quote(part, safe="") for part in parts)
+
+
 def _known(value: Any, text: Callable[[Any], str]) -> str:
     return _UNKNOWN if value is None else text(value)
 
@@ -108,4 +115,7 @@ _FILTERS: dict[str, Callable[[Any], object]] = {
     "is_general": lambda query: "$" not in query,
     "asked": _query,
     "application_hash": application_hash,
+    "id_hash": lambda name: "/".join(quote(part, safe="") for part in name.split("/")),
+    "run_hash": run_hash,
+    "duration": lambda value: _known(value, duration_text),
 }

@@ -67,13 +67,15 @@ async function showApplication(found, chosen) {
     href: `#${applicationHash(found.application_id, one.filesystem, one.direction)}`, "aria-current": one === chosen ? "true" : false,
   }, `${one.direction} on ${nameText(one.filesystem, 40)}`))));
   const values = { application_id: found.application_id, filesystem: chosen.filesystem, direction: chosen.direction };
-  for (const name of ["signature", "bursts", "trust", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["signature", "bursts", "trust", "contention", "advice", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   const runs = chosen.runs || [], leftOut = new Set(JSON.parse(chosen.facts.outlier_job_ids || "[]"));
   showSignature(chosen, runs, leftOut);
   showBursts(chosen.bursts || []);
-  showTrust(found.application_id, chosen);
+  showTrust(chosen);
+  showContention(found);
   showRuns(runs, leftOut);
+  await showAdvice((row) => row.application_id === found.application_id, "filesystem", `iosig advise ${shellWord(found.application_id)}`);
   await showHistory(found.application_id, chosen);
 }
 
@@ -105,7 +107,7 @@ function showBursts(bursts) {
     String(one.burst), durationText(one.started_s), durationText(one.peaked_s), durationText(one.ended_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
 }
 
-function showTrust(id, { facts: known, checks }) {
+function showTrust({ facts: known, checks }) {
   const into = drawnIn("trust");
   into.append(facts([
     ["method", known.method], ["outcome", known.outcome.replaceAll("_", " ")],
@@ -117,9 +119,29 @@ function showTrust(id, { facts: known, checks }) {
     ["since the release before", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
     ["first and last run", `${instantText(known.first_at)} to ${instantText(known.last_at)}`],
   ]));
-  into.append(make("p", {}, "Where and when to start it next: ", make("code", {}, nameText(`iosig advise ${shellWord(id)}`, 600))));
   if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.true_volume_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
+}
+
+// How many of the runs were hurt of which that could be told.
+const hurtText = (hurt, looked) => (looked ? `${countText(hurt || 0)} of ${countText(looked)} runs whose bursts were found in the traffic ${hurt === 1 ? "was" : "were"} hurt.` : "Of no run were the bursts found in the traffic: nobody can be said to be hurt.");
+const otherLink = (id) => (id === null ? "nobody known" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
+
+function showContention({ contention, looked_run_count: looked, hurt_run_count: hurt }) {
+  const into = drawnIn("contention");
+  into.append(make("p", {}, hurtText(hurt, looked)));
+  if (contention?.length) into.append(plainTable(["", "application", "file system", "longer in all", "runs", "bursts"], contention.map((row) => [
+    row.role === "hurts" ? "it hurts" : "it is hurt by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.longer_s), countText(row.run_count), countText(row.burst_count)])));
+}
+
+// Where and when to start, at the last poll: of an application, or on a file system.
+async function showAdvice(isMeant, first, command) {
+  const told = await loaded("advice"), rows = rowsOf(told.rows).filter(isMeant).sort(first === "filesystem" ? (a, b) => a.place - b.place : (a, b) => b.now_bytes - a.now_bytes), into = drawnIn("advice");
+  into.replaceChildren();
+  if (rows.length) into.append(make("p", {}, `At ${instantText(told.at)} UTC, when the last poll of this release was made.`), plainTable([first === "filesystem" ? "file system" : "application", "wait", "no room now", "then", "range"], rows.map((row) => [
+    first === "filesystem" ? nameText(row.filesystem, 40) : otherLink(row.application_id), durationText(row.delay_s), volumeText(row.now_bytes), volumeText(row.then_bytes), `${volumeText(row.low_then_bytes)} to ${volumeText(row.high_then_bytes)}`])));
+  else into.append(make("p", { class: "nothing" }, told.lacking ? `There is none: ${nameText(told.lacking, 300)}` : "There is none here: of those that move most alone it is told."));
+  into.append(make("p", {}, "Now, and of any application: ", make("code", {}, nameText(command, 600))));
 }
 
 async function showHistory(id, { filesystem, direction }) {

@@ -32,6 +32,8 @@ drawers.filesystem = async () => {
     const told = await loaded(`filesystem/${found[1]}`);
     const chosen = told.days.includes(day) ? day : told.days.at(-1);
     showCalendar(told, chosen);
+    tellQuery("advice", { filesystem: found[0] });
+    await showAdvice((row) => row.filesystem === found[0], "application", "iosig advise APPLICATION");
     await showDay(found, chosen);
   };
   addEventListener("hashchange", draw);
@@ -101,20 +103,33 @@ function ramp(low, high) {
   return line;
 }
 
+// Whose bytes stood there most: of a run or a burst that was hurt.
+const isKnownOther = (row) => row.first_application_id !== null && (row.first_bytes || 0) >= (row.nobodys_bytes || 0);
+const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.first_application_id), volumeText(row.first_bytes)] : [otherLink(null), volumeText(row.nobodys_bytes)]);
+const longerCells = (row) => [durationText(row.longer_s), `${durationText(row.low_longer_s)} to ${durationText(row.high_longer_s)}`];
+
+function showHurt(into, told) {
+  const rows = rowsOf(told.hurt);
+  into.append(make("p", {}, hurtText(rows.length, told.looked_count)));
+  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
+    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
+  if (rows.length > 30) into.append(make("p", {}, `And ${countText(rows.length - 30)} more.`));
+}
+
 async function showDay([name, place], day) {
-  for (const figure of ["day", "there"]) tellQuery(figure, { filesystem: name, day });
-  drawnIn("day").replaceChildren();
-  drawnIn("there").replaceChildren();
+  for (const figure of ["day", "there", "hurt"]) { tellQuery(figure, { filesystem: name, day }); drawnIn(figure).replaceChildren(); }
   byId("day").querySelector("h2").textContent = `${day}: whose it was`;
   byId("there").querySelector("h2").textContent = `Who was on it on ${day}`;
+  byId("hurt").querySelector("h2").textContent = `Who was hurt on ${day}`;
   const told = await loaded(`filesystem/${place}-${day}`).catch(() => null);
-  if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); return; }
+  if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); nothing(drawnIn("hurt"), "Nothing is known of that day."); return; }
   const reads = decoded(told.read), writes = decoded(told.write);
   const measured = Array.from({ length: 288 }, (_, step) => {
     const minutes = Array.from({ length: 5 }, (_, minute) => sumOfCodes(told, reads, writes, 5 * step + minute)).filter(isKnown);
     return minutes.length ? minutes.reduce((sum, rate) => sum + rate, 0) / minutes.length : null;
   });
   drawDay(drawnIn("day"), measured, told.parts);
+  showHurt(drawnIn("hurt"), told);
   const rows = rowsOf(told.runs);
   const into = make("div");
   drawnIn("there").append(into);
@@ -190,7 +205,7 @@ async function showRun(run) {
     ["waited", run.submitted_at === null ? UNKNOWN : durationText(run.started_at - run.submitted_at)], ["partition", nameText(run.partition)],
   ])));
   const started = new Date(run.started_at * 1000).toISOString(), values = { cluster: run.cluster, job_id: run.job_id, started_at: started };
-  for (const name of ["findings", "ranks", "sample", "io", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["findings", "ranks", "sample", "io", "slowed", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   showTraces(run.traces || []);
   const io = run.io || [];
@@ -198,6 +213,7 @@ async function showRun(run) {
     nameText(one.filesystem, 40), one.direction, `${one.source}${one.is_shared_traffic ? " (shared)" : ""}`, volumeText(one.volume_bytes), volumeText(one.own_bytes), volumeText(one.explained_bytes),
     isKnown(one.low_bytes) ? `${volumeText(one.low_bytes)} to ${volumeText(one.high_bytes)}` : UNKNOWN, ratioText(one.certainty), one.label || (one.class_outcome || UNKNOWN).replaceAll("_", " "), durationText(one.period_s)])));
   else nothing(drawnIn("io"), "Nothing is known of what this run moved: no polls, counters or traces cover it.");
+  showSlowed(run);
   const id = io.map((one) => one.application_id).find(isKnown);
   const application = id ? (await loaded(`application/${fileHash(id)}`).catch(() => [])).find((one) => one.application_id === id) : null;
   const drawn = io.filter((one) => one.rates?.some((rate) => rate > 0));
@@ -255,6 +271,14 @@ function drawRanks(into, one, until) {
     for (const rank of [0, Math.floor(last / 2), last - 1].filter((rank, place, all) => all.indexOf(rank) === place)) context.fillText(countText(rank), left - 6, Math.min(down(rank + 0.5) + 4, height - bottom));
   }, `Heat map of ${one.direction}s: a row each rank or few ranks, a column each time`);
   into.append(make("p", { class: "legend" }, make("span", {}, `A cell holds up to ${volumeText(one.high_bytes)}; the palest a ten-thousandth of that or less.`)));
+}
+
+function showSlowed({ slowed, burst_count: count }) {
+  const into = drawnIn("slowed"), hurt = slowed || [];
+  if (!count) { nothing(into, "None of its bursts was found in the traffic: nobody can be said to be in its way."); return; }
+  into.append(make("p", {}, `${countText(hurt.length)} of ${countText(count)} bursts that were found in the traffic ${hurt.length === 1 ? "was" : "were"} hurt.`));
+  if (hurt.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], hurt.map((row) => [
+    `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.late_s), ...longerCells(row), ...otherCells(row)])));
 }
 
 function drawSample(into, one, curve, lasted) {

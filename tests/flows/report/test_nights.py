@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from flows.report import applications, fingerprints, runs
 from flows.report.hiding import hider_of
 from flows.report.making import report
 from flows.settings import Settings
+from reports.site.packing import unpacked
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
@@ -76,6 +79,9 @@ def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
     again, whole = (bytes_in(tmp_path / name / second.release_id) for name in ("pages", "whole"))
     assert again == whole
     assert len(again) > 40
+    documents = "".join(json.dumps(unpacked(data)) for path, data in again.items() if path.startswith("data/"))
+    assert "hurts" in documents
+    assert bool(re.search(r'"u\d+[/"]', documents)) == (not is_hiding)
 
 
 def test_nothing_is_read_for_pages_again_where_nothing_changed(

@@ -94,6 +94,9 @@ def test_every_page_opens_from_a_file_and_asks_for_nothing_else(browser: Browser
     seen.go("application.html#ana/ior_a/16/scratch/write")
     assert seen.page.inner_text("#title") == "ana/ior_a/16"
     assert seen.page.locator("#bursts tbody tr").count() == 2
+    assert "nobody can be said to be hurt" in seen.page.inner_text("#contention")
+    assert seen.page.inner_text("#advice code").startswith("iosig advise ana/ior_a/16")
+    assert seen.page.locator("#history tbody tr").count() == 2
     assert seen.page.locator("#signature canvas").count() == 2
     shown = seen.page.inner_text("#bursts code")
     assert shown == command_line(

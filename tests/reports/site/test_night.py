@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 
-from reports.site import night
+from reports.site import advice, night
+from reports.site.advice import AdviceFrames
 from reports.site.night import NightFrames
 from reports.site.pages import NIGHT
 from reports.site.shells import About, shell
@@ -36,11 +37,21 @@ def frames() -> NightFrames:
         busiest=nothing("filesystem"),
         unpolled=nothing("filesystem", "run_count"),
         failed=nothing("table_name", "happened"),
+        hurt=nothing("application_id"),
+        hurt_counts=pl.DataFrame({"looked_count": [0], "hurt_count": [0]}),
     )
 
 
 def page_of(told: NightFrames, verdict: str = "passed") -> str:
-    return shell(NIGHT, _ABOUT, night.told(told, verdict, {})).data.decode()
+    rows = pl.DataFrame(
+        [(EVIL, 1, "lake", 60.0, 5e9, 1e9, 0.0, 2e9), (EVIL, 2, "pond", 0.0, 6e9, 6e9, 0.0, 7e9),
+         ("b/c/1", 1, "lake", *[0.0] * 5)],
+        schema=["application_id", "place", "filesystem", "delay_s", "now_bytes", "then_bytes", "low_then_bytes",
+                "high_then_bytes"],
+        orient="row",
+    )  # fmt: skip
+    advised = {"advice": advice.told(AdviceFrames(datetime(2026, 3, 4, tzinfo=UTC), rows, "pond: <b>no poll"))}
+    return shell(NIGHT, _ABOUT, night.told(told, verdict, {}) | advised).data.decode()
 
 
 def test_a_quiet_night_says_so() -> None:
@@ -82,5 +93,27 @@ def test_names_are_inert() -> None:
     }  # fmt: skip
     page = page_of(replace(frames(), changed=pl.DataFrame([evil]), busiest=pl.DataFrame([busy])))
     assert "<img" not in page
+    assert "<b>" not in page
+    assert "At 2026-03-04 00:00 UTC, when the last poll of this release was made, 1 of 2 found room at once." in page
+    assert "<td>lake</td><td>60 s</td><td>5 GB</td><td>1 GB</td><td>0 B to 2 GB</td>" in page
+    assert "<td>pond</td>" not in page, "the best alone"
     assert page.count("<script") == 1
     assert "application.html#%3C" in page
+
+
+def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
+    row = {
+        "application_id": "ann/ior/8", "cluster": "c", "job_id": "<b>7", "started_at": datetime(2026, 3, 3, tzinfo=UTC),
+        "filesystem": "lake", "longer_s": 100.0, "low_longer_s": 75.0, "high_longer_s": 125.0, "hurt_burst_count": 2,
+        "burst_count": 3, "first_application_id": "bob/s3d/4", "first_bytes": 4e9, "nobodys_bytes": 1e9,
+    }  # fmt: skip
+    unknown = row | {"first_bytes": 5e8}
+    hurt = pl.DataFrame([row, unknown])
+    counts = pl.DataFrame({"looked_count": [9], "hurt_count": [2]})
+    page = page_of(replace(frames(), hurt=hurt, hurt_counts=counts))
+    assert "2 were hurt, of 9 runs whose bursts were found in the traffic." in page
+    assert '<a href="run.html#c/%3Cb%3E7/1772496000">&lt;b&gt;7</a>' in page
+    assert "<td>100 s</td><td>75 s to 125 s</td><td>2 of 3</td>" in page
+    assert page.count('<a href="application.html#bob/s3d/4">bob/s3d/4</a></td><td>4 GB</td>') == 1
+    assert page.count("<td>nobody known</td><td>1 GB</td>") == 1
+    assert "Of no run on that day were the bursts found" in page_of(frames())

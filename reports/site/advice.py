@@ -1,0 +1,46 @@
+"""Where and when applications should start, as data: of those that move most, as things were at the last poll."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from reports.site.packing import Content, columns, packed
+
+_MOST_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceFrames:
+    """What there is to tell of starts.
+
+    at: the instant that it is about, None where nothing was polled. rows: of each application its file systems from the
+    best to the worst (place): the best delay, bytes that are expected to find no room now and then, the range of the
+    latter, and how much longer a run takes (stretch). lacking: of what nothing can be said, and why.
+    """
+
+    at: datetime | None
+    rows: pl.DataFrame
+    lacking: str | None
+
+
+def contents(frames: AdviceFrames) -> Content:
+    """Return the file that pages of applications and file systems load."""
+    at_s = None if frames.at is None else frames.at.timestamp()
+    return packed("advice", {"at": at_s, "lacking": frames.lacking, "rows": columns(frames.rows)})
+
+
+def told(frames: AdviceFrames) -> dict[str, Any]:
+    """Return what the template of the first page is given: the best start of each that finds no room now."""
+    best = frames.rows.filter(pl.col("place") == 1).sort("now_bytes", "application_id", descending=[True, False])
+    crowded = best.filter(pl.col("now_bytes") >= 1)
+    return {
+        "at": frames.at,
+        "lacking": frames.lacking,
+        "count": best.height,
+        "free_count": best.height - crowded.height,
+        "rows": crowded.head(_MOST_ROWS).to_dicts(),
+    }
