@@ -19,6 +19,7 @@
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.
 - `following/`: What is followed while it grows: each feed hands over flushes.
 - `live/`: What is asked for by itself, again and again.
+- `moment/`: A warehouse's file systems at this moment: what flows, whose it is, what comes next.
 - `networks/`: Networks of traced runs, out of landed requests.
 - `night/`: The night: its order, inline and under Prefect.
 - `report/`: The report of a release: what is read of it, and how its pages are written.

@@ -22,6 +22,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.attribution import ATTRIBUTED_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import connected, opened
 from warehouse.releases.releases import Release
@@ -41,10 +42,7 @@ _GRID_COLUMNS = {"read": "read_bytes", "write": "written_bytes"}
 
 def who_of_landed(store: Store, release: Release, settings: Settings, asked: Asked) -> Answer:
     """Return who moved what. NothingToDo where no polls of that time have landed."""
-    found = Landed.of(store, release, settings, asked)
-    rows = pl.concat([frames.empty(ATTRIBUTED_IO), *(one.rows() for one in found.laid)])
-    with _tables(attributed_io=rows, jobs=found.jobs, ticks=found.ticks) as connection:
-        return replace(answer(connection, asked), is_landed=True)
+    return Landed.of(store, release, settings, asked).answer(asked)
 
 
 def hurt_of_landed(store: Store, release: Release, settings: Settings, asked: Asked) -> HurtAnswer:
@@ -63,8 +61,8 @@ class Landed:
     laid: tuple[Laid, ...]
 
     @classmethod
-    def of(cls, store: Store, release: Release, settings: Settings, asked: Asked) -> Landed:
-        """Read what has landed. NothingToDo where no polls of that time have."""
+    def of(cls, store: Store, release: Release | None, settings: Settings, asked: Asked) -> Landed:
+        """Read what has landed; without a release nothing is known of jobs. NothingToDo where no polls of it have."""
         landings = ledger.read(store)
         with engine(settings) as connection:
             ticks = _ticks(store, connection, landings, settings, asked)
@@ -80,6 +78,12 @@ class Landed:
             for name in asked.directions
         )
         return cls(ticks, there, tuple(laid))
+
+    def answer(self, asked: Asked) -> Answer:
+        """Return who moved what in a part of that time. NothingToDo where no polls of it have landed."""
+        rows = pl.concat([frames.empty(ATTRIBUTED_IO), *(one.rows() for one in self.laid)])
+        with _tables(attributed_io=rows, jobs=self.jobs, ticks=self.ticks) as connection:
+            return replace(answer(connection, asked), is_landed=True)
 
 
 @contextmanager
@@ -161,7 +165,9 @@ def _signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
     return signed, none
 
 
-def _signatures(store: Store, release: Release) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _signatures(store: Store, release: Release | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    if release is None:
+        return frames.empty(SIGNATURES), frames.empty(SIGNATURE_BURSTS)
     with opened(store, release, "signatures signature_bursts") as connection:
         signatures = connection.sql("select * from signatures").pl()
         return signatures, connection.sql("select * from signature_bursts").pl()

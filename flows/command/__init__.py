@@ -20,6 +20,8 @@
 - `job`: `iosig job`.
 - `job_fields`: What `iosig job --json` prints.
 - `land`: `iosig land`.
+- `live_fields` (`live_fields`): What `iosig status --watch --json` prints.
+- `live_screen` (`Screen`): The screen of `iosig status --watch`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.
 - `options`: What several subcommands take, each declared once.
@@ -41,6 +43,7 @@
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
 - `unknown`: `iosig who --unknown`: patterns of what nobody explains.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
+- `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
 - `who`: `iosig who`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """

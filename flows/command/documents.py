@@ -23,6 +23,7 @@ from flows.command.fields import (
     text_field as _text,
 )
 from flows.command.job_fields import job_fields
+from flows.command.live_fields import live_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,6 +516,7 @@ DOCUMENTS: dict[str, Document] = {
         Document("settings", "iosig settings", "What holds, and where it was said.", _settings),
         Document("rows", "iosig sql", "What a query gave.", _rows),
         Document("status", "iosig status", "How a warehouse fares.", _status),
+        Document("live", "iosig status --watch", "What flows now, whose it is, and what comes.", live_fields),
         Document("study", "iosig study", "What came of a study.", _study),
         Document("damages", "iosig verify", "What is not as it was written.", _damages),
         Document("attribution", "iosig who", "Who moved a file system's bytes.", _attribution),

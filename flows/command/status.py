@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,25 +17,42 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from flows.settings import Settings
     from flows.watch.condition import Condition
     from flows.watch.problems import Problem
 
 #: the exit code where something is wrong, for a monitor
 NOT_WELL = 7
+_EVERY_S = 30.0
 
 
 @click.command("status")
 @json_option
 @click.option("--format", "form", type=click.Choice(["prometheus"]), help="Print it for the node exporter instead.")
 @click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write that into this file, in one step.")
+@click.option("--watch", "is_watched", is_flag=True, help="Show what flows now, whose it is and what comes, until `q`.")
+@click.option(
+    "--every",
+    "every_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    help="How often --watch looks again; 30 if not given.",
+)
 @click.option("--tell", "is_told", is_flag=True, help="Send the notices of the settings' [watch] that are due.")
 @click.pass_obj
 def status_command(
-    obj: tuple[Store, Path | None], as_json: bool, form: str | None, to: Path | None, is_told: bool
+    obj: tuple[Store, Path | None],
+    as_json: bool,
+    form: str | None,
+    to: Path | None,
+    is_watched: bool,
+    every_s: float | None,
+    is_told: bool,
 ) -> int:
     """Say how a warehouse fares: its release, what has landed and waits, the disk, the next night, what is wrong.
 
-    Exits with 7 where something is wrong: run it from a monitor.
+    Exits with 7 where something is wrong: run it from a monitor. With --watch it looks again and again and ends with
+    0: at each file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
     """
     from flows.command.printing import show_json
     from flows.settings import load
@@ -47,7 +66,14 @@ def status_command(
         raise UsageError(f"There is no warehouse in {store.name}.")
     if to and not form:
         raise UsageError("--to is where --format writes to.")
+    if every_s is not None and not is_watched:
+        raise UsageError("--every is how often --watch looks.")
     settings = load(settings_path, store.root)
+    if is_watched:
+        if form or is_told:
+            raise UsageError("--watch shows and tells nobody: leave --format and --tell away.")
+        _watch(store, settings, every_s or _EVERY_S, as_json=as_json)
+        return 0
     condition = condition_of(store, settings)
     problems = problems_of(condition, settings.watch)
     if is_told:
@@ -60,6 +86,24 @@ def status_command(
     else:
         _show(condition, problems)
     return NOT_WELL if problems else 0
+
+
+def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
+    from flows.command import watching
+    from flows.command.printing import json_line, terminal_width
+    from flows.moment.looking import Lookout, document
+    from flows.stopping import Stop, stopped_by_signals
+
+    look, stop = Lookout(store, settings).look, Stop()
+    with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
+        # nobody waits for the end of a look: nothing is left half by it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if as_json:
+            watching.watch_as_json(look, lambda seen: click.echo(json_line("live", document(seen))), wait, every_s)
+        elif watching.is_plain():
+            watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
+        else:
+            watching.watch_on_screen(look, watching.console_of(None, is_plain=False), wait, every_s)
 
 
 def _expose(text: str, to: Path | None) -> None:
