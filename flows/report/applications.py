@@ -59,7 +59,7 @@ def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Seq
             bursts=connection.sql(_BURSTS).pl(),
             runs=_runs(connection),
             checks=connection.sql(_CHECKS).pl(),
-            contention=connection.sql(f"from ({_CONTENTION}) semi join {_CHOSEN} using (application_id)").pl(),
+            contention=connection.sql(_CHOSEN_CONTENTION).pl(),
             looked=connection.sql(_LOOKED).pl(),
         )
     finally:
@@ -296,6 +296,14 @@ _CONTENTION = """
     qualify row_number() over (
         partition by application_id, role order by sum(longer_s) desc, other_application_id, filesystem
     ) <= 10
+"""
+
+_CHOSEN_CONTENTION = f"""
+    with contention as ({_CONTENTION})
+
+    select *
+    from contention
+    semi join chosen_applications using (application_id)
     order by application_id, role, longer_s desc, other_application_id, filesystem
 """
 
