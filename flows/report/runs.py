@@ -59,7 +59,7 @@ def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, C
         samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
         told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
         slowed, traced = connection.sql(_SLOWED, params=days).pl(), _traced(connection)
-        return RunFrames(connection.sql(_RUNS, params=days).pl(), told, slowed, traced)
+        return RunFrames(connection.sql(_RUNS, params=days).pl(), told, traced, slowed)
     finally:
         connection.unregister(_CHOSEN_HOURS)
 

@@ -19,6 +19,17 @@ def nothing_traced() -> pl.DataFrame:
     return pl.DataFrame(schema=dict(zip((*_RUN, "traces"), types, strict=True)))
 
 
+def _nothing_slowed() -> pl.DataFrame:
+    columns: dict[str, pl.DataType] = {
+        "cluster": pl.String(),
+        "job_id": pl.String(),
+        "started_at": pl.Datetime("us", "UTC"),
+        "is_hurt": pl.Boolean(),
+        "longer_s": pl.Float64(),
+    }
+    return pl.DataFrame(schema=columns)
+
+
 @dataclass(frozen=True, slots=True)
 class RunFrames:
     """What there is to tell of runs, each frame with cluster, job_id and started_at, in order of started_at.
@@ -31,8 +42,8 @@ class RunFrames:
 
     runs: pl.DataFrame
     io: pl.DataFrame
-    slowed: pl.DataFrame
     traced: pl.DataFrame = field(default_factory=nothing_traced)
+    slowed: pl.DataFrame = field(default_factory=_nothing_slowed)
 
 
 def contents(frames: RunFrames) -> Iterator[Content]:
