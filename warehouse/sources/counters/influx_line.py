@@ -7,8 +7,7 @@ lustre2 has a point for each target, and one for each of its jobs, with the coun
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,17 +21,7 @@ from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
-from warehouse.sources.counters.line_protocol import (
-    MOST_SHAPES,
-    Lines,
-    Points,
-    Shape,
-    is_point,
-    meant,
-    points,
-    strange_names,
-)
-from warehouse.sources.counters.point_forms import Cut, PointForms
+from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import tables, text_blocks
@@ -61,7 +50,6 @@ _FIELDS: Final = {
 _SIZES: Final = ("_min_size", "_max_size")
 #: acct_gather_profile/influxdb
 _SLURM = re.compile(r"^\w+,job=[0-9]+,step=-?[0-9]+,task=[^,\s]+,host=\S+ value=", re.MULTILINE)
-_NO_LINES: Final = pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
 _NO_NUMBER = "The value of `{}` is no whole number of at least 0."
 
 
@@ -78,8 +66,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
     changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
-    read_block = partial(_read_block, meaning=meaning, forms=list[PointForms]())
-    for _, found in tables.ahead(read_block, blocks, _THREADS):
+    for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= found.has_any
         yield from _polls(found.polls, reading)
         yield from samples.batches(found.refused)
@@ -116,12 +103,7 @@ class _Meaning:
     own_fields: Mapping[str, str]
     roles: Mapping[str, str]
 
-    @property
-    def measurements(self) -> tuple[str, ...] | None:
-        """Return the measurements that are meant, None for all."""
-        return None if self.own_fields else (LUSTRE, BEEGFS)
-
-    def columns(self, found: Shape) -> dict[str, str]:
+    def columns(self, found: Points) -> dict[str, str]:
         """Return the fields of points that count, each with its column; none where they count elsewhere."""
         if found.measurement != LUSTRE:
             return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
@@ -135,12 +117,7 @@ class _Meaning:
             name: column for name, column in self.own_fields.items() if name in found.fields
         }
 
-    def counted(self, found: Shape) -> Collection[str] | None:
-        """Return the fields of points that count; None where the points are refused, or are polls."""
-        is_other = found.measurement == BEEGFS or self.fault(found, None) is not None
-        return None if is_other else tuple(self.columns(found))
-
-    def fault(self, found: Shape, strange: str | None) -> str | None:
+    def fault(self, found: Points, strange: str | None) -> str | None:
         """Return why points are refused, None where they are sound; strange: a name that others have otherwise."""
         has_job = self.roles["job_key"] in found.tags
         is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
@@ -157,63 +134,34 @@ class _Meaning:
 
 @dataclass(slots=True)
 class _Found:
-    """What a block holds: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines.
-
-    is_doubtful: lines that were cut have a name that is no others', or all have so many kinds that it depends on their
-    order which are refused.
-    """
+    """What a block holds: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines."""
 
     counters: pl.DataFrame
     polls: pl.DataFrame
     refused: pl.DataFrame
     has_any: bool = False
-    is_doubtful: bool = False
 
 
-def _read_block(block: text_blocks.Block, meaning: _Meaning, forms: list[PointForms]) -> _Found:
-    # each thread takes what another one is done with
-    own = forms.pop() if forms else PointForms(meaning.measurements, meaning.counted)
-    cuts, is_other = own.read(block)
-    forms.append(own)
-    lines = text_blocks.lines(block).filter(pl.Series(is_other)) if is_other.any() else _NO_LINES
-    found = _read_lines(lines, cuts, meaning)
-    return _read_lines(text_blocks.lines(block), [], meaning) if cuts and found.is_doubtful else found
-
-
-def _read_lines(lines: pl.DataFrame, cuts: Sequence[Cut], meaning: _Meaning) -> _Found:
-    """Return what lines hold, and what was cut out of others of their block."""
-    own, strange = meant(lines, meaning.measurements)
-    told, untimed = Lines.of(own)
-    found, damaged = points(told.said)
-    said: Counter[Shape] = Counter()
-    for cut in cuts:
-        said[cut.shape] += cut.said_count
-    for each in found:
-        said[each.shape] += each.lines.height
-    names = strange_names(said)
+def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
+    own, strange = meant(text_blocks.lines(block), None if meaning.own_fields else (LUSTRE, BEEGFS))
+    lines, untimed = Lines.of(own)
+    found, damaged = points(lines.said)
     counters, polls, faulty = [], [], [damaged]
-    for each in found:
+    for each, name in zip(found, strange_names(found), strict=True):
         if each.measurement == BEEGFS:
             polls.append(_moved(each))
             continue
-        columns, fault = meaning.columns(each.shape), meaning.fault(each.shape, names.get(each.shape))
+        columns, fault = meaning.columns(each), meaning.fault(each, name)
         if fault or not columns:
             faulty.append(_refused(each.lines, fault) if fault else damaged.clear())
             continue
-        rows, bad = _counters(each, each.lines, columns, meaning.roles)
+        rows, bad = _counters(each, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([strange, untimed, told.everywhere(pl.concat(faulty), own)])
-    parts = [told.expanded(pl.concat(counters, how="diagonal"))] if counters else []
-    for cut in cuts:
-        if columns := meaning.columns(cut.shape):
-            parts.append(_counters(cut, cut.times, columns, meaning.roles)[0])
-    rows = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
-    rows = rows.sort("line") if len(parts) > 1 else rows
-    moved = told.expanded(pl.concat(polls)) if polls else pl.DataFrame()
-    has_many_kinds = len(found) + damaged.height + len(cuts) > MOST_SHAPES
-    is_doubtful = has_many_kinds or any(cut.shape in names for cut in cuts)
-    return _Found(rows, moved, refused, bool(parts or polls), is_doubtful)
+    refused = pl.concat([strange, untimed, lines.everywhere(pl.concat(faulty), own)])
+    rows = lines.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
+    moved = lines.expanded(pl.concat(polls)) if polls else pl.DataFrame()
+    return _Found(rows, moved, refused, bool(counters or polls))
 
 
 def _column(field_name: str) -> str | None:
@@ -225,23 +173,21 @@ def _column(field_name: str) -> str | None:
     return samples.operation_column(field_name.removeprefix("ost_"))
 
 
-def _counters(
-    found: Points | Cut, lines: pl.DataFrame, columns: Mapping[str, str], roles: Mapping[str, str]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return counters a row, and the points that have a value that is no count; lines: those of the points."""
+def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return counters a row, and the points that have a value that is no count."""
     counts = found.counts(list(columns))
     is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
     told = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
     sums = (pl.sum_horizontal(names).alias(column) for column, names in told.items())
     values = counts.select(sums)
     keys = {role: found.tag(roles[role]) for role in KEYS}
-    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.shape.tags else keys["job_key"]
+    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
     keys["component"] = keys["component"].fill_null(samples.components(keys["target"]))
-    own = lines.drop("text", strict=False).with_columns(pl.lit(key).alias(role) for role, key in keys.items())
+    own = found.lines.select("line", *(pl.lit(key).alias(role) for role, key in keys.items()))
     rows = own.hstack(values)
     if is_good.all():
-        return rows, REJECT_SCHEMA.to_frame()
-    return rows.filter(is_good), _refused(lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
+        return rows, _refused(found.lines.clear(), "")
+    return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
 
 
 def _moved(found: Points) -> pl.DataFrame:

@@ -8,9 +8,9 @@ next one is the same few texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from warehouse.sources.counters.changes import CUT
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
 
 #: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
-MOST_SHAPES = 500
+_MOST_SHAPES = 500
 #: tags and fields of a line that is read with others; one with more is refused
 _MOST_NAMES = 200
 #: of so many lines, a tag or field that one line has alone is a damaged one
@@ -34,7 +34,7 @@ _ESCAPED: Final = {"\\ ": "\ue000", "\\,": "\ue001", "\\=": "\ue002"}
 _PLAIN: Final = dict(zip(_ESCAPED.values(), " ,=", strict=True))
 _UNTIMED = "The point has no time in seconds, or in thousandths, millionths … of them, since 1970."
 #: digits of a time since 1970 from 2001 to 2286, and how many microseconds its unit has
-UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
+_UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,6 @@ class Lines:
         return own.rename({"text": "raw"}).select(REJECT_SCHEMA.names())
 
 
-class Shape(NamedTuple):
-    """Measurement, tags and fields of points, in order."""
-
-    measurement: str
-    tags: tuple[str, ...]
-    fields: tuple[str, ...]
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Return the names of all tags and fields."""
-        return frozenset((*self.tags, *self.fields))
-
-
 @dataclass(frozen=True, slots=True)
 class Points:
     """Points with the same measurement, tags and fields in the same order."""
@@ -100,11 +87,6 @@ class Points:
     fields: tuple[str, ...]
     #: what the lines are between their equals signs
     _parts: pl.DataFrame
-
-    @property
-    def shape(self) -> Shape:
-        """Return measurement, tags and fields."""
-        return Shape(self.measurement, self.tags, self.fields)
 
     def tag(self, name: str) -> pl.Series:
         """Return the texts of a tag, NULL where there is none of that name."""
@@ -135,7 +117,7 @@ def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
     found: list[Points] = []
     rest, refused = _plain(said), list[pl.DataFrame]()
     while rest.height:
-        if len(found) + len(refused) == MOST_SHAPES:
+        if len(found) + len(refused) == _MOST_SHAPES:
             refused.append(_refused(rest, "The point is like none of hundreds of kinds before it, or damaged."))
             break
         first, rest = _alike(rest)
@@ -157,24 +139,21 @@ def meant(lines: pl.DataFrame, measurements: Collection[str] | None) -> tuple[pl
     )
 
 
-def strange_names(counts: Mapping[Shape, int]) -> dict[Shape, str]:
-    """Return which shapes of points of a block have a tag or field with another name in all other points, and which.
+def strange_names(found: Sequence[Points]) -> list[str | None]:
+    """Return for each of the points of a block the tag or field that has another name in all other points, or None.
 
     That is one that only one point has, while others of its measurement have another one in its place, and all else.
-    counts: how many points of each shape say something else than those before.
     """
+    shapes = [(each.measurement, frozenset((*each.tags, *each.fields))) for each in found]
     heights: dict[str, int] = {}
-    for shape, count in counts.items():
-        heights[shape.measurement] = heights.get(shape.measurement, 0) + count
-    told: dict[Shape, str] = {}
-    for shape, count in counts.items():
-        others = (
-            other for other in counts if other.measurement == shape.measurement and len(other.names) == len(shape.names)
-        )
-        is_alone = count == 1 and heights[shape.measurement] >= _ENOUGH_LINES
-        ours = [shape.names - other.names for other in others if is_alone and len(shape.names - other.names) == 1]
-        if ours:
-            told[shape] = min(next(iter(ours)))
+    for each in found:
+        heights[each.measurement] = heights.get(each.measurement, 0) + each.lines.height
+    told: list[str | None] = []
+    for each, (measurement, names) in zip(found, shapes, strict=True):
+        is_alone = each.lines.height == 1 and heights[measurement] >= _ENOUGH_LINES
+        others = (other for of, other in shapes if of == measurement and len(other) == len(names))
+        ours = [names - other for other in others if is_alone and len(names - other) == 1]
+        told.append(min(next(iter(ours))) if ours else None)
     return told
 
 
@@ -214,10 +193,10 @@ def _plain(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _alike(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
     """Return the lines that have the measurement, tags and fields of the first, and the others."""
-    found = names(str(lines["text"][0]))
-    if found is None:
+    names = _names(str(lines["text"][0]))
+    if names is None:
         return _refused(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
-    measurement, tags, fields = found
+    measurement, tags, fields = names
     # cheaper than to split all lines once for each kind that there is
     may_be = lines["text"].str.contains(f" {fields[0]}=", literal=True)
     rest = lines.clear() if may_be.all() else lines.filter(~may_be)
@@ -243,7 +222,7 @@ def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
     return [*(f",{tag}" for tag in tags), first, *(f",{name}" for name in fields[1:]), ""]
 
 
-def names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+def _names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """Return measurement, tags and fields of a line, None where it is damaged."""
     head, _, body = text.partition(" ")
     measurement, *tags = head.split(",")
@@ -269,7 +248,7 @@ def _instants(at: pl.Series) -> pl.Series:
     length = at.str.len_bytes()
     number = at.cast(pl.Int64, strict=False)
     told = pl.lit(None, pl.Int64)
-    for digits, factor in UNITS.items():
+    for digits, factor in _UNITS.items():
         own = pl.lit(number) * factor if factor else pl.lit(number) // 1_000
         told = pl.when(pl.lit(length) == digits).then(own).otherwise(told)
     is_number = pl.lit(at.str.contains(r"^[1-9][0-9]*$"))
