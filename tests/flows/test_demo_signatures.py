@@ -97,7 +97,8 @@ def test_a_perfect_signature_is_perfect(site: Site) -> None:
     from transforms.signatures.signature import Signature
 
     true: TrueSignature = signatures_truth(site)[1]
-    found = _compare_signature(true, "robust", 0.9, Signature.curve(true.bytes_per_s, true.bursts))
+    published = {"method": "robust", "trust": 0.9, "lacked_burst_count": 0}
+    found = _compare_signature(true, published, Signature.curve(true.bytes_per_s, true.bursts))
     assert (found["cross_correlation"], found["correlation"]) == (pytest.approx(1.0), pytest.approx(1.0))
     assert (found["missed_burst_count"], found["false_burst_count"], found["trust"]) == (0, 0, 0.9)
 
