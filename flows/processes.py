@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections import deque
@@ -144,6 +145,8 @@ def kept() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+        # some libraries tell on stderr of what is left at the end, which is what nobody looks through
+        atexit.register(gc.unfreeze)
 
 
 def in_order(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from concurrent.futures import Future
 from typing import Any
 
@@ -49,3 +51,11 @@ def test_what_is_kept_is_not_looked_through_and_the_rest_is_again(thawed: list[s
     with pytest.raises(ImportError), processes.kept():
         raise ImportError
     assert gc.isenabled()
+
+
+@pytest.mark.slow
+def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
+    """DuckDB's bindings tell on stderr of each of their things that nobody looked through at the end."""
+    script = "from flows import processes\nwith processes.kept():\n    import duckdb\nduckdb.sql('select 1').fetchall()"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("", "")
