@@ -22,9 +22,9 @@ class HurtAnswer:
     """Who was hurt in a time. runs: a row each run that was, those that lost most first.
 
     runs: longer_s, with a range, of the bursts that were hurt, how many of those that were found; others_bytes of
-    other runs meanwhile, nobodys_bytes; and first_application_id, first_job_id, first_bytes: of the other run that had
-    most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether that is of
-    what has landed, not of a release.
+    other runs beside the hurt ones, nobodys_bytes; and first_application_id, first_job_id, first_bytes: of the other
+    run that had most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether
+    that is of what has landed, not of a release.
     """
 
     asked: Asked
@@ -72,7 +72,7 @@ def _by_run(bursts: str, key: str) -> str:
     beside as (
         select {key}, first_job_id, first_application_id, sum(first_bytes) as first_bytes
         from bursts
-        where first_job_id is not null
+        where is_hurt and first_job_id is not null
         group by {key}, first_job_id, first_application_id
         qualify row_number() over (partition by {key} order by sum(first_bytes) desc, first_job_id) = 1
     ),
@@ -85,8 +85,9 @@ def _by_run(bursts: str, key: str) -> str:
             sum(longer_s) filter (is_hurt) as longer_s,
             sqrt(sum((longer_s - low_longer_s) ** 2) filter (is_hurt)) as error_s,
             sum(certainty * longer_s) filter (is_hurt) / sum(longer_s) filter (is_hurt) as certainty,
-            sum(others_bytes) as others_bytes,
-            sum(nobodys_bytes) as nobodys_bytes
+            -- who moved bytes beside a burst that lost nothing hurt nobody by it
+            coalesce(sum(others_bytes) filter (is_hurt), 0) as others_bytes,
+            coalesce(sum(nobodys_bytes) filter (is_hurt), 0) as nobodys_bytes
         from bursts
         group by all
     )

@@ -29,7 +29,7 @@ job_id started_at filesystem direction burst application_id outcome   burst_expe
 1      09:00:00   lake       write     1     ann/ior/8      hurt      10:01:00 10:01:00 10:02:00 0 60 45 75 0.5 \
     600 100 3 10:01:00 bob/ior/8 400
 1      09:00:00   lake       read      0     ann/ior/8      not_hurt  10:01:00 10:01:00 10:02:00 0 5 -5 15 0.5 \
-    . . . . . .
+    900 50 2 09:00:00 ann/s3d/8 900
 2      09:00:00   lake       write     0     ann/s3d/8      hurt      10:00:00 10:00:00 10:01:30 0 30 20 40 0.9 \
     0 500 . . . .
 3      10:01:00   lake       write     0     bob/ior/8      not_found 10:01:00 . . . . . . 0.1 . . . . . .
