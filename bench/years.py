@@ -24,7 +24,7 @@ from flows.landing import Told, land_paths
 from flows.settings import load
 from flows.steps import release as releasing
 from reports.style import INK, PURPLE
-from studies.drawing import figure_of, save_study
+from studies.drawing import figure_of, save_study, styled
 from warehouse.contracts import table as contract
 from warehouse.releases import expiring, publishing, releases
 from warehouse.releases.locations import Part, part_of
@@ -276,6 +276,7 @@ that are kept, whatever the size of the site is. {note}
 """
 
 
+@styled
 def draw(measured: Sequence[Measured], path: Path) -> None:
     """Draw what nights cost, and what lies in the warehouse after them."""
     figure = figure_of(9.0, 2.8)
