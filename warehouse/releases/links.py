@@ -27,7 +27,7 @@ _DAY = "day"
 
 def link_latest(store: Store, release: Release, grown: Collection[str] | None = None) -> None:
     """Have `latest/` be a release; grown: the tables that ever got a column, if they are known."""
-    store.files.show(LATEST, _label(release), dict(members(store, release, grown=grown)))
+    store.files.show(LATEST, _label(release), members(store, release, grown=grown))
 
 
 def is_latest(store: Store, release: Release) -> bool:
@@ -47,8 +47,8 @@ def _label(release: Release) -> str:
 
 def members(
     store: Store, release: Release, made: Path | None = None, *, grown: Collection[str] | None = None
-) -> list[tuple[str, Path]]:
-    """Return each file of a release as plain files, its place and where it lies: `jobs/day=2018-02-09/....parquet`.
+) -> dict[str, Path]:
+    """Return where each file of a release as plain files lies, by its place: `jobs/day=2018-02-09/....parquet`.
 
     A table without rows is one empty file, and a file that is older than some columns of its table has them all the
     same, or readers that take the first file's columns would lose them. Both are made below `made`, which is the
@@ -60,9 +60,13 @@ def members(
         own = folder / table.name / _digest(table)
         if path is None:
             return place, _empty(table, own / "empty.parquet")
-        return place, _widened(table, store.here(path), own / path.name) if table.name in widened else path
+        return place, _widened(table, store.here(path), own / path.name)
 
-    return store.files.each(lambda placed: found(*placed), _placed(store, release))
+    placed = list(_placed(store, release))
+    # most files are shown as they are: nothing waits for those
+    asked = [each for each in placed if each[2] is None or each[0].name in widened]
+    as_they_are = {place: path for _, place, path in placed if path is not None}
+    return as_they_are | dict(store.files.each(lambda each: found(*each), asked))
 
 
 def _placed(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:

@@ -39,7 +39,7 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         moved_into_place(folder.absolute()) as temporary,
         TemporaryDirectory(dir=temporary.parent) as made,
     ):
-        placed = dict(members(store, release, Path(made)))
+        placed = members(store, release, Path(made))
         own = (path for path in placed.values() if path.is_relative_to(store.root))
         store.files.fetch(path.relative_to(store.root).as_posix() for path in own)
         lay_out(temporary, placed, is_copied=is_copied)

@@ -120,5 +120,5 @@ def test_where_links_cannot_be_files_are_copied(two: Store, monkeypatch: pytest.
     release = releases.find(two, None)
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", refuse)
-        files.lay_out(two.root / "elsewhere", dict(links.members(two, release)))
+        files.lay_out(two.root / "elsewhere", links.members(two, release))
     assert sorted(READERS["pandas"](two.root / "elsewhere" / "jobs")) == ["100", "80", "81", "91", "run"]
