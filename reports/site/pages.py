@@ -14,6 +14,12 @@ from dataclasses import dataclass
 _NAMES = re.compile(r"\$([a-z_]+)")
 #: what a shell reads within double quotes
 _ACTIVE = frozenset('"$`\\!\n\r')
+#: what advice rests on: what file systems did just now
+_LOAD = """
+    select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
+    where polled_at > (select max(polled_at) - interval 10 minute from ticks)
+    group by all order by bytes_per_s desc
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +151,7 @@ NIGHT = Page(
             "Of the applications that move most: the best file system and delay at the last poll, and how many bytes "
             "are expected to find no room if they start at once and then; `iosig advise` says it of any, and now.",
             "A start that waits for a gap costs minutes; one that does not costs everybody who is there.",
-            """
-            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
-            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
-            group by all order by bytes_per_s desc
-            """,
+            _LOAD,
         ),
         Figure(
             "missing",
@@ -259,11 +261,7 @@ APPLICATION = Page(
             "File systems from the best to the worst at the last poll: the best delay, and how many bytes are "
             "expected to find no room if it starts at once and then. The query has the load that this rests on.",
             "Where bytes find no room, its bursts take longer, and so do those of others.",
-            """
-            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
-            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
-            group by all order by bytes_per_s desc
-            """,
+            _LOAD,
         ),
         Figure(
             "history",
