@@ -18,26 +18,38 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from bench.figures import Figure
 
 _WORKER_COUNT = 2
 _NIGHT = """
-import json, sys, time
+import contextlib, json, sys, time
 from pathlib import Path
 from flows.night import executors, order
 from flows.settings import load
 from warehouse.store.store import Store
-store, pieces, times = Store.named(sys.argv[1]), [], []
+store, pieces = Store.named(sys.argv[1]), []
 settings = load(Path(sys.argv[2]), store.root)
+def watched():
+    if settings.engine.runner != "dask":
+        return contextlib.nullcontext()
+    from distributed import default_client
+    from distributed.diagnostics.task_stream import get_task_stream
+    return get_task_stream(default_client())
 def main():
     names = {work.name: number for number, work in enumerate(work for one in order.STEPS for work in one.works)}
     began = time.perf_counter()
     def report(name, rows, duration_s):
         kind = max((each for each in names if name == each or name.startswith(each + " ")), key=len, default=None)
-        (pieces if kind else times).append([names.get(kind, -1), name, duration_s])
-    with executors.opened(settings, store.root) as executor:
+        if kind:
+            pieces.append([names[kind], name, duration_s])
+    with executors.opened(settings, store.root) as executor, watched() as stream:
         order.run_inline(store, settings, report, executor=executor)
-    print(json.dumps({"wall_s": time.perf_counter() - began, "pieces": pieces, "others": times}))
+    wall_s = time.perf_counter() - began
+    done = [each for task in (stream.data if stream else ()) for each in task["startstops"]]
+    spans = [[each["start"], each["stop"]] for each in done if each["action"] == "compute"]
+    print(json.dumps({"wall_s": wall_s, "pieces": pieces, "spans": spans}))
 if __name__ == "__main__":
     main()
 """
@@ -45,12 +57,25 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What a night took: wall and processor seconds, those of its pieces by work, and bytes over the loopback."""
+    """What a night took: wall and processor seconds, those of its pieces by work, and bytes over the loopback.
+
+    busy_s: for how long any of Dask's workers was at something: a piece, a check of a table, a landing.
+    """
 
     wall_s: float
     cpu_s: float
     pieces: list[tuple[int, str, float]]
+    busy_s: float
     moved_bytes: int
+
+
+def covered_s(spans: Sequence[tuple[float, float]]) -> float:
+    """Return how many seconds lie in any of some spans, each from its first instant to its last."""
+    if not spans:
+        return 0.0
+    began, ended = np.array(sorted(spans)).T
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(ended)[:-1]])
+    return float(np.maximum(ended - np.maximum(began, before), 0.0).sum())
 
 
 def makespan_s(pieces: Sequence[tuple[int, str, float]], worker_count: int) -> float:
@@ -103,10 +128,9 @@ def _compared(pairs: Sequence[tuple[Night, Night]]) -> Iterator[Figure]:
             str(limit),
             ratio <= limit,
         )
-    outside = 1 - makespan_s(ours.pieces, _WORKER_COUNT) / ours.wall_s
-    yield Figure(
-        "… of its wall outside of pieces (landing, checks, release)", f"{outside:.0%}", "", "", "15%", outside <= 0.15
-    )
+    outside = 1 - ours.busy_s / ours.wall_s
+    name = "… of its wall outside of all that workers do (scheduling, store, catalogue)"
+    yield Figure(name, f"{outside:.0%}", "", "", "15%", outside <= 0.15)
     yield Figure("… over the loopback, all of it", f"{ours.moved_bytes / 1e6:.0f} MB", "", "", "", True)
 
 
@@ -161,7 +185,8 @@ def _night(warehouse: str, settings: Path, others: Sequence[subprocess.Popen[byt
         raise RuntimeError(errors)
     answer = json.loads(said.splitlines()[-1])
     pieces = [(int(work), str(name), float(duration_s)) for work, name, duration_s in answer["pieces"]]
-    return Night(answer["wall_s"], cpu_s + _cpu_s(others) - before, pieces, _loopback_bytes() - moved)
+    cpu_s += _cpu_s(others) - before
+    return Night(answer["wall_s"], cpu_s, pieces, covered_s(answer["spans"]), _loopback_bytes() - moved)
 
 
 def _cpu_s(processes: Sequence[subprocess.Popen[bytes]]) -> float:

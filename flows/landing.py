@@ -25,7 +25,8 @@ from warehouse.store.store import Store
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
-#: a file is worth a process beside others from here on, and so many of them are, which take a second to start
+#: a file is worth a process beside others from here on, and so many of them are, which take a second to start; workers
+#: of other machines are there already
 _LARGE_BYTES = 16 << 20
 _FEWEST_AT_ONCE = 4
 #: files that have places in the order of landing before they are read: who follows landings waits for no more
@@ -196,7 +197,8 @@ class _Large:
 
     def add(self, path: Path) -> bool:
         """Take a path if it is that of a large file, and return whether it was taken."""
-        is_taken = self._worker_count > 1 and not self._call.is_anew and (file_size(path) or 0) >= _LARGE_BYTES
+        is_helped = self._worker_count > 1 or processes.are_elsewhere()
+        is_taken = is_helped and not self._call.is_anew and (file_size(path) or 0) >= _LARGE_BYTES
         if is_taken:
             self._paths.append(path)
         return is_taken
@@ -204,7 +206,7 @@ class _Large:
     def land(self) -> Iterator[Arrival]:
         """Land what was taken, and yield what became of each, in order; begin anew."""
         paths, self._paths = self._paths, []
-        if len(paths) < _FEWEST_AT_ONCE:
+        if not paths or not (len(paths) >= _FEWEST_AT_ONCE or processes.are_elsewhere()):
             yield from map(self._call.land, paths)
             return
         call, firsts = self._call, _firsts(paths)
@@ -220,16 +222,21 @@ class _Large:
                     # its like has landed by now
                     yield call.land(path)
                     continue
-                arrival = replace(next(answers)[1], name=str(path))
+                arrival = next(answers)[1]
+                if arrival is None:
+                    yield call.land(path, sequence + firsts.index(place))
+                    continue
                 if arrival.landed:
                     call.known.with_one(arrival.landed)
-                yield arrival
+                yield replace(arrival, name=str(path))
 
 
 def _land_apart(
     root: Path, settings: Settings, told: Told, format_name: str | None, path: Path, sequence: int
-) -> Arrival:
-    """Land a file in a process of its own."""
+) -> Arrival | None:
+    """Land a file in a process of its own; None where that is on a machine that does not see it."""
+    if not path.exists():
+        return None
     store = Store(root)
     call = _Call(store, settings, told, format_name, False, Known(store), names_in(store, settings))
     return call.land(path, sequence)

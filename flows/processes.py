@@ -120,6 +120,12 @@ def are_shared() -> bool:
     return _elsewhere.get() is not None
 
 
+def are_elsewhere() -> bool:
+    """Return whether workers of other machines do the calls of this block."""
+    others = _elsewhere.get()
+    return others is not None and not isinstance(others, Pool)
+
+
 def make_ready(*modules: str) -> None:
     """Have the processes that a block shares import modules meanwhile, if there are any; nobody waits for that."""
     if (others := _elsewhere.get()) is not None:

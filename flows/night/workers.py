@@ -23,6 +23,7 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flows import processes
@@ -220,8 +221,6 @@ class Workers:
 
         under_way = {self._submitted(root, piece): piece for piece in pieces}
         failed: dict[str, Exception] = {}
-        # the release needs Iceberg, whose import takes a second: this process has nothing else to do
-        import_module("warehouse.releases.catalogue")
         for future in as_completed(under_way):
             try:
                 yield self._result(under_way[future], future)
@@ -304,6 +303,8 @@ def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Itera
         with client:
             _require_worker(client, engine, slurm)
             client.forward_logging(level="WARNING")
+            # the plan needs Iceberg, whose import takes a second: meanwhile workers land
+            Thread(target=import_module, args=("warehouse.releases.catalogue",), daemon=True).start()
             yield Workers(client)
 
 

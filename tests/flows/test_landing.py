@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flows import landing
+from flows import landing, processes
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse.errors import InputRefused, IosigError, MissingExtra
@@ -62,9 +65,46 @@ def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> 
 def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
     arrival = landing._land_apart(tmp_path / "warehouse", Settings(), Told(), None, tmp_path / "empty.csv", 7)
+    assert arrival is not None
     assert isinstance(arrival.refusal, InputRefused)
     (landed,) = ledger(Store(tmp_path / "warehouse"))
     assert landed.sequence == 7
+
+
+class Elsewhere:
+    """A worker of another machine that sees a file, or not."""
+
+    worker_count = 1
+
+    def __init__(self, *, sees: bool) -> None:
+        self.sees, self.asked = sees, 0
+
+    def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        self.asked += 1
+        ended: Future[Any] = Future()
+        ended.set_result(function(*args) if self.sees else None)
+        return ended
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_there(
+    sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "_LARGE_BYTES", 1)
+    (tmp_path / "empty.csv").write_text("no polls\n")
+    day_of_polls(tmp_path / "polls.csv", 1)
+    settings = Settings.model_validate({"engine": {"worker_count": 1}})
+    worker, paths = Elsewhere(sees=sees), [str(tmp_path / name) for name in ("empty.csv", "polls.csv")]
+    with processes.done_by(worker):
+        arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, Told()))
+    assert worker.asked == 2
+    assert [arrival.refusal is None for arrival in arrivals] == [False, True]
+    assert [landed.sequence for landed in ledger(Store(tmp_path / "warehouse"))] == [1, 2]
+
+
+def test_what_is_not_seen_is_not_refused_by_who_does_not_see_it(tmp_path: Path) -> None:
+    assert landing._land_apart(tmp_path / "warehouse", Settings(), Told(), None, tmp_path / "gone.csv", 7) is None
+    assert not (tmp_path / "warehouse").exists()
 
 
 @pytest.mark.parametrize("refusal", [InputRefused("A reason.", "A remedy."), MissingExtra("Dask", "dask")])

@@ -13,10 +13,12 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from threading import current_thread
 from typing import BinaryIO, Protocol, Self, TypeVar
 
 from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
@@ -28,6 +30,7 @@ _PIECE_BYTES = 1 << 20
 _MOST = (1 << 63) - 1
 #: files of a folder that are written at a time: each waits for the disk
 _AT_ONCE = 4
+_THREADS = "files"
 
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
@@ -327,9 +330,23 @@ class Folder:
 
 
 def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:
-    """Do things in so many threads; return what comes of them, in order."""
-    with ThreadPoolExecutor(count, "files") as threads:
-        return [begun.result() for begun in [threads.submit(do, item) for item in items]]
+    """Do things in so many threads; return what comes of them, in order, when none is under way any more."""
+    # what waits for others of its own threads may wait for ever
+    is_within = current_thread().name.startswith(_THREADS)
+    threads = ThreadPoolExecutor(count, _THREADS) if is_within else _threads(count)
+    begun = [threads.submit(do, item) for item in list(items)]
+    try:
+        return [one.result() for one in begun]
+    finally:
+        wait(begun)
+        if is_within:
+            threads.shutdown()
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Return so many threads, which stay: a release asks for them twenty times."""
+    return ThreadPoolExecutor(count, _THREADS)
 
 
 def _shown_as(view: str, label: str) -> str:

@@ -255,3 +255,26 @@ def test_a_seal_is_the_size_and_the_digest(tmp_path: Path) -> None:
     sealed = Sealed(len(content), hashlib.sha256(content).hexdigest())
     (tmp_path / "x").write_bytes(content)
     assert Sealed.of(io.BytesIO(content)) == Sealed.of_path(tmp_path / "x") == sealed
+
+
+def test_what_is_done_side_by_side_may_itself_do_so_and_comes_in_order() -> None:
+    def doubled(number: int) -> list[int]:
+        return files_module.side_by_side(lambda each: 2 * each, range(number), 2)
+
+    assert files_module.side_by_side(doubled, range(6), 2) == [
+        [2 * each for each in range(number)] for number in range(6)
+    ]
+
+
+def test_nothing_is_under_way_any_more_when_one_of_several_has_failed() -> None:
+    ended = []
+
+    def fail_or_end_late(number: int) -> None:
+        if number == 0:
+            raise Busy("first")
+        time.sleep(0.05)
+        ended.append(number)
+
+    with pytest.raises(Busy):
+        files_module.side_by_side(fail_or_end_late, range(4), 2)
+    assert sorted(ended) == [1, 2, 3]
