@@ -2,11 +2,12 @@
 
 Measured are two workers on this machine, what they and the servers take, and what goes over the loopback. What more
 workers would come to is simulated, on the measured times of pieces: a step waits for the one before, and each free
-worker takes the next piece.
+worker takes the next piece. `python -m bench.machines --days 12 --into DIR` measures so many days of a large site.
 """
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import json
 import os
@@ -23,6 +24,7 @@ import numpy as np
 from bench.figures import Figure
 
 _WORKER_COUNT = 2
+_CATALOGUES = {"rest": "a REST catalogue", "postgresql": "PostgreSQL"}
 _NIGHT = """
 import contextlib, json, sys, time
 from pathlib import Path
@@ -89,31 +91,32 @@ def makespan_s(pieces: Sequence[tuple[int, str, float]], worker_count: int) -> f
     return total
 
 
-def figures(inbox: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Time the night of a day of polls and 1,000 jobs in a folder, and in an object store with two workers."""
+def figures(inbox: Path, scratch: Path, rounds: int, *, kind: str = "rest", about: str = "a night") -> Iterator[Figure]:
+    """Time what is in an inbox, in a folder and in an object store with two workers.
+
+    kind: of the catalogue. about: what the inbox holds.
+    """
     with ExitStack() as servers:
-        remote, processes = _servers(servers)
-        settings = {}
-        for name, lines in (("here", ""), ("there", remote)):
-            settings[name] = scratch / f"{name}.toml"
-            settings[name].write_text(f"[schedule]\ninbox = '{inbox}'\n{lines}")
+        own = [f"bench{number}" for number in range(rounds + 1)]
+        remote, processes = _servers(servers, kind, own)
+        settings = scratch / "machines.toml"
 
         def here() -> Night:
-            return _night(str(scratch / uuid.uuid4().hex), settings["here"], [])
+            settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
+            return _night(str(scratch / uuid.uuid4().hex), settings, [])
 
         def there() -> Night:
-            name = uuid.uuid4().hex
-            told = settings["there"].read_text().split("name = ")[0] + f"name = '{name}'\n"
-            settings["there"].write_text(told)
-            return _night(f"s3://iosig/{name}", settings["there"], processes)
+            name = own.pop()
+            settings.write_text(f"[schedule]\ninbox = '{inbox}'\n{remote.format(name=name)}")
+            return _night(f"s3://iosig/{name}", settings, processes)
 
         here(), there()
         pairs = [(there(), here()) for _ in range(rounds)]
-    yield from _compared(pairs)
+    yield from _compared(pairs, f"{about} in S3 with {_CATALOGUES[kind]} and {_WORKER_COUNT} Dask workers")
     yield from _simulated(min((one for _, one in pairs), key=lambda night: night.wall_s))
 
 
-def _compared(pairs: Sequence[tuple[Night, Night]]) -> Iterator[Figure]:
+def _compared(pairs: Sequence[tuple[Night, Night]], about: str) -> Iterator[Figure]:
     ours, peers = (min(nights, key=lambda night: night.wall_s) for nights in zip(*pairs, strict=True))
     for name, values, limit in (
         ("wall", (ours.wall_s, peers.wall_s), 1.5),
@@ -121,7 +124,7 @@ def _compared(pairs: Sequence[tuple[Night, Night]]) -> Iterator[Figure]:
     ):
         ratio = values[0] / values[1]
         yield Figure(
-            f"a night in S3 with PostgreSQL and {_WORKER_COUNT} Dask workers / in a folder by processes: {name}",
+            f"{about} / in a folder by processes: {name}",
             f"{values[0]:.1f} s",
             f"{values[1]:.1f} s",
             f"{ratio:.2f}",
@@ -159,15 +162,18 @@ def _is_daily(name: str) -> bool:
 # ---- servers, and what all of it takes
 
 
-def _servers(stack: ExitStack) -> tuple[str, list[subprocess.Popen[bytes]]]:
-    """Start the servers and warm workers; return what settings say of them, and the workers' processes."""
+def _servers(stack: ExitStack, kind: str, names: Sequence[str]) -> tuple[str, list[subprocess.Popen[bytes]]]:
+    """Start the servers and warm workers; return what settings say of them, a name open, and the workers' processes."""
     from tests.servers import PASSWORD, dask, postgresql, seaweedfs
 
-    store, database = stack.enter_context(seaweedfs()), stack.enter_context(postgresql())
+    store = stack.enter_context(seaweedfs(*(names if kind == "rest" else ())))
     os.environ.update(store.environment | {"PGPASSWORD": PASSWORD})
+    if kind == "rest":
+        catalogue = f"uri = '{store.rest_uri}'\nwarehouse = '{{name}}'\nlocation = 's3://{{name}}'\n"
+    else:
+        catalogue = f"uri = '{stack.enter_context(postgresql()).uri}'\nname = '{{name}}'\n"
     cluster = stack.enter_context(dask(_WORKER_COUNT))
-    lines = f"[engine]\nrunner = 'dask'\nscheduler = '{cluster.address}'\n"
-    lines += f"[catalogue]\nkind = 'postgresql'\nuri = '{database.uri}'\nname = 'warm'\n"
+    lines = f"[engine]\nrunner = 'dask'\nscheduler = '{cluster.address}'\n[catalogue]\nkind = '{kind}'\n{catalogue}"
     return lines, [cluster.scheduler, *cluster.workers]
 
 
@@ -205,3 +211,27 @@ def _cpu_s(processes: Sequence[subprocess.Popen[bytes]]) -> float:
 def _loopback_bytes() -> int:
     lines = Path("/proc/net/dev").read_text().splitlines()
     return int(next(line for line in lines if line.strip().startswith("lo:")).split()[1])
+
+
+def main() -> None:
+    """Measure days of a large site, and print a line for each figure."""
+    from bench.backfill import write
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--days", type=int, default=12)
+    parser.add_argument("--catalogue", choices=_CATALOGUES, default="rest")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--into", type=Path, required=True, help="where inputs and warehouses lie")
+    chosen = parser.parse_args()
+    inputs = chosen.into / f"inputs-{chosen.days}"
+    if not inputs.exists():
+        write(inputs, chosen.days)
+    for one in figures(
+        inputs, chosen.into, chosen.rounds, kind=chosen.catalogue, about=f"{chosen.days} days of a large site"
+    ):
+        told = f" (limit {one.limit}: {'yes' if one.holds else 'NO'})" * bool(one.limit)
+        print(f"{one.name}: {one.ours} / {one.peer} {one.ratio}{told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
