@@ -139,10 +139,15 @@ def rules(table: Table) -> tuple[Rule, ...]:
 
 def rule(table_name: str, name: str) -> Rule:
     """Return the rule of that table and name, or raise KeyError."""
-    for candidate in rules(table(table_name)):
-        if candidate.name == name:
-            return candidate
-    raise KeyError(f"{table_name} has no rule {name}")
+    try:
+        return _by_name(table_name)[name]
+    except KeyError:
+        raise KeyError(f"{table_name} has no rule {name}") from None
+
+
+@cache
+def _by_name(table_name: str) -> dict[str, Rule]:
+    return {rule.name: rule for rule in rules(table(table_name))}
 
 
 def parameters(table: Table) -> tuple[Parameter, ...]:
