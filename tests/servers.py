@@ -85,6 +85,8 @@ class PostgreSql(_Server):
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        # a server that is killed leaves its shared memory: in its own folder it goes with that
+        options |= {"dynamic_shared_memory_type": "mmap"}
         told = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         command = [_postgresql("postgres"), "-D", self.folder / "data", *told]
         wait_until(lambda: self._answers(command), "PostgreSQL")
@@ -107,6 +109,14 @@ class PostgreSql(_Server):
         super().stop()
         # its children end when they see that it is gone
         wait_until(lambda: not listens(self.port), "the end of PostgreSQL")
+
+    def end(self) -> None:
+        """End it as an operator does: it takes its shared memory with it."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+        self.stop()
 
 
 def _postgresql(program: str) -> str:
@@ -142,7 +152,7 @@ def postgresql() -> Iterator[PostgreSql]:
         try:
             yield server
         finally:
-            server.stop()
+            server.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
