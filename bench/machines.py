@@ -1,14 +1,13 @@
 """One machine beside several: a night in a folder by processes, and in an object store by Dask's workers.
 
 Measured are two workers on this machine, what they and the servers take, and what goes over the loopback. What more
-workers would come to is simulated, on the measured times of pieces: a step waits for the one before, and each free
-worker takes the next piece. `python -m bench.machines --days 12 --into DIR` measures so many days of a large site.
+workers would come to is simulated (`bench.many_workers`).
+`python -m bench.machines --days 12 --into DIR` measures so many days of a large site.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import os
 import subprocess
@@ -19,9 +18,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from bench.figures import Figure
+from bench.many_workers import Span, covered_s, simulated, tasks
 
 _WORKER_COUNT = 2
 _CATALOGUES = {"rest": "a REST catalogue", "postgresql": "PostgreSQL"}
@@ -31,7 +29,7 @@ from pathlib import Path
 from flows.night import executors, order
 from flows.settings import load
 from warehouse.store.store import Store
-store, pieces = Store.named(sys.argv[1]), []
+store = Store.named(sys.argv[1])
 settings = load(Path(sys.argv[2]), store.root)
 def watched():
     if settings.engine.runner != "dask":
@@ -40,18 +38,14 @@ def watched():
     from distributed.diagnostics.task_stream import get_task_stream
     return get_task_stream(default_client())
 def main():
-    names = {work.name: number for number, work in enumerate(work for one in order.STEPS for work in one.works)}
     began = time.perf_counter()
-    def report(name, rows, duration_s):
-        kind = max((each for each in names if name == each or name.startswith(each + " ")), key=len, default=None)
-        if kind:
-            pieces.append([names[kind], name, duration_s])
     with executors.opened(settings, store.root) as executor, watched() as stream:
-        order.run_inline(store, settings, report, executor=executor)
+        order.run_inline(store, settings, lambda *_: None, executor=executor)
     wall_s = time.perf_counter() - began
-    done = [each for task in (stream.data if stream else ()) for each in task["startstops"]]
-    spans = [[each["start"], each["stop"]] for each in done if each["action"] == "compute"]
-    print(json.dumps({"wall_s": wall_s, "pieces": pieces, "spans": spans}))
+    done = [(str(task["key"]), each) for task in (stream.data if stream else ()) for each in task["startstops"]]
+    spans = [[key, each["start"], each["stop"]] for key, each in done if each["action"] == "compute"]
+    works = [work.name for step in order.STEPS for work in step.works]
+    print(json.dumps({"wall_s": wall_s, "spans": spans, "works": works}))
 if __name__ == "__main__":
     main()
 """
@@ -59,42 +53,24 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What a night took: wall and processor seconds, those of its pieces by work, and bytes over the loopback.
+    """What a night took: wall and processor seconds, what Dask's workers were at, and bytes over the loopback.
 
-    busy_s: for how long any of Dask's workers was at something: a piece, a check of a table, a landing.
+    works: the names of all kinds of work, in order.
     """
 
     wall_s: float
     cpu_s: float
-    pieces: list[tuple[int, str, float]]
-    busy_s: float
+    spans: list[Span]
+    works: list[str]
     moved_bytes: int
 
 
-def covered_s(spans: Sequence[tuple[float, float]]) -> float:
-    """Return how many seconds lie in any of some spans, each from its first instant to its last."""
-    if not spans:
-        return 0.0
-    began, ended = np.array(sorted(spans)).T
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(ended)[:-1]])
-    return float(np.maximum(ended - np.maximum(began, before), 0.0).sum())
-
-
-def makespan_s(pieces: Sequence[tuple[int, str, float]], worker_count: int) -> float:
-    """Return how long pieces take so many workers, work by work, each piece begun in its turn."""
-    total = 0.0
-    for work in sorted({work for work, _, _ in pieces}):
-        free = [0.0] * worker_count
-        for _, _, duration_s in (piece for piece in pieces if piece[0] == work):
-            heapq.heapreplace(free, free[0] + duration_s)
-        total += max(free)
-    return total
-
-
-def figures(inbox: Path, scratch: Path, rounds: int, *, kind: str = "rest", about: str = "a night") -> Iterator[Figure]:
+def figures(
+    inbox: Path, scratch: Path, rounds: int, *, kind: str = "rest", day_count: int = 1, about: str = "a night"
+) -> Iterator[Figure]:
     """Time what is in an inbox, in a folder and in an object store with two workers.
 
-    kind: of the catalogue. about: what the inbox holds.
+    kind: of the catalogue. day_count: of the polls in the inbox. about: what the inbox holds.
     """
     with ExitStack() as servers:
         own = [f"bench{number}" for number in range(rounds + 1)]
@@ -113,7 +89,8 @@ def figures(inbox: Path, scratch: Path, rounds: int, *, kind: str = "rest", abou
         here(), there()
         pairs = [(there(), here()) for _ in range(rounds)]
     yield from _compared(pairs, f"{about} in S3 with {_CATALOGUES[kind]} and {_WORKER_COUNT} Dask workers")
-    yield from _simulated(min((one for _, one in pairs), key=lambda night: night.wall_s))
+    fastest = min((one for one, _ in pairs), key=lambda night: night.wall_s)
+    yield from simulated(tasks(fastest.spans, fastest.works), day_count, fastest.wall_s)
 
 
 def _compared(pairs: Sequence[tuple[Night, Night]], about: str) -> Iterator[Figure]:
@@ -131,32 +108,10 @@ def _compared(pairs: Sequence[tuple[Night, Night]], about: str) -> Iterator[Figu
             str(limit),
             ratio <= limit,
         )
-    outside = 1 - ours.busy_s / ours.wall_s
+    outside = 1 - covered_s([(span.began_s, span.ended_s) for span in ours.spans]) / ours.wall_s
     name = "… of its wall outside of all that workers do (scheduling, store, catalogue)"
     yield Figure(name, f"{outside:.0%}", "", "", "15%", outside <= 0.15)
     yield Figure("… over the loopback, all of it", f"{ours.moved_bytes / 1e6:.0f} MB", "", "", "", True)
-
-
-def _simulated(night: Night) -> Iterator[Figure]:
-    """Yield what 90 such days would take, the pieces of a day as often, and those of all days as long."""
-    days = [piece for piece in night.pieces for _ in range(90 if _is_daily(piece[1]) else 1)]
-    longest = max(night.pieces, key=lambda piece: piece[2])
-    alone = makespan_s(days, 1)
-    for count in (16, 64, 256):
-        taken = makespan_s(days, count)
-        yield Figure(
-            f"simulated: the pieces of 90 such days on {count} workers / on one",
-            f"{taken:.0f} s",
-            f"{alone:.0f} s",
-            f"{taken / alone:.3f}",
-            "",
-            True,
-        )
-    yield Figure(f"… the longest piece: {longest[1]}", f"{longest[2]:.1f} s", "", "", "", True)
-
-
-def _is_daily(name: str) -> bool:
-    return name[-2:].isdigit() and name[-3] == "-"
 
 
 # ---- servers, and what all of it takes
@@ -190,9 +145,9 @@ def _night(warehouse: str, settings: Path, others: Sequence[subprocess.Popen[byt
     if returned:
         raise RuntimeError(errors)
     answer = json.loads(said.splitlines()[-1])
-    pieces = [(int(work), str(name), float(duration_s)) for work, name, duration_s in answer["pieces"]]
     cpu_s += _cpu_s(others) - before
-    return Night(answer["wall_s"], cpu_s, pieces, covered_s(answer["spans"]), _loopback_bytes() - moved)
+    spans = [Span(*span) for span in answer["spans"]]
+    return Night(answer["wall_s"], cpu_s, spans, answer["works"], _loopback_bytes() - moved)
 
 
 def _cpu_s(processes: Sequence[subprocess.Popen[bytes]]) -> float:
@@ -227,7 +182,12 @@ def main() -> None:
     if not inputs.exists():
         write(inputs, chosen.days)
     for one in figures(
-        inputs, chosen.into, chosen.rounds, kind=chosen.catalogue, about=f"{chosen.days} days of a large site"
+        inputs,
+        chosen.into,
+        chosen.rounds,
+        kind=chosen.catalogue,
+        day_count=chosen.days,
+        about=f"{chosen.days} days of a large site",
     ):
         told = f" (limit {one.limit}: {'yes' if one.holds else 'NO'})" * bool(one.limit)
         print(f"{one.name}: {one.ours} / {one.peer} {one.ratio}{told}", flush=True)
