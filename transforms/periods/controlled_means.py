@@ -9,14 +9,15 @@ tried are accounted for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals, rows_of
+from transforms.arrays import Ints, Reals, offsets_of, rows_of
 from transforms.periods import controlled_extents, controlled_pauses
 from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases, Regularity
 from transforms.periods.controlled_pieces import Packed, Pieces, Signals
@@ -34,6 +35,8 @@ _LEAST_STEPS = 24
 #: As how many independent tests it counts to try all lengths and levels, as measured (`iosig study periods --part
 #: memoryless`): 8, what is left of the memory of samples, and what lines of few cycles take of the level.
 TRIALS = 32.0
+#: phases that are judged at a time: many, since there is a time to each call, but such that they fit the cache
+_PHASES_AT_A_TIME = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,33 @@ def judged(signals: Signals, pieces: Pieces, needed: float) -> MeansFindings:
         np.zeros(count), np.zeros(count, dtype=np.int64), none[0], np.zeros(count, dtype=np.int64), none[1], none[2]
     )
     asked = needed - float(np.log(TRIALS))
-    packed = signals.packed
+    for tries in _batches(_tries(signals.packed, pieces)):
+        phases = Phases.joined([each.phases for each in tries])
+        stretches = np.concatenate([each.stretches for each in tries])
+        found = controlled_pauses.regularity(phases, asked, OVER, stretches)
+        edges = offsets_of([len(each.at) for each in tries]).tolist()
+        for each, (first, last) in zip(tries, pairwise(edges), strict=True):
+            _put(best, rows_of(found, slice(first, last)), each)
+    best.log_probability[:] = np.minimum(best.log_probability + np.log(TRIALS), 0.0)
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """The phases of some pieces (k), with the places of these, for one size of steps and one level.
+
+    stretches (k): how many steps were measured side by side.
+    """
+
+    at: Ints
+    size: int
+    level: float
+    phases: Phases
+    stretches: Reals
+
+
+def _tries(packed: Packed, pieces: Pieces) -> Iterator[_Try]:
+    """Yield the phases of pieces for all sizes and levels."""
     inner = packed.pieces(pieces)
     for size in _SIZES:
         enough = np.flatnonzero(inner.lengths >= _LEAST_STEPS * size)
@@ -71,10 +100,19 @@ def judged(signals: Signals, pieces: Pieces, needed: float) -> MeansFindings:
             at = enough[places]
             stretches = packed.stretches(rows_of(inner, at)) / size
             for level, phases in _phases(packed, steps, rows_of(of_size, places), width, size):
-                found = controlled_pauses.regularity(phases, asked, OVER, stretches)
-                _put(best, found, at, size, level)
-    best.log_probability[:] = np.minimum(best.log_probability + np.log(TRIALS), 0.0)
-    return best
+                yield _Try(at, size, level, phases, stretches)
+
+
+def _batches(tries: Iterable[_Try]) -> Iterator[list[_Try]]:
+    """Yield tries, in order, that have about so many phases together as are judged at a time."""
+    batch: list[_Try] = []
+    for each in tries:
+        batch.append(each)
+        if sum(len(one.phases.first) for one in batch) >= _PHASES_AT_A_TIME:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _phases(packed: Packed, steps: Signals, pieces: Pieces, width: int, size: int) -> Iterator[tuple[float, Phases]]:
@@ -93,13 +131,13 @@ def _phases(packed: Packed, steps: Signals, pieces: Pieces, width: int, size: in
         yield level, found if torn is None else replace(found, is_torn=torn)
 
 
-def _put(best: MeansFindings, found: Regularity, at: Ints, size: int, level: float) -> None:
+def _put(best: MeansFindings, found: Regularity, tried: _Try) -> None:
     """Put in place what is surer than the best so far."""
-    better = np.flatnonzero(found.log_probability < best.log_probability[at])
-    to = at[better]
+    better = np.flatnonzero(found.log_probability < best.log_probability[tried.at])
+    to = tried.at[better]
     best.log_probability[to], best.merged_gap[to] = found.log_probability[better], found.merged_gap[better]
     best.period[to], best.variation[to] = found.period[better], found.variation[better]
-    best.size[to], best.level[to] = size, level
+    best.size[to], best.level[to] = tried.size, tried.level
 
 
 def extents(

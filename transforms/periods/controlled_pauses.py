@@ -16,6 +16,7 @@ that are left, less that shortest one, are exponential again if all are, as the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -71,6 +72,23 @@ class Phases(InPieces):
     offsets: Ints
     is_torn: Bools | None = None
     started: Ints | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Phases]) -> Phases:
+        """Return the phases of the signals of several, at least one, as those of the only ones.
+
+        None of them has a clock of its own (`started`), and of all or of none it is known what is torn.
+        """
+        torn = [part.is_torn for part in parts if part.is_torn is not None]
+        assert all(part.started is None for part in parts)
+        assert len(torn) in (0, len(parts))
+        return cls(
+            np.concatenate([part.first for part in parts]),
+            np.concatenate([part.last for part in parts]),
+            np.concatenate([part.volume for part in parts]),
+            offsets_of(np.concatenate([part.counts for part in parts])),
+            np.concatenate(torn) if torn else None,
+        )
 
     @property
     def signal_count(self) -> int:
