@@ -43,6 +43,8 @@ class SampleSet:
 
     def kept(self, is_kept: Bools) -> SampleSet:
         """Return the runs that are marked (n)."""
+        if is_kept.all():
+            return self
         counts = np.diff(self.samples.offsets)
         offsets = offsets_of(counts[is_kept])
         is_own = np.repeat(is_kept, counts)

@@ -98,8 +98,7 @@ def on_one_clock(one: SampleSet) -> Stretched | None:
     usable = measured(one)
     if usable.run_count < LEAST_RUN_COUNT:
         return None
-    known = usable.samples.values[np.isfinite(usable.samples.values)]
-    exponent = int(np.frexp(known.max(initial=0.0))[1])
+    exponent = highest_exponent(usable)
     middle_s = float(np.median(usable.duration_s))
     step_s = max(1.0, middle_s / _MOST_STEPS)
     count = max(2, round(middle_s / step_s))
@@ -115,29 +114,51 @@ def on_one_clock(one: SampleSet) -> Stretched | None:
 
 def measured(one: SampleSet) -> SampleSet:
     """Return the runs that were measured most of their time, short gaps bridged."""
-    values = one.samples.values
-    is_rate = np.isfinite(values) & (values >= 0)
-    samples = replace(one.samples, values=np.where(is_rate, values, np.nan))
-    samples = bridged(samples, one.interval_s)
-    is_known = np.isfinite(samples.values)
-    known = np.bincount(samples.owner, is_known, one.run_count)
+    samples, known = one.samples, one.samples.counts
+    if not _are_rates(samples.values):
+        is_rate = np.isfinite(samples.values) & (samples.values >= 0)
+        samples = bridged(replace(samples, values=np.where(is_rate, samples.values, np.nan)), one.interval_s)
+        known = np.bincount(samples.owner[np.isfinite(samples.values)], minlength=one.run_count)
     is_timed = np.isfinite(one.duration_s) & (one.duration_s >= 2 * one.interval_s) & np.isfinite(one.started_s)
     is_usable = is_timed & (known >= (1.0 - MOST_MISSING_RATIO) * samples.counts) & (samples.counts > 1)
     return replace(one, samples=samples).kept(is_usable)
 
 
+def _are_rates(values: Reals) -> bool:
+    """Return whether all values were measured: none is missing, infinite or below 0."""
+    # NaN is neither
+    return bool(values.min(initial=0.0) >= 0 and values.max(initial=0.0) < np.inf)
+
+
+def highest_exponent(one: SampleSet) -> int:
+    """Return the exponent of the power of 2 that is next above what was measured."""
+    return int(np.frexp(np.fmax.reduce(one.samples.values, initial=0.0))[1])
+
+
 def on_steps(one: SampleSet, count: int, exponent: int) -> Reals:
     """Return mean rates of runs in so many steps of each (runs, count), in 2 ** exponent; NaN: not measured."""
-    is_known = np.isfinite(one.samples.values)
-    rows = np.zeros((2, one.run_count, int(one.samples.counts.max())))
-    place = np.arange(rows.shape[2]) < one.samples.counts[:, None]
-    rows[0][place] = np.ldexp(np.where(is_known, one.samples.values, 0.0), -exponent)
-    rows[1][place] = is_known
+    values, counts = one.samples.values, one.samples.counts
+    is_known = np.isfinite(values)
+    place = np.arange(int(counts.max())) < counts[:, None]
     at = (np.arange(count + 1) * (one.duration_s[:, None] / count) - one.started_s[:, None]) / one.interval_s
-    moved, known = (np.diff(read_totals(running_totals(part), at), axis=1) for part in rows)
+    if is_known.all():
+        moved = _read_steps(np.ldexp(values, -exponent), place, at)
+        # all steps of a run count in full, and nothing beyond them: read off as it is
+        known = np.diff(np.clip(at, 0.0, counts[:, None]), axis=1)
+    else:
+        moved = _read_steps(np.ldexp(np.where(is_known, values, 0.0), -exponent), place, at)
+        known = _read_steps(is_known, place, at)
     # what was not measured of a step was as the rest of it
     is_mostly = known > 0.5 * np.diff(at, axis=1)
     return np.where(is_mostly, moved / np.where(is_mostly, known, 1.0), np.nan)
+
+
+def _read_steps(values: Reals | Bools, place: Bools, at: Reals) -> Reals:
+    """Return what runs hold between places (runs, n + 1), in steps; place (runs, steps): where their values go."""
+    rows = np.zeros(place.shape)
+    rows[place] = values
+    found: Reals = np.diff(read_totals(running_totals(rows), at), axis=1)
+    return found
 
 
 def foreign_ratio(rates: Reals, curve: Reals, floor: Reals) -> float:
@@ -151,7 +172,8 @@ def foreign_ratio(rates: Reals, curve: Reals, floor: Reals) -> float:
         return 1.0
     quiet = rates[:, curve < _QUIET_RATIO * highest]
     is_known = np.isfinite(quiet)
-    is_busy = np.where(is_known, quiet, 0.0) > floor[:, None] + _WORK_RATIO * highest
+    # NaN exceeds nothing
+    is_busy = quiet > floor[:, None] + _WORK_RATIO * highest
     return float((is_busy & is_known).sum() / max(1, is_known.sum()))
 
 
@@ -161,12 +183,14 @@ def floored(curve: Reals) -> tuple[Reals, float]:
     The floor is the median of what lies below the middle between the lowest and the highest rate: bursts may take most
     of the time.
     """
-    known = curve[np.isfinite(curve)]
+    is_known = np.isfinite(curve)
+    is_whole = bool(is_known.all())
+    known = curve if is_whole else curve[is_known]
     floor = 0.0
     if len(known):
         low = float(known.min())
         floor = middle_of(known[known <= low + (float(known.max()) - low) / 2])
-    return np.maximum(without_gaps(curve) - floor, 0.0), floor
+    return np.maximum((curve if is_whole else without_gaps(curve)) - floor, 0.0), floor
 
 
 def alone_s(duration_s: Reals, met_s: Reals) -> float:
@@ -192,14 +216,18 @@ def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
     """Return the delay, and how much each run counts."""
     least = float(np.hypot(_LEAST_DEVIATION_S, _LEAST_DEVIATION * np.median(duration_s)))
     found, weights = _DELAY, np.ones(len(duration_s))
+    deviation_of_met = _MET_DEVIATION * met_s
     for _ in range(_DELAY_ROUNDS):
+        before = found
         rest = (duration_s - found * met_s)[None]
         off = np.abs(rest - row_medians(rest))
-        apart = np.hypot(max(1.4826 * float(row_medians(off)[0, 0]), least), _MET_DEVIATION * met_s)
+        apart = np.hypot(max(1.4826 * float(row_medians(off)[0, 0]), least), deviation_of_met)
         weights = 1.0 / (1.0 + (off[0] / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
         more_met = met_s - (weights * met_s).sum() / weights.sum()
         pull = (weights * more_met * duration_s).sum() + _DELAY / _DELAY_DEVIATION**2
         found = max(0.0, float(pull / ((weights * more_met**2).sum() + 1.0 / _DELAY_DEVIATION**2)))
+        if found == before:
+            break
     return found, weights
 
 
@@ -219,7 +247,7 @@ def met_by_step(runs: Stretched, curve: Reals) -> Reals:
         foreign = runs.rates - curve
         if runs.others is not None:
             foreign = np.where(np.isfinite(runs.others), runs.others, foreign)
-        over = np.clip(np.nan_to_num(foreign) / highest, 0.0, _MOST_MET)
+        over = np.clip(without_gaps(foreign) / highest, 0.0, _MOST_MET)
     found: Reals = over * (curve > _BURST_RATIO * highest)
     return found
 
@@ -232,7 +260,7 @@ def signature_of(runs: Stretched) -> Signature:
     curve, floor = floored(across[0])
     background = float(np.ldexp(floor, runs.exponent))
     if not curve.any():
-        moves = bool((np.nan_to_num(runs.rates) > 0).any())
+        moves = bool((runs.rates > 0).any())
         return Signature.nothing("no_common_bursts" if moves else "no_io", background)
     is_burst = borne_out(runs.rates, curve, runs.step_s)
     curve = np.where(is_burst, curve, 0.0)
@@ -240,12 +268,12 @@ def signature_of(runs: Stretched) -> Signature:
         return Signature.nothing("no_common_bursts", background)
     step_s = alone_s(runs.duration_s, met_s(runs, curve)) / len(curve)
     # the band is of the quantiles that so many runs tell no better apart
-    low, high = np.where(curve > 0, np.maximum(np.nan_to_num(across[1:]) - floor, 0.0), 0.0)
+    low, high = np.where(curve > 0, np.maximum(without_gaps(across[1:]) - floor, 0.0), 0.0)
     curves = np.stack([curve, low, high])
     if runs.foreign_ratio < _CALM_RATIO:
         curves *= _more(runs, curve, floor)
     # a shorter run moves as much
-    middle, low, high = (np.ldexp(by_second(one * (runs.step_s / step_s), step_s), runs.exponent) for one in curves)
+    middle, low, high = np.ldexp(by_second(curves * (runs.step_s / step_s), step_s), runs.exponent)
     bursts = _supported(bursts_of(middle), runs, curves[0], step_s)
     return Signature("extracted", middle, np.minimum(low, middle), np.maximum(high, middle), bursts, background)
 
@@ -265,7 +293,7 @@ def _more(runs: Stretched, curve: Reals, floor: float) -> Reals:
     middles = (after[:-1] + first[1:]) // 2
     left = np.maximum(first - around, np.concatenate([[0], middles]))
     right = np.minimum(after + around, np.concatenate([middles, [count]]))
-    total = running_totals(np.maximum(np.nan_to_num(runs.rates) - floor, 0.0))
+    total = running_totals(np.maximum(without_gaps(runs.rates) - floor, 0.0))
     moved = np.quantile(total[:, right] - total[:, left], _FILLED_SHARE * runs.level, axis=0)
     own = np.diff(running_totals(curve[None])[0][np.stack([left, right])], axis=0)[0]
     more = np.clip(moved / own, 1.0, _MOST_FILLED)
@@ -274,12 +302,13 @@ def _more(runs: Stretched, curve: Reals, floor: float) -> Reals:
     return found
 
 
-def by_second(curve: Reals, step_s: float) -> Reals:
-    """Return mean rates in whole seconds of a curve on steps; no byte is lost."""
-    total = running_totals(curve[None] * step_s)
-    seconds = np.arange(max(1, round(len(curve) * step_s)) + 1) / step_s
-    seconds[-1] = len(curve)
-    found: Reals = np.maximum(np.diff(read_totals(total, seconds[None])[0]), 0.0)
+def by_second(curves: Reals, step_s: float) -> Reals:
+    """Return mean rates in whole seconds (n, seconds) of curves on steps (n, steps); no byte is lost."""
+    total = running_totals(curves * step_s)
+    seconds = np.arange(max(1, round(curves.shape[1] * step_s)) + 1) / step_s
+    seconds[-1] = curves.shape[1]
+    at = np.broadcast_to(seconds, (len(curves), len(seconds)))
+    found: Reals = np.maximum(np.diff(read_totals(total, at), axis=1), 0.0)
     return found
 
 
@@ -290,7 +319,7 @@ def _supported(bursts: Bursts, runs: Stretched, curve: Reals, step_s: float) -> 
     first = np.floor(bursts.started_s / step_s).astype(np.int64)
     last = np.minimum(np.ceil(bursts.ended_s / step_s), len(curve)).astype(np.int64)
     is_known = np.isfinite(runs.rates)
-    held = running_totals(np.where(is_known, np.minimum(np.nan_to_num(runs.rates), curve), 0.0))
+    held = running_totals(np.where(is_known, np.minimum(runs.rates, curve), 0.0))
     wanted = running_totals(np.where(is_known, curve, 0.0))
     has: Bools = held[:, last] - held[:, first] >= _SUPPORT_RATIO * (wanted[:, last] - wanted[:, first])
     return replace(bursts, support_ratio=has.mean(axis=0))

@@ -31,6 +31,7 @@ from transforms.signatures.stretched import (
     RATE_LEVELS,
     floored,
     foreign_ratio,
+    highest_exponent,
     measured,
     on_steps,
 )
@@ -124,8 +125,7 @@ class Judge:
         usable = measured(one)
         if usable.run_count < LEAST_RUN_COUNT:
             return None
-        known = usable.samples.values[np.isfinite(usable.samples.values)]
-        exponent = int(np.frexp(known.max(initial=0.0))[1])
+        exponent = highest_exponent(usable)
         every = without_gaps(on_steps(usable, STEPS, exponent))
         rates = every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
         floor = int(_FLOOR_LEVEL * (STEPS - 1))
@@ -261,8 +261,9 @@ def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:
     from scipy.special import bdtrc
 
     usual = float(is_high[:, is_elsewhere].mean()) if is_elsewhere.any() else 0.0
-    tail = bdtrc(is_high.sum(axis=0) - 1.0, len(is_high), usual)
-    found: Bools = tail * (STEPS / (2 * _NEAR_STEPS + 1)) < _BY_CHANCE
+    # of each number of runs once
+    tail = bdtrc(np.arange(len(is_high) + 1) - 1.0, len(is_high), usual)
+    found: Bools = (tail * (STEPS / (2 * _NEAR_STEPS + 1)) < _BY_CHANCE)[np.count_nonzero(is_high, axis=0)]
     return found
 
 

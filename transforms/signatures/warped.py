@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from transforms.arrays import AnyReals, Reals
-from transforms.signatures.averages import quantiles
+from transforms.signatures.averages import quantile_of, quantiles, without_gaps
 from transforms.signatures.bursts import height
 from transforms.signatures.robust_alignment import running_totals
 from transforms.signatures.sample_sets import SampleSet
@@ -52,7 +52,7 @@ def warped(one: SampleSet) -> Signature:
 
 def warp(runs: Stretched) -> Stretched:
     """Return runs, shifted to where they overlap most."""
-    known = np.nan_to_num(runs.rates)
+    known = without_gaps(runs.rates)
     highest = _MOST_HEIGHTS * height(runs.curve[0])
     if not highest > 0:
         return runs
@@ -69,8 +69,20 @@ def warp(runs: Stretched) -> Stretched:
 
 def _shifted(rates: Reals, left: Reals) -> Reals:
     """Return rates of steps that begin elsewhere (runs, steps), NaN where most of one was not measured."""
-    known, share = (_read(values, left) for values in (np.nan_to_num(rates), np.isfinite(rates).astype(np.float64)))
+    is_known = np.isfinite(rates)
+    if is_known.all():
+        known, share = _read(rates, left), _share_inside(left)
+    else:
+        known, share = (_read(values, left) for values in (np.nan_to_num(rates), is_known.astype(np.float64)))
     return np.where(share > 0.5, known / np.maximum(share, 0.5), np.nan)
+
+
+def _share_inside(left: Reals) -> Reals:
+    """Return how much of steps that begin elsewhere (runs, steps) lies within the run: `_read` of nothing but ones."""
+    count = left.shape[1]
+    places = np.clip(left, -1.0, count) + 1.0
+    found: Reals = np.minimum(np.minimum(places, 1.0), 1.0 - (places - count))
+    return found
 
 
 def _coarse(rates: Reals, factor: int) -> Reals:
@@ -114,16 +126,15 @@ def _best_shifts(rates: Reals, level: float, step_s: float, *, is_calm: bool) ->
     Short bursts that wander by more than their width have nothing in common unshifted; where others are seldom at work,
     what a single run does is all its own.
     """
-    found = shifts(rates, level, step_s)
-    told = _told(rates, found, level)
+    found, told = _shifted_and_told(rates, level, step_s)
     volume = rates.sum(axis=1)
-    share = told / max(float(np.quantile(volume, 0.2)), 1e-300)
+    share = told / max(quantile_of(volume, 0.2), 1e-300)
     if not is_calm or not _FOREIGN_SHARE < share < _TOLD_SHARE:
         return found
     for run in np.argsort(volume, kind="stable")[:_TRIED_RUNS]:
-        other = shifts(rates, level, step_s, floored(rates[run])[0])
+        other, other_told = _shifted_and_told(rates, level, step_s, floored(rates[run])[0])
         is_near = float(np.abs(other).mean()) < _NEAR_SHARE * _reach(rates.shape[1], step_s)
-        if is_near and (other_told := _told(rates, other, level)) > told:
+        if is_near and other_told > told:
             found, told = other, other_told
     return found
 
@@ -133,37 +144,56 @@ def _reach(count: int, step_s: float) -> int:
     return max(2, int(np.ceil((_REACH_S + _REACH_RATIO * count * step_s) / step_s)))
 
 
-def _told(rates: Reals, shift: Reals, level: float) -> float:
-    """Return how much shifted runs have in common."""
-    return float(floored(quantiles(_read(rates, np.arange(rates.shape[1]) + shift), level))[0].sum())
-
-
 def shifts(rates: Reals, level: float, step_s: float, start: Reals | None = None) -> Reals:
     """Return by how many steps each run is later than all of them together at each step (runs, steps).
 
     rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common. start
     (steps): what they are shifted against first; what they have in common unshifted if None.
     """
+    return _shifted_and_told(rates, level, step_s, start)[0]
+
+
+def _shifted_and_told(rates: Reals, level: float, step_s: float, start: Reals | None = None) -> tuple[Reals, float]:
+    """Return the shifts of runs, as `shifts` does, and how much the shifted runs have in common."""
     from scipy.ndimage import uniform_filter1d
 
     count = rates.shape[1]
     reach = _reach(count, step_s)
-    smooth = uniform_filter1d(rates, max(1, round(_SMOOTH_S / step_s)), axis=1)
-    common = floored(quantiles(smooth, level))[0] if start is None else start
+    common = start
+    if common is None:
+        smooth = uniform_filter1d(rates, max(1, round(_SMOOTH_S / step_s)), axis=1)
+        common = floored(quantiles(smooth, level))[0]
     found = np.zeros(rates.shape)
+    if not common.any():
+        return found, float(floored(quantiles(rates, level))[0].sum())
     for _ in range(_ROUNDS):
-        if not common.any():
-            break
         found = _by_the_mean_clock(_overlapping(rates, common, reach))
         common, _ = floored(quantiles(_read(rates, np.arange(count) + found), level))
-    return found
+        if not common.any():
+            break
+    return found, float(common.sum())
 
 
 def _by_the_mean_clock(shift: Reals) -> Reals:
     """Return shifts against the runs' median clock."""
     steps = np.arange(shift.shape[1], dtype=np.float64)
     clock = np.maximum.accumulate(steps + quantiles(shift, 0.5))
-    return np.array([np.interp(steps, clock, steps + own) for own in shift]) - steps
+    return _interpolated(steps, clock, steps + shift) - steps
+
+
+def _interpolated(at: Reals, places: Reals, rows: Reals) -> Reals:
+    """Return rows (n, places) at other places (at), linear between them and flat outside, as `numpy.interp` does.
+
+    Once for all rows: which places each lies between, and how far, is the same in all of them.
+    """
+    last = len(places) - 1
+    low = np.clip(np.searchsorted(places, at, side="right") - 1, 0, last)
+    high = np.minimum(low + 1, last)
+    is_between = (at > places[low]) & (low < last)
+    width = np.where(is_between, places[high] - places[low], 1.0)
+    left = rows.take(low, axis=1)
+    found: Reals = (rows.take(high, axis=1) - left) / width * np.where(is_between, at - places[low], 0.0) + left
+    return found
 
 
 def _overlapping(rates: Reals, common: Reals, reach: int) -> Reals:
@@ -185,11 +215,13 @@ def overlaps(rates: AnyReals, common: Reals, reach: int) -> AnyReals:
     padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach), dtype=rates.dtype)
     padded[:, reach : reach + count] = rates
     total = running_totals(padded)
+    beyond = np.empty((run_count, block_count, width))
+    ahead = _windows(total, block_count, width)
+    np.subtract(ahead[:, 1:], ahead[:, :-1], out=beyond[:, :-1])
     # of a last block with fewer steps, only these
-    begin, end = np.arange(block_count) * _BLOCK, np.minimum((np.arange(block_count) + 1) * _BLOCK, count)
-    shift = np.arange(width)
-    beyond = total[:, end[:, None] + shift] - total[:, begin[:, None] + shift]
-    found = (beyond * -_EXCESS_COST).astype(rates.dtype)
+    np.subtract(total[:, count : count + width], ahead[:, -1], out=beyond[:, -1])
+    beyond *= -_EXCESS_COST
+    found = beyond.astype(rates.dtype)
     levels = np.zeros(block_count * _BLOCK, dtype=rates.dtype)
     levels[:count] = common
     levels = levels.reshape(-1, _BLOCK)
@@ -197,12 +229,23 @@ def overlaps(rates: AnyReals, common: Reals, reach: int) -> AnyReals:
     if len(blocks):
         levels = levels[blocks]
         # what a block may meet, once: its steps are windows of that
-        met = padded[:, (blocks * _BLOCK)[:, None] + np.arange(width + _BLOCK - 1)]
-        shared, own = np.zeros_like(found[:, blocks]), np.empty_like(found[:, blocks])
-        for step in range(_BLOCK):
+        met = _windows(padded, block_count, width + _BLOCK - 1)[:, blocks]
+        shared = np.minimum(met[:, :, :width], levels[:, 0, None])
+        own = np.empty_like(shared)
+        for step in range(1, _BLOCK):
             shared += np.minimum(met[:, :, step : step + width], levels[:, step, None], out=own)
-        found[:, blocks] += shared * rates.dtype.type(1.0 + _EXCESS_COST) - levels.sum(axis=1)[:, None]
+        shared *= rates.dtype.type(1.0 + _EXCESS_COST)
+        shared -= levels.sum(axis=1)[:, None]
+        found[:, blocks] += shared
     return found
+
+
+def _windows(rows: AnyReals, block_count: int, width: int) -> AnyReals:
+    """Return what lies from each block's first step on (runs, blocks, width): a view of rows (runs, steps)."""
+    row, step = rows.strides
+    return np.lib.stride_tricks.as_strided(
+        rows, (len(rows), block_count, width), (row, _BLOCK * step, step), writeable=False
+    )
 
 
 def best_path(scores: AnyReals) -> Reals:
