@@ -61,6 +61,7 @@ class DrawnSample:
     """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
 
     started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is its sample's.
+    is_exact: whether servers counted it for the run itself; else it is the traffic of all meanwhile.
     """
 
     job_id: str
@@ -69,6 +70,7 @@ class DrawnSample:
     started_s: float
     is_outlier: bool
     duration_s: float = math.nan
+    is_exact: bool = False
 
     @property
     def edges_s(self) -> Reals:
@@ -285,6 +287,8 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[Dra
     told = [f"Samples: {len(samples) - outliers} used" if outliers else counted(len(samples), "sample")]
     if outliers:
         told.append(f"{outliers} left out as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
+    if exact := sum(one.is_exact for one in samples):
+        told.append("counted for each run alone" if exact == len(samples) else f"{exact} counted for the run alone")
     if len(shown) < len(samples):
         told.append(f"the last {len(shown)} are shown")
     if high > 0:

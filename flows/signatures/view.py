@@ -44,7 +44,7 @@ class Asked:
 
 def view_of(store: Store, release: Release, asked: Asked) -> SignatureView:
     """Return what a release has of a signature; raises UsageError with what there is instead."""
-    with opened(store, release, f"{TABLES} sample_sets samples") as connection:
+    with opened(store, release, f"{TABLES} sample_sets samples exact_samples") as connection:
         rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
         if rows.is_empty():
             raise UsageError(f"Release {release.release_id} holds no signatures. `iosig run` makes them.")
@@ -155,27 +155,38 @@ def _trust(row: dict[str, Any]) -> float:
 
 
 def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], left_out: set[str]) -> list[DrawnSample]:
-    """Return the samples of a set, the oldest first."""
+    """Return the samples that a set was made of, shared or exact ones, the oldest first."""
     query = """
         with runs as (
-            select cluster, job_id, started_at, ended_on, duration_s
+            select cluster, job_id, started_at, ended_on, duration_s, coalesce(source, 'server') as source
             from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
+        ),
+
+        told as (
+            select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+                interval_s, sample_bytes_per_s
+            from samples
+            union all
+            select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction,
+                grid_started_at, interval_s, sample_bytes_per_s
+            from exact_samples
         )
 
         select
-            samples.job_id,
-            samples.interval_s,
-            (epoch_us(samples.grid_started_at) - epoch_us(samples.started_at)) / 1e6 as started_s,
-            samples.sample_bytes_per_s,
+            told.job_id,
+            told.source,
+            told.interval_s,
+            (epoch_us(told.grid_started_at) - epoch_us(told.started_at)) / 1e6 as started_s,
+            told.sample_bytes_per_s,
             runs.duration_s
-        from samples
-        inner join runs using (cluster, job_id, started_at)
-        where samples.filesystem = $filesystem
-            and samples.direction = $direction
+        from told
+        inner join runs using (source, cluster, job_id, started_at)
+        where told.filesystem = $filesystem
+            and told.direction = $direction
             -- lets whole days be left unread
-            and samples.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
-        order by samples.started_at, samples.job_id, samples.cluster
+            and told.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
+        order by told.started_at, told.job_id, told.cluster
     """
     found = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
     return [
@@ -186,6 +197,7 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
             started_s=row["started_s"],
             is_outlier=row["job_id"] in left_out,
             duration_s=row["duration_s"],
+            is_exact=row["source"] == "jobstats",
         )
         for row in found.iter_rows(named=True)
     ]

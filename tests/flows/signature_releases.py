@@ -33,7 +33,10 @@ def curve(bursts: Sequence[tuple[int, int, float]], seconds: int = 300) -> np.nd
 
 @dataclass(frozen=True)
 class Made:
-    """One application's signature by one method; bursts are (first second, last second, bytes per second)."""
+    """One application's signature by one method; bursts are (first second, last second, bytes per second).
+
+    samples: what storage saw of each run; exact: what servers counted of it, of which the set is made then.
+    """
 
     application_id: str = "ana/ior_a/16"
     bursts: tuple[tuple[int, int, float], ...] = ((60, 90, 2e9), (180, 220, 1e9))
@@ -49,6 +52,7 @@ class Made:
     band_ratio: float | None = 0.1
     support_ratio: float | None = 1.0
     samples: tuple[np.ndarray, ...] | None = None
+    exact: tuple[np.ndarray, ...] | None = None
     told: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -90,7 +94,14 @@ def publish(store: Store, name: str, made: Sequence[Made]) -> Release:
 def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     # the first one of a subject says what its samples are
     subjects = {(one.application_id, one.filesystem, one.direction): one for one in reversed(made)}
-    runs = [_runs(one) for one in subjects.values()]
+    runs = [_runs(one, one.run_rates) for one in subjects.values()]
+    counted = [_runs(one, one.exact) for one in subjects.values() if one.exact is not None]
+    sets = [
+        _runs(one, one.run_rates if one.exact is None else one.exact).with_columns(
+            source=pl.lit("server" if one.exact is None else "jobstats")
+        )
+        for one in subjects.values()
+    ]
     return {
         "signatures": filled(
             "transforms.signatures", pl.DataFrame([_row(one) for one in made], infer_schema_length=None)
@@ -98,10 +109,10 @@ def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
         "signature_points": _many("transforms.signature_points", [_points(one) for one in made]),
         "signature_bursts": _many("transforms.signature_bursts", [_bursts(one) for one in made]),
         "sample_sets": _many(
-            "samples.sample_sets", [frame.drop("sample_bytes_per_s", "grid_started_at") for frame in runs]
+            "samples.sample_sets", [frame.drop("sample_bytes_per_s", "grid_started_at") for frame in sets]
         ),
         "samples": _many("samples.samples", runs),
-    }
+    } | ({"exact_samples": _many("samples.exact_samples", counted)} if counted else {})
 
 
 def _many(name: str, parts: list[pl.DataFrame]) -> pl.DataFrame:
@@ -163,8 +174,8 @@ def _bursts(one: Made) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _runs(one: Made) -> pl.DataFrame:
-    """Return rows that hold what both `samples` and `sample_sets` say of a run."""
+def _runs(one: Made, run_rates: Sequence[np.ndarray]) -> pl.DataFrame:
+    """Return rows that hold what `samples`, `exact_samples` and `sample_sets` say of each run, of its rates."""
     rows = [
         {
             "application_id": one.application_id,
@@ -182,7 +193,7 @@ def _runs(one: Made) -> pl.DataFrame:
             "missing_ratio": float(np.isnan(rates).mean()),
             "sample_bytes_per_s": [None if np.isnan(rate) else float(rate) for rate in rates],
         }
-        for number, (job, rates) in enumerate(zip(one.jobs, one.run_rates, strict=False))
+        for number, (job, rates) in enumerate(zip(one.jobs, run_rates, strict=False))
     ]
     return pl.DataFrame(
         rows,

@@ -205,6 +205,18 @@ def test_rows_of_many_samples_are_lower_and_the_last_are_shown() -> None:
     assert len(axes.get_yticks()) == 120
 
 
+def test_whose_bytes_samples_hold_is_told() -> None:
+    view = seen(found(3), runs=3)
+    counted = tuple(replace(one, is_exact=True) for one in view.samples)
+    titles = [
+        composed(replace(view, samples=samples)).axes[0].get_title(loc="left")
+        for samples in (view.samples, counted, (counted[0], *view.samples[1:]))
+    ]
+    assert ["counted for" in title for title in titles] == [False, True, True]
+    assert titles[1].startswith("3 samples, counted for each run alone, each row")
+    assert titles[2].startswith("3 samples, 1 counted for the run alone, each row")
+
+
 def test_a_much_longer_outlier_does_not_squeeze_the_others() -> None:
     view = seen(found(3), runs=6)
     long = replace(view, samples=(*view.samples, sample(7, np.ones(5000), out=True)))

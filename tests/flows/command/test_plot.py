@@ -18,6 +18,8 @@ from warehouse.releases.releases import Release, find
 from warehouse.store.store import Store
 
 HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
+#: what servers counted of four runs, on steps of their own, while storage saw others too
+COUNTED = curve([(60, 90, 2e9), (180, 220, 1e9)])[::2] * 0.9
 GAPPED = np.append(curve([(0, 10, 1e9)], 20), [np.nan, 3e9])
 
 
@@ -39,6 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             Made("ben/s3d/1024", bursts=((10, 20, 1e9),)),
             Made("ben/s3d/2048", filesystem="scratch"),
             Made("ben/s3d/2048", filesystem="work", bursts=((10, 30, 1e9),)),
+            Made("eve/nyx/8", run_count=4, exact=(COUNTED,) * 4),
             Made(HOSTILE),
         ],
     )
@@ -142,6 +145,13 @@ def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Rel
     assert {one.started_s for one in view.samples} == {-0.5}
     assert all(np.array_equal(one.bytes_per_s, GAPPED, equal_nan=True) for one in view.samples)
     assert [one.job_id for one in view.samples if one.is_outlier] == [view.samples[1].job_id] == ["223001"]
+
+
+def test_exact_samples_are_those_that_the_set_was_made_of(store: Store, release: Release, tmp_path: Path) -> None:
+    view = view_of(store, release, Asked("nyx"))
+    assert [one.is_exact for one in view.samples] == [True] * 4
+    assert all(np.array_equal(one.bytes_per_s, COUNTED) for one in view.samples)
+    assert not any(one.is_exact for one in view_of(store, release, Asked("s3d/1024")).samples)
 
 
 def test_names_are_data(store: Store, release: Release) -> None:
