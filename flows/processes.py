@@ -6,7 +6,7 @@ import atexit
 import gc
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -96,11 +96,11 @@ def pool(worker_count: int | None) -> Iterator[Workers]:
 
 
 @contextmanager
-def shared(worker_count: int | None = None, *, ready: str | None = None) -> Iterator[None]:
+def shared(worker_count: int | None = None, *, ready: Sequence[str] = ()) -> Iterator[None]:
     """Have all pools of this block be one, whose processes stay: each takes a second of a core to start.
 
     For work of many small kinds. A long night lets processes go after each kind, for what they keep of memory.
-    ready: see `make_ready`; not given, each process starts when it is needed first.
+    ready: modules, see `make_ready`; of none, each process starts when it is needed first.
     """
     if workers(worker_count) == 1 or _elsewhere.get() is not None:
         yield
@@ -108,8 +108,8 @@ def shared(worker_count: int | None = None, *, ready: str | None = None) -> Iter
     opened = Pool(workers(worker_count))
     try:
         with done_by(opened):
-            if ready is not None:
-                make_ready(ready)
+            if ready:
+                make_ready(*ready)
             yield
     finally:
         opened.end()

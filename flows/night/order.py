@@ -12,11 +12,8 @@ from importlib import import_module
 from pathlib import Path
 
 from flows.landing import Arrival, Told, land_paths
-from flows.live.prometheus import land_prometheus
-from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
 from flows.night.pace import Begin, Pace
-from flows.report.making import after_release
 from flows.settings import Settings
 from flows.steps import (
     attribution,
@@ -147,9 +144,16 @@ def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
     yield from land_paths(store, settings, [*inbox, *schedule.databases], Told())
-    for url in schedule.prometheus:
-        yield from land_prometheus(store, settings, url, Told())
-    yield from land_slurm(store, settings) if schedule.slurm else ()
+    # what asks servers is imported where there are some
+    if schedule.prometheus:
+        from flows.live.prometheus import land_prometheus
+
+        for url in schedule.prometheus:
+            yield from land_prometheus(store, settings, url, Told())
+    if schedule.slurm:
+        from flows.live.slurm import land_slurm
+
+        yield from land_slurm(store, settings)
 
 
 def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:
@@ -197,9 +201,18 @@ def run_inline(
         for name, count in night.maintain().lines():
             clock.tell(name, count)
         pace.keep()
-    if told := after_release(store, settings, published):
+    if told := _after_release(store, settings, published):
         clock.tell(*told)
     return published
+
+
+def _after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
+    """Write the report where the settings want one; who wants none need not import what draws it."""
+    if settings.report.into is None:
+        return None
+    from flows.report.making import after_release
+
+    return after_release(store, settings, release)
 
 
 class _Clock:
