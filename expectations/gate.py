@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from expectations import suites
+from expectations import suites, thrift
 from expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
 from expectations.suites import Rule
 from warehouse.contracts import Table, frames
@@ -208,11 +208,12 @@ def _asked(
 
         suite = ExpectationSuite(name=name, expectations=[rule.configuration() for rule in rules])
         batch = definition.get_batch({"dataframe": _pandas(frame)})
-        outcome = batch.validate(
-            suite,
-            result_format=result_format or (_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF),
-            expectation_parameters=dict(values),
-        )
+        with thrift.made_once(batch.data.execution_engine):
+            outcome = batch.validate(
+                suite,
+                result_format=result_format or (_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF),
+                expectation_parameters=dict(values),
+            )
         batch.data.execution_engine.batch_manager.reset_batch_cache()
     found = {result.expectation_config.meta["name"]: result for result in outcome.results}
     return {rule.name: _finding(rule, found[rule.name]) for rule in rules}
