@@ -16,9 +16,10 @@ def made_once(execution_engine: Any) -> Iterator[None]:
 
     execution_engine: of pandas, with one frame as long as the block lasts.
     """
-    from great_expectations.expectations.expectation import Expectation
+    from great_expectations.expectations import expectation as known
 
-    make, select = Expectation.configuration, execution_engine._apply_row_condition_filter
+    every: Any = known.Expectation
+    make, select = every.configuration, execution_engine._apply_row_condition_filter
     # what is known by its place in memory is held, so that nothing else gets that place
     configurations: dict[int, tuple[Any, Any]] = {}
     rows: dict[tuple[int, str], tuple[Any, Any]] = {}
@@ -34,10 +35,10 @@ def made_once(execution_engine: Any) -> Iterator[None]:
             rows[key] = data, select(data, row_condition, domain_kwargs)
         return rows[key][1]
 
-    Expectation.configuration = property(configuration)
+    every.configuration = property(configuration)
     execution_engine._apply_row_condition_filter = selected
     try:
         yield
     finally:
-        Expectation.configuration = make
+        every.configuration = make
         del execution_engine._apply_row_condition_filter

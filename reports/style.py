@@ -140,9 +140,11 @@ def _settings() -> dict[Any, Any]:
 
     of_ground = ("figure.facecolor", "figure.edgecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
     of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "patch.edgecolor")
+    # else boxes are black, on a dark ground too
+    of_boxes = [f"boxplot.{part}.color" for part in ("boxprops", "whiskerprops", "capprops", "flierprops")]
     return {
         **dict.fromkeys(of_ground, GROUND),
-        **dict.fromkeys(of_ink, INK),
+        **dict.fromkeys((*of_ink, *of_boxes, "boxplot.flierprops.markeredgecolor"), INK),
         **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), SOFT),
         **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), INK),
         "axes.prop_cycle": cycler(color=list(HUES)),

@@ -57,8 +57,8 @@ def save_study(figure: Figure, path: Path) -> None:
     figure.savefig(path, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """Put the legend of one panel below all of them."""
+def legend_below(figure: Figure, axes: Axes, top: float = 1.0) -> None:
+    """Put the legend of one panel below all of them; top: where these end, as a share of the figure."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
-    figure.tight_layout(rect=(0.0, 0.065, 1.0, 1.0))
+    figure.tight_layout(rect=(0.0, 0.065, 1.0, top))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from reports import panels, style
-from studies.drawing import legend_below
+from studies.drawing import headline, legend_below
+from studies.pages import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +33,8 @@ _MARKS = (
 )
 #: a policy whose mean is so many times the rival's, or more, is at the right edge of its panel
 _MOST_TO_RIVAL = 1.25
+#: knows what nobody can
+_ORACLE = "oracle"
 
 
 def draw_policies(runs: pl.DataFrame, path: Path) -> None:
@@ -60,7 +63,18 @@ def _policies(figure: Figure, runs: pl.DataFrame) -> None:
         axes.set_yticks(range(1, len(policies) + 1), policies)
     # of panels that share them, the first policy on top
     axes.invert_yaxis()
+    headline(figure, _cheapest(runs))
     figure.tight_layout()
+
+
+def _cheapest(runs: pl.DataFrame) -> str:
+    """Return with which policies least and most of what is moved waits, leaving out the oracle."""
+    means = (
+        runs.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy").agg(pl.col("contended_ratio").mean())
+    )
+    ordered = means.sort("contended_ratio", "policy")
+    (least, low), (most, high) = ordered.row(0), ordered.row(-1)
+    return f"Bytes that wait, of those that are moved: {percent(low)} by {least}, {percent(high)} by {most}"
 
 
 def draw_settings(compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str], path: Path) -> None:
@@ -90,4 +104,16 @@ def _settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], p
     right.set_title("Mixes won less mixes lost to least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()
-    legend_below(figure, left)
+    headline(figure, _worst(compared, len(settings)))
+    legend_below(figure, left, top=0.93)
+
+
+def _worst(compared: pl.DataFrame, setting_count: int) -> str:
+    """Return how the policy that is best in the mean does where it does worst, but for the oracle."""
+    found = compared.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy")
+    best = found.agg(mean=pl.col("to_rival").mean(), worst=pl.col("to_rival").max(), count=pl.len())
+    row = best.filter(pl.col("count") == setting_count).sort("mean", "policy").row(0, named=True)
+    return (
+        f"{row['policy']} has {row['worst']:.2f} times the contended bytes of the least loaded partition, or less, in "
+        f"each of {setting_count} settings"
+    )
