@@ -52,6 +52,7 @@ def _finding(runs: pl.DataFrame, workload: str) -> str:
     found = runs.filter(pl.col("workload") == workload).group_by("policy").agg(pl.col("stretch").median())
     stretch = dict(found.iter_rows())
     return (
-        f"Workload {workload}: jobs take {stretch['original']:.2f} times as long as alone, {stretch['predicted']:.2f} times "
-        f"where their periods are predicted, {stretch['clairvoyant']:.2f} times where they are known"
+        f"Workload {workload}: jobs take {stretch['original']:.2f} times as long as alone, "
+        f"{stretch['predicted']:.2f} times where their periods are predicted, {stretch['clairvoyant']:.2f} times where "
+        "they are known"
     )
