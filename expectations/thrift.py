@@ -19,14 +19,20 @@ def made_once(execution_engine: Any) -> Iterator[None]:
     from great_expectations.expectations import expectation as known
 
     every: Any = known.Expectation
-    make, select = every.configuration, execution_engine._apply_row_condition_filter
+    make = getattr(every, "configuration", None)
+    select = getattr(execution_engine, "_apply_row_condition_filter", None)
+    if not isinstance(make, property) or make.fget is None or select is None:
+        # a version to come makes them otherwise: that takes longer, and says the same
+        yield
+        return
+    told = make.fget
     # what is known by its place in memory is held, so that nothing else gets that place
     configurations: dict[int, tuple[Any, Any]] = {}
     rows: dict[tuple[int, str], tuple[Any, Any]] = {}
 
     def configuration(expectation: Any) -> Any:
         if id(expectation) not in configurations:
-            configurations[id(expectation)] = expectation, make.fget(expectation)
+            configurations[id(expectation)] = expectation, told(expectation)
         return configurations[id(expectation)][1]
 
     def selected(data: Any, row_condition: Any, domain_kwargs: Any) -> Any:

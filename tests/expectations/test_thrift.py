@@ -61,3 +61,13 @@ def test_each_expectation_is_configured_once_and_anew_afterwards(monkeypatch: py
             assert made == [one, other]
         assert one.configuration.kwargs == {"column": "a"}
         assert made == [one, other, one]
+
+
+def test_an_engine_that_filters_otherwise_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with counting(monkeypatch) as made:
+        from great_expectations.expectations import ExpectColumnValuesToBeNull
+
+        one = ExpectColumnValuesToBeNull(column="a")
+        with thrift.made_once(object()):
+            assert [one.configuration.kwargs, one.configuration.kwargs] == [{"column": "a"}] * 2
+            assert made == [one, one]
