@@ -66,7 +66,8 @@ def _first_others(rates: Reals, bins: Ints, curve: Reals) -> Ints:
     """
     highest = height(curve)
     is_high = curve > _BURST_RATIO * highest
-    at_work = float((rates[:, ~is_high] > _WORK_RATIO * highest).mean()) if not is_high.all() else 0.0
+    room = len(rates) * np.count_nonzero(~is_high)
+    at_work = np.count_nonzero((rates > _WORK_RATIO * highest) & ~is_high) / room if room else 0.0
     is_plain = at_work < _SELDOM_RATIO or float(is_high.mean()) > _MOST_RATIO
     return _binned(rates - curve, highest) if is_plain else bins
 

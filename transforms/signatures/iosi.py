@@ -58,7 +58,7 @@ def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
     All are brought to the median length: longer ones are cut at their end, shorter ones have nothing after theirs.
     """
     points = refined(bridged(one.samples, one.interval_s), one.interval_s)
-    counts = np.diff(points.offsets)
+    counts = points.counts
     counts = counts[counts > 0]
     length = int(np.median(counts)) if len(counts) else 0
     values = np.zeros((len(counts), length))

@@ -106,11 +106,13 @@ def volumes(sets: SampleSets) -> Reals:
     The mean of the steps that were measured counts for all of the sample: a gap in the polls is no lack of I/O. NaN
     where nothing was measured.
     """
-    counts = np.diff(sets.samples.offsets)
-    owner = owners(sets.samples.offsets)
-    is_known = np.isfinite(sets.samples.values)
-    known = np.bincount(owner, is_known, len(counts))
-    total = np.bincount(owner, np.where(is_known, sets.samples.values, 0.0), len(counts))
+    counts, owner, values = sets.samples.counts, sets.samples.owner, sets.samples.values
+    is_known = np.isfinite(values)
+    known = counts.astype(np.float64)
+    if not is_known.all():
+        known = np.bincount(owner, is_known, len(counts))
+        values = np.where(is_known, values, 0.0)
+    total = np.bincount(owner, values, len(counts))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         found: Reals = total / known * counts * sets.interval_s[sets.owner]
     return found

@@ -59,7 +59,7 @@ class Preprocessed:
 def preprocessed(one: SampleSet) -> Preprocessed:
     """Bring the samples of one set to one form: refined, of one length, without background; IOSI 5.1."""
     samples = bridged(one.samples, one.interval_s)
-    counts = np.diff(samples.offsets)
+    counts = samples.counts
     is_usable = (counts > 0) & (_missing(samples) <= MOST_MISSING_RATIO * counts)
     if not is_usable.all():
         samples = SampleSet(samples, one.interval_s, one.started_s, one.duration_s).kept(is_usable).samples
@@ -115,7 +115,7 @@ def refined(samples: Ragged, interval_s: float) -> Ragged:
         raise ValueError("an interval is not a positive number")
     if interval_s < 1.0:
         return _coarsened(samples, interval_s)
-    counts = np.diff(samples.offsets)
+    counts = samples.counts
     # a last point on the last middle must not be lost to rounding
     points = np.where(counts > 0, np.floor((counts - 1) * interval_s + 1e-9) + 1, 0).astype(np.int64)
     offsets = offsets_of(points)
@@ -138,7 +138,7 @@ def _doubled(samples: Ragged) -> Reals:
     both[::2] = values
     # halves first: a sum of huge ones leaves the range
     both[1:-1:2] = values[1:] * 0.5 + values[:-1] * 0.5
-    ends = samples.offsets[1:][np.diff(samples.offsets) > 0]
+    ends = samples.offsets[1:][samples.counts > 0]
     is_left = np.ones(len(both), dtype=np.bool_)
     is_left[2 * ends - 1] = False
     return both[is_left]
@@ -146,7 +146,7 @@ def _doubled(samples: Ragged) -> Reals:
 
 def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
     """Return the mean rate of what was measured in each second that has begun; the last one may be a part of one."""
-    counts, owner = np.diff(samples.offsets), owners(samples.offsets)
+    counts, owner = samples.counts, owners(samples.offsets)
     # many short steps: one that crosses a second's edge counts for both by time
     began = places_within(counts) * interval_s
     second = np.floor(began + 1e-9).astype(np.int64)
@@ -177,7 +177,7 @@ def duration_corrected(samples: Ragged) -> Reals:
     there by r^2 / (N + r) points: little as long as r is little. Samples that are longer by more than
     PUBLISHED_EXCESS_RATIO lose those numbered floor(i (N + r) / r): the same interval to the end.
     """
-    counts = np.diff(samples.offsets)
+    counts = samples.counts
     if not len(counts):
         return np.zeros((0, 0))
     shortest = int(counts.min())
@@ -246,7 +246,7 @@ def partial(one: SampleSet, duration_s: float) -> SampleSet:
     """
     if not duration_s > 0:
         raise ValueError("a duration is above 0")
-    counts = np.diff(one.samples.offsets)
+    counts = one.samples.counts
     steps = np.ceil((duration_s - one.started_s) / one.interval_s - 1e-9)
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
     values = one.samples.values[places_within(counts) < np.repeat(steps, counts)]
@@ -288,7 +288,7 @@ def _in_seconds(one: SampleSet) -> SampleSet:
 
 def _shrunk(one: SampleSet, ratio: float) -> SampleSet:
     """Keep a share of the steps of each sample, at regular intervals."""
-    counts = np.diff(one.samples.offsets)
+    counts = one.samples.counts
     kept = np.ceil(counts * ratio - 1e-9).astype(np.int64)
     offsets = offsets_of(kept)
     values = _without(one.samples, counts - kept, counts)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, owners, places_within
-from transforms.signatures.averages import quantile_of
+from transforms.signatures.averages import quantile_of, row_medians
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
 from transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
@@ -211,7 +211,7 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float) -> _R
 
 def _rows(samples: Ragged, runs: Ints) -> Reals:
     """Return some of the samples as rows, with what is missing at their ends not measured."""
-    first, counts = samples.offsets[runs], np.diff(samples.offsets)[runs]
+    first, counts = samples.offsets[runs], samples.counts[runs]
     column = np.arange(max(1, int(counts.max())))
     is_inside = column < counts[:, None]
     return np.where(is_inside, samples.values[np.where(is_inside, first[:, None] + column, 0)], np.nan)
@@ -239,7 +239,7 @@ def _together(runs: _Runs) -> tuple[_Aligned, Template] | None:
     """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
     aligned = _unaligned(runs)
     template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
-    latest = int((runs.duration_s.max() - np.quantile(runs.duration_s, 0.2)) / runs.step_s)
+    latest = int((runs.duration_s.max() - quantile_of(runs.duration_s, 0.2)) / runs.step_s)
     for turn in range(_ROUND_COUNT):
         if template is None:
             return None
@@ -262,7 +262,7 @@ def _unaligned(runs: _Runs) -> _Aligned:
     """Return the runs as they are, a little smoothed, and as long as the shorter ones."""
     from scipy.ndimage import uniform_filter1d
 
-    count = max(2, int(np.quantile(runs.duration_s, 0.2) / runs.step_s))
+    count = max(2, int(quantile_of(runs.duration_s, 0.2) / runs.step_s))
     width = max(1, round(5.0 / runs.step_s))
     rates = uniform_filter1d(runs.rates, width, axis=1)[:, :count]
     is_foreign = np.ones(count, dtype=np.bool_)
@@ -284,7 +284,8 @@ def _foreign_ratio(rates: Reals, is_foreign: Bools, runs: _Runs) -> float:
     """Return the share of time outside of bursts in which others are at work in the clean runs."""
     if not is_foreign.any():
         return 0.0
-    return float((rates[np.ix_(runs.is_clean, is_foreign)] > 0.15 * runs.peak).mean())
+    is_busy = rates[runs.is_clean] > 0.15 * runs.peak
+    return np.count_nonzero(is_busy & is_foreign) / (len(is_busy) * np.count_nonzero(is_foreign))
 
 
 def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
@@ -302,8 +303,9 @@ def _template(aligned: _Aligned, runs: _Runs) -> Template | None:
     level = false_alarm_level(len(curve), runs.step_s)
     is_common = are_common(aligned.rates[runs.is_clean], aligned.is_foreign, level)
     first, last = common_bursts(curve, is_common, runs.step_s)
-    is_high = heights(curve, first, last) >= _LEAST_HEIGHT_RATIO * runs.background
-    return Template.of(curve, first[is_high], last[is_high]) if is_high.any() else None
+    height = heights(curve, first, last)
+    is_high = height >= _LEAST_HEIGHT_RATIO * runs.background
+    return Template.of(curve, first[is_high], last[is_high], height[is_high]) if is_high.any() else None
 
 
 def _brought_together(runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float) -> _Aligned:
@@ -331,7 +333,8 @@ def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
     # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
     is_there = (left >= -0.5) & (right * runs.step_s <= runs.duration_s[:, None] + runs.step_s)
-    return rates, np.take_along_axis(runs.is_known, whole, 1) & is_there
+    whole += (np.arange(len(whole)) * runs.is_known.shape[1])[:, None]
+    return rates, runs.is_known.ravel().take(whole) & is_there
 
 
 def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:
@@ -351,7 +354,7 @@ def _span_levels(begun_s: Reals, template: Template, foreign_ratio: float, step_
     """
     length_s = (template.last - template.first) * step_s
     busy_s = np.concatenate([[0.0, 0.0], np.cumsum(length_s)])
-    at_s = np.concatenate([[0.0], np.median(begun_s, axis=0)])
+    at_s = np.concatenate([[0.0], row_medians(begun_s.T)[:, 0]])
     at_s = np.append(at_s, at_s[-1] + length_s[-1])
     levels = []
     for span in SPANS:
@@ -545,7 +548,7 @@ def _ordered(values: Reals, is_counted: Bools, *, is_plain: bool) -> Ints:
     columns = np.ascontiguousarray(keys.T)
     order = columns.argsort(axis=1)
     if not is_plain:
-        ordered = np.take_along_axis(columns, order, axis=1)
+        ordered = columns.ravel().take(order + (np.arange(len(columns)) * columns.shape[1])[:, None])
         is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < _LAST)).any(axis=1)
         order[is_tied] = columns[is_tied].argsort(axis=1, kind="stable")
     return np.ascontiguousarray(order.T)

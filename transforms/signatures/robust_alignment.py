@@ -151,7 +151,7 @@ def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
     bursts); height, reach (bursts).
     """
     half = reach / 2
-    shift_to = np.stack([-half - reach, -half, half, reach])[:, None, :]
+    shift_to = np.array([-half - reach, -half, half, reach])[:, None, :]
     far, low, high, end = read_totals(total, at + shift_to)
     before = np.maximum((low - far) / reach, 0.0)
     rise = (end - high) / (reach - half) - before

@@ -43,10 +43,12 @@ class Template:
         return Template(self.first[is_chosen], self.last[is_chosen], self.height[is_chosen], self.length[is_chosen])
 
     @classmethod
-    def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
-        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""
-        height = heights(curve, first, last)
-        volume = np.array([curve[begin:end].sum() for begin, end in zip(first, last, strict=True)])
+    def of(cls, curve: Reals, first: Ints, last: Ints, height: Reals) -> Template:
+        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any.
+
+        height: of the curve in each, as `heights` gives it.
+        """
+        volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
         length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
         return cls(first, last, height, length)
 

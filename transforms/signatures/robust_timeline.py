@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.arrays import Ints, Reals
+from transforms.signatures.averages import row_medians
 
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)
@@ -45,7 +46,7 @@ def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: S
     """
     used = [(span, level) for span, level in zip(spans, levels, strict=True) if span <= reached_s.shape[1]]
     problem = _Spans.of(reached_s, weights, used)
-    found = np.cumsum(np.median(np.diff(reached_s, axis=1, prepend=0.0), axis=0))
+    found = np.cumsum(row_medians(np.diff(reached_s, axis=1, prepend=0.0).T)[:, 0])
     for number in range(_MOST_ROUNDS):
         before, found = found, problem.step(found)
         if np.abs(found - before).max() < _SETTLED_S:
@@ -92,8 +93,9 @@ class _Spans:
         from scipy.linalg.lapack import dpbsv
 
         count = len(found)
-        at = np.concatenate([[0.0], found])
-        rest = self.lasted_s - (at[self.ends] - at[self.begins])
+        at = np.zeros(count + 1)
+        at[1:] = found
+        rest = self.lasted_s - (at.take(self.ends) - at.take(self.begins))
         slope = np.where(rest > 0, self.level, 1.0 - self.level) / np.maximum(np.abs(rest), _SMALLEST_S) * self.weights
         pull, aim = slope.sum(axis=0), (slope * self.lasted_s).sum(axis=0)
         # The start is no unknown.

@@ -45,7 +45,7 @@ class SampleSet:
         """Return the runs that are marked (n)."""
         if is_kept.all():
             return self
-        counts = np.diff(self.samples.offsets)
+        counts = self.samples.counts
         offsets = offsets_of(counts[is_kept])
         is_own = np.repeat(is_kept, counts)
         return SampleSet(
@@ -98,7 +98,7 @@ class SampleSets:
     @classmethod
     def of(cls, sets: list[SampleSet]) -> SampleSets:
         """Return sets in order."""
-        counts = [np.diff(one.samples.offsets) for one in sets]
+        counts = [one.samples.counts for one in sets]
         is_known = any(one.others is not None for one in sets)
         others = (np.full(len(one.samples.values), np.nan) if one.others is None else one.others for one in sets)
         return cls(

@@ -260,7 +260,8 @@ def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:
     """
     from scipy.special import bdtrc
 
-    usual = float(is_high[:, is_elsewhere].mean()) if is_elsewhere.any() else 0.0
+    room = len(is_high) * np.count_nonzero(is_elsewhere)
+    usual = np.count_nonzero(is_high & is_elsewhere) / room if room else 0.0
     # of each number of runs once
     tail = bdtrc(np.arange(len(is_high) + 1) - 1.0, len(is_high), usual)
     found: Bools = (tail * (STEPS / (2 * _NEAR_STEPS + 1)) < _BY_CHANCE)[np.count_nonzero(is_high, axis=0)]

@@ -88,7 +88,8 @@ def _share_inside(left: Reals) -> Reals:
 def _coarse(rates: Reals, factor: int) -> Reals:
     """Return the means of so many steps each; the last one may have fewer."""
     count = -(-rates.shape[1] // factor)
-    padded = np.pad(rates, ((0, 0), (0, count * factor - rates.shape[1])))
+    padded = np.zeros((len(rates), count * factor))
+    padded[:, : rates.shape[1]] = rates
     found: Reals = padded.reshape(len(rates), count, factor).mean(axis=2)
     return found
 
@@ -98,7 +99,7 @@ def _between(rows: Reals, places: Reals) -> Reals:
     low = np.clip(np.floor(places), 0, max(rows.shape[1] - 2, 0)).astype(np.int64)
     share = np.clip(places - low, 0.0, 1.0)
     high = np.minimum(low + 1, rows.shape[1] - 1)
-    found: Reals = rows[:, low] * (1.0 - share) + rows[:, high] * share
+    found: Reals = rows.take(low, axis=1) * (1.0 - share) + rows.take(high, axis=1) * share
     return found
 
 
@@ -254,7 +255,7 @@ def best_path(scores: AnyReals) -> Reals:
     The middle one of the shifts is none. Viterbi; a change costs in proportion, so that a running maximum finds the
     best way to each shift.
     """
-    run_count, block_count, width = scores.shape
+    run_count, _, width = scores.shape
     place = np.arange(width)
     slope = (_CHANGE_COST * place).astype(scores.dtype)
     slopes = np.stack([slope, -1 * slope[::-1]])[:, None]
@@ -270,9 +271,10 @@ def best_path(scores: AnyReals) -> Reals:
         np.maximum.accumulate(ways, axis=2, out=ways)
         np.subtract(ways, slopes, out=ways)
         now += np.maximum(later, earlier, out=later)
-    path = np.empty((run_count, block_count), dtype=np.int64)
-    path[:, -1] = sums[-1].argmax(axis=1)
-    for block in range(block_count - 2, -1, -1):
-        path[:, block] = (sums[block] - costs[path[:, block + 1]]).argmax(axis=1)
-    found: Reals = (path - width // 2).astype(np.float64)
+    at = sums[-1].argmax(axis=1)
+    path = [at]
+    for own in sums[-2::-1]:
+        at = (own - costs.take(at, axis=0)).argmax(axis=1)
+        path.append(at)
+    found: Reals = (np.stack(path[::-1], axis=1) - width // 2).astype(np.float64)
     return found
