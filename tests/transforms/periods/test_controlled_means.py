@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,18 @@ def test_running_means_are_of_so_many_steps() -> None:
     np.testing.assert_allclose(found.rates[0, :5] * 7, [3, 4, 5, 4.5, 3.5], rtol=1e-6)
     coarse = controlled_means.in_steps(Signals.of(signals(np.ones((1, 20)))), 2)
     np.testing.assert_allclose(coarse.rates[0, :7], 1.0)
+
+
+def test_it_makes_no_difference_how_many_phases_are_judged_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = np.concatenate([noisy(12, 6, noise) for noise in (0.1, 0.5, 2.0)])
+    rates[::5, 100:230] = NAN
+    rates[1::7, 300:] = 0.0
+    together = judged(rates)
+    monkeypatch.setattr(controlled_means, "_PHASES_AT_A_TIME", 1)
+    apart = judged(rates)
+    assert len(set(together.size.tolist())) > 2
+    for column in fields(together):
+        np.testing.assert_array_equal(getattr(apart, column.name), getattr(together, column.name))
 
 
 def test_silence_makes_nothing() -> None:

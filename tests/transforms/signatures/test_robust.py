@@ -457,6 +457,17 @@ def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties:
 
 
 @settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.0, 1.0), st.floats(0.0, 0.6))
+def test_low_quantiles_of_many_zeros_equal_the_naive_twin(seed: int, runs: int, share: float, level: float) -> None:
+    values, weights = drawn(seed, runs, 20)
+    values = np.where(np.random.default_rng(seed).random(values.shape) < share, 0.0, np.abs(values))
+    found = weighted_quantiles(values, weights, np.array([level / 2, level]))
+    for row, own in enumerate((level / 2, level)):
+        expected = [naive.weighted_quantile(values[:, at].tolist(), weights[:, at].tolist(), own) for at in range(20)]
+        np.testing.assert_allclose(found[row], expected, rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9))
 def test_equal_weights_give_the_quantiles_of_numpy(seed: int, runs: int) -> None:
     values, _ = drawn(seed, runs, 5)

@@ -11,7 +11,19 @@ from transforms.signatures.bursts import bursts_of
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.similarity import burst_errors, correlation
 from transforms.signatures.stretched import on_one_clock, stretched
-from transforms.signatures.warped import _BLOCK, _CHANGE_COST, _EXCESS_COST, best_path, overlaps, shifts, warp, warped
+from transforms.signatures.warped import (
+    _BLOCK,
+    _CHANGE_COST,
+    _EXCESS_COST,
+    _interpolated,
+    _read,
+    _share_inside,
+    best_path,
+    overlaps,
+    shifts,
+    warp,
+    warped,
+)
 
 STARTS = np.arange(8) * 440.0 + 200.0
 TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
@@ -102,3 +114,19 @@ def test_shifts_are_against_the_runs_own_middle() -> None:
 def test_nothing_to_overlap_is_no_signature() -> None:
     assert warped(set_of([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
     assert warped(wandering(1, 1.0, runs=2)).outcome == "too_few_samples"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_between_places_are_those_of_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    # places may be the same, and what is asked for may lie on them or beyond them
+    places = np.maximum.accumulate(np.round(np.arange(40.0) + rng.normal(0.0, 3.0, 40), 1))
+    rows, at = rng.random((6, 40)), np.round(np.linspace(-5.0, 45.0, 60), 1)
+    np.testing.assert_array_equal(_interpolated(at, places, rows), [np.interp(at, places, row) for row in rows])
+
+
+def test_of_runs_without_gaps_it_is_known_how_much_of_a_step_lies_within() -> None:
+    left = np.random.default_rng(1).uniform(-4.0, 34.0, (5, 30))
+    left[0] = np.arange(30)
+    left[1, :4] = -1.0, 0.0, 29.0, 30.0
+    np.testing.assert_array_equal(_share_inside(left), _read(np.ones((5, 30)), left))
