@@ -110,7 +110,7 @@ def volumes(sets: SampleSets) -> Reals:
     is_known = np.isfinite(values)
     known = counts.astype(np.float64)
     if not is_known.all():
-        known = np.bincount(owner, is_known, len(counts))
+        known = np.bincount(owner, is_known, len(counts)).astype(np.float64)
         values = np.where(is_known, values, 0.0)
     total = np.bincount(owner, values, len(counts))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
