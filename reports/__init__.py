@@ -8,6 +8,7 @@
 - `inline_svg` (`svg_of`, `page_rules`): A picture as an SVG element of a page: both grounds in one.
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
 - `panels` (`write`, `headings`, `inch_axes`, `Columns`): What panels of any picture are made of.
+- `slowdowns` (`slowed_text`, `most_there`): Bursts that were hurt, in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): One look of all pictures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.

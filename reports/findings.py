@@ -27,6 +27,7 @@ from reports.texts import (
     VOLUMES,
     duration_text,
     plain,
+    printable,
     ratio_text,
     unit_for,
     volume_text,
@@ -49,6 +50,21 @@ _DECADES = 4.0
 def filled(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
     """Return a finding's sentence with its numbers in it, as people write them."""
     return sentence.format_map({one["name"]: number_text(one["value"], one["unit"]) for one in evidence})
+
+
+def files_text(files: Sequence[Mapping[str, Any]]) -> str:
+    """Return in which files a finding lies, with how much of it: names from logs are shortened."""
+    named = [
+        f"{printable(one['path'], _PATH_CHARACTERS)} ({number_text(one['value'], one['unit'])}"
+        f"{_NOUNS.get(one['unit'], '')})"
+        for one in files
+    ]
+    return f"Most of it in {'; '.join(named)}."
+
+
+#: units that `number_text` leaves to the sentence
+_NOUNS = {"requests": " requests", "operations": " opens and stats"}
+_PATH_CHARACTERS = 60
 
 
 def number_text(value: float | None, unit: str) -> str:

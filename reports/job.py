@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reports.findings import files_text
 from reports.inline_svg import page_rules, svg_of
 from reports.panels import inch_axes
+from reports.slowdowns import most_there, slowed_text
 from reports.style import BLUE, GREY, VERMILION, WIDTH_IN
 from reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
 
@@ -50,6 +52,9 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
         samples=samples,
         rules=page_rules(),
         sizes=_SIZES,
+        files_text=files_text,
+        slowed_text=slowed_text,
+        most_there=most_there,
     )
 
 

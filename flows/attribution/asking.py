@@ -150,7 +150,10 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
         _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
         _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
         minutes,
-        parts.group_by("direction", "minute_at", "application_id").agg(pl.col("explained_bytes").sum()),
+        # in an order, for what is added up of it: sums of reals depend on it
+        parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
+            pl.col("explained_bytes").sum()
+        ),
         _others(connection, there.join(jobs, on=runs, how="anti"), directed),
     )
 

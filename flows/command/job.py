@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from flows.job.telling import ToldJob
     from reports.style import Style
 
-#: findings on a screen, and neighbours
-_MOST_FOUND, _MOST_NEIGHBOURS = 4, 3
+#: findings on a screen, neighbours, and bursts that were hurt
+_MOST_FOUND, _MOST_NEIGHBOURS, _MOST_HURT = 4, 3, 3
 #: neighbours in JSON and on a page
 _MOST_TOLD = 50
 _WIDTH = 80
@@ -127,7 +128,9 @@ def _show(told: ToldJob, is_all: bool) -> None:
     if not told.traces:
         say("No trace of this run is in the release: nothing is known of its requests.\n")
     _show_bytes(told)
+    _show_slowed(told)
     _show_neighbours(told)
+    _show_advice(told)
 
 
 def _heading(told: ToldJob) -> str:
@@ -174,7 +177,7 @@ def _show_finding(row: dict[str, Any]) -> None:
     """Print a finding: how bad, what it is, and what helps, a few lines that hang together."""
     from flows.command.fitting import wrapped
     from flows.command.printing import printable, terminal_width
-    from reports.findings import filled
+    from reports.findings import files_text, filled
 
     width = min(terminal_width() or _WIDTH, 100)
     mark = f"{row['severity']:<9}"
@@ -183,6 +186,9 @@ def _show_finding(row: dict[str, Any]) -> None:
     click.echo(click.style(mark, fg=_COLOURS[row["severity"]], bold=True) + lines[0])
     for line in lines[1:]:
         click.echo(" " * len(mark) + line)
+    if row["files"]:
+        for line in wrapped(files_text(row["files"]), width - len(mark)):
+            click.echo(" " * len(mark) + line)
     for number, line in enumerate(wrapped(row["remedy"], width - len(mark) - 2)):
         click.echo(click.style(" " * len(mark) + ("→ " if not number else "  ") + line, dim=True))
 
@@ -242,6 +248,44 @@ def _show_bytes(told: ToldJob) -> None:
     if rows:
         columns = ("file system", "way", "moved", "whose", "explained", "sure", "class", "period")
         show("Bytes", columns, rows, last=("class", "period"))
+
+
+def _show_slowed(told: ToldJob) -> None:
+    """Print which of its bursts took longer than alone, and whose bytes stood there most."""
+    from flows.command.printing import bytes_text, say, show
+    from reports.slowdowns import most_there, slowed_text
+    from reports.texts import duration_text, shortened
+
+    every = told.slowdowns.to_dicts()
+    if not every:
+        return
+    say(slowed_text([row["outcome"] for row in every]))
+    hurt = sorted((row for row in every if row["outcome"] == "hurt"), key=lambda row: -row["longer_s"])
+    rows = []
+    for row in hurt[:_MOST_HURT]:
+        name, volume = most_there(row)
+        rows.append(
+            (
+                f"{row['direction']} {row['burst']}",
+                shortened(row["filesystem"], 14),
+                duration_text(row["longer_s"]),
+                f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f} s",
+                shortened(name, 24),
+                bytes_text(volume),
+            )
+        )
+    more = len(hurt) - len(rows)
+    title = f"Who was in its way, the first {len(rows)} of {len(hurt):,}" if more > 0 else "Who was in its way"
+    if rows:
+        show(title, ("burst", "file system", "longer", "range", "most there", "bytes"), rows, last=("range",))
+
+
+def _show_advice(told: ToldJob) -> None:
+    """Print what says where and when to start the next run, of an application that has a signature."""
+    from flows.command.printing import printable, say
+
+    for name in told.signatures["application_id"].unique() if told.signatures.height else ():
+        say(f"Where and when to start the next one: iosig advise {printable(shlex.quote(name))}")
 
 
 def _show_neighbours(told: ToldJob) -> None:

@@ -55,6 +55,11 @@ def _trace() -> tuple[Field, ...]:
         number_field("value", "the number", null=True),
         text_field("unit", "its unit; 1: share"),
     )
+    file = (
+        text_field("path", "its path, as the trace has it"),
+        number_field("value", "how much of it lies there", null=True),
+        text_field("unit", "its unit"),
+    )
     finding = (
         count_field("place", "its rank, the worst first"),
         *rule,
@@ -64,6 +69,7 @@ def _trace() -> tuple[Field, ...]:
         list_field("evidence", "the numbers", *number),
         text_field("sentence", "what is found"),
         text_field("remedy", "what helps"),
+        list_field("files", "the files with most of it; none where the trace does not tell", *file),
     )
     heatmap = (
         text_field("module", "whose requests"),

@@ -204,10 +204,10 @@ _HURT_COLUMNS = ("job", "application", "longer", "range", "bursts", "most there"
 def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     """Return a run's cells: how much longer its hurt bursts took, and who had most bytes where they were done."""
     from flows.command.printing import bytes_text
+    from reports.slowdowns import most_there
     from reports.texts import shortened
 
-    known, nobodys = row["first_bytes"] or 0.0, row["nobodys_bytes"] or 0.0
-    name, volume = (row["first_application_id"], known) if known >= nobodys else ("nobody known", nobodys)
+    name, volume = most_there(row)
     return (
         shortened(row["job_id"], _MOST_ID_CHARACTERS),
         shortened(row["application_id"], _MOST_HURT_CHARACTERS),

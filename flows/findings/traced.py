@@ -12,6 +12,7 @@ import polars as pl
 from flows.single.one_input import TraceInput
 from transforms.findings.facts import DIRECTIONS, TraceFrames, facts_of, upper_layers
 from transforms.findings.finding import of_facts
+from transforms.findings.finding_files import files_of
 from transforms.findings.rank_times import RankTimes, rank_times
 from transforms.findings.thresholds import Thresholds
 from warehouse.contracts import Table
@@ -30,6 +31,7 @@ _LAYER = (
     "read_count", "write_count", "seek_count", "stat_count", "sync_count", "read_time_s", "write_time_s",
     "metadata_time_s",
 )  # fmt: skip
+_IN_FILE = {"path": pl.String(), "value": pl.Float64(), "unit": pl.String()}
 _FACTS = (
     "read_count", "read_sequential_count", "read_consecutive_count", "write_count", "write_sequential_count",
     "write_consecutive_count", "io_time_ratio", "metadata_count", "data_count",
@@ -40,7 +42,8 @@ _FACTS = (
 class TracedRun:
     """A traced run as it is told.
 
-    job: its row of `trace_jobs`. findings: rows of `findings_of`, without trace_id. layers: its modules with what they
+    job: its row of `trace_jobs`. findings: rows of `findings_of`, without trace_id, with the files in which each lies
+    (path, value, unit), the most first. layers: its modules with what they
     moved, how often and how long. sizes: module, size, read_count, write_count, of the tracer's histogram. facts: what
     of its facts is shown. maps: heat maps, of the layer nearest to the program.
     """
@@ -131,9 +134,23 @@ def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
 def _told(frames: TraceFrames) -> list[TracedRun]:
     thresholds = Thresholds()
     facts = facts_of(frames, thresholds)
-    findings = of_facts(facts, thresholds)
+    findings = _with_files(of_facts(facts, thresholds), frames, thresholds)
     upper = dict(upper_layers(frames.counters).select("trace_id", "module").iter_rows())
     return [_run(frames, job, facts, findings, upper.get(job["trace_id"])) for job in frames.jobs.to_dicts()]
+
+
+def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
+    """Return findings with the files in which each lies, as far as these have names."""
+    rule, empty = ["trace_id", "rule", "direction"], pl.lit([], pl.List(pl.Struct(_IN_FILE)))
+    if frames.files is None:
+        return findings.with_columns(files=empty)
+    named = files_of(frames, thresholds).join(
+        frames.files.select("trace_id", "file_number", "path"), on=["trace_id", "file_number"], maintain_order="left"
+    )
+    files = named.drop_nulls("path").group_by(rule, maintain_order=True).agg(files=pl.struct(*_IN_FILE))
+    joined = findings.join(files, on=rule, how="left", nulls_equal=True, maintain_order="left")
+    is_found = (pl.col("outcome") == "found") & pl.col("files").is_not_null()
+    return joined.with_columns(files=pl.when(is_found).then("files").otherwise(empty))
 
 
 def _run(

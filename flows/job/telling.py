@@ -206,7 +206,7 @@ _NEIGHBOURS = """
 
     moved as (
         select attributed_io.cluster, attributed_io.job_id, attributed_io.started_at, attributed_io.filesystem,
-            any_value(attributed_io.application_id) as application_id,
+            min(attributed_io.application_id) as application_id,
             sum(attributed_io.explained_bytes) as explained_bytes
         from attributed_io
         inner join chosen_run

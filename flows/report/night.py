@@ -188,8 +188,9 @@ _BUSIEST = """
         select filesystem, hour_at,
             sum(explained_bytes) as explained_bytes,
             count(distinct application_id) as application_count,
-            arg_max(application_id, explained_bytes) as application_id,
-            arg_max(direction, explained_bytes) as direction
+            -- of several that moved as much, always the same
+            arg_max(application_id, (explained_bytes, application_id, direction)) as application_id,
+            arg_max(direction, (explained_bytes, application_id, direction)) as direction
         from parts
         group by all
     )

@@ -349,7 +349,7 @@ _ON_IT = """
     moved as (
         select cluster, job_id, started_at, filesystem,
             sum(explained_bytes) as explained_bytes,
-            any_value(application_id) as application_id
+            min(application_id) as application_id
         from attributed_io
         group by all
     ),

@@ -74,9 +74,9 @@ _APPLICATIONS = """
     select
         application_id,
         sum(volume_bytes * run_count)::double as all_bytes,
-        arg_max(ratio, volume_bytes * run_count)::double as burstiness,
+        arg_max(ratio, (volume_bytes * run_count, filesystem, direction))::double as burstiness,
         max(run_count)::bigint as run_count,
-        arg_max_null(label, volume_bytes * run_count) as label
+        arg_max_null(label, (volume_bytes * run_count, filesystem, direction)) as label
     from signed
     inner join counted using (application_id, filesystem, direction)
     left join labelled using (application_id, filesystem, direction)

@@ -357,6 +357,15 @@ RUN = Page(
             """,
         ),
         Figure(
+            "advice",
+            "Where and when to start the next one",
+            "For a run of this application that starts at the last poll: file systems from the best to the worst, the "
+            "best delay, and how many bytes are expected to find no room at once and then. The query has the load that "
+            "this rests on.",
+            "Who was in this run's way may be in the next one's: minutes of waiting may save more.",
+            _LOAD,
+        ),
+        Figure(
             "neighbours",
             "Neighbours",
             "Runs that used the same file system at the same time, those of most bytes first.",

@@ -16,6 +16,7 @@ def trace(**told: Any) -> dict[str, Any]:
     finding = {
         "rule": "small_requests", "direction": "read", "severity": "critical", "impact_ratio": 0.25,
         "sentence": "5 of 5 reads are small.", "remedy": "Gather them.", "anchor": "Drishti P05",
+        "files": [{"path": EVIL, "value": 5.0, "unit": "requests"}],
     }  # fmt: skip
     layer = dict.fromkeys(
         ("read_bytes", "written_bytes", "read_count", "write_count", "open_count", "seek_count", "stat_count",
@@ -41,10 +42,16 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
         "filesystem": EVIL, "direction": "write", "is_exact": False, "began_s": -1.0, "step_s": 2.0,
         "bytes_per_s": [None, 1e9, 0.0],
     }  # fmt: skip
+    hurt = {
+        "filesystem": EVIL, "direction": "write", "burst": 3, "outcome": "hurt", "burst_expected_at": NOON,
+        "late_s": 1.0, "longer_s": 120.0, "low_longer_s": 60.0, "high_longer_s": 180.0, "first_application_id": EVIL,
+        "first_bytes": 5e9, "nobodys_bytes": 1e9,
+    }  # fmt: skip
     curve = {"filesystem": EVIL, "direction": "write", "step_s": 1.0, "bytes_per_s": [5e8, 0.0]}
     return {
         "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
-        "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [], "slowdowns": [],
+        "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [],
+        "slowdowns": [hurt, hurt | {"burst": 4, "outcome": "not_hurt"}],
         "traces": list(traces),
     }  # fmt: skip
 
@@ -67,6 +74,15 @@ def test_a_page_says_what_is_found_and_what_is_not_known() -> None:
     assert "25.0% of POSIX reads go on upward" in page
     assert "No heat map" in page
     assert "the signature over it" in page
+
+
+def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
+    page = job_page(document(trace()), [None])
+    assert "Most of it in &lt;img src=x" in page
+    assert "(5 requests)" in page
+    assert "1 of 2 bursts that were found in the traffic was hurt." in page
+    assert "<td>1 s</td><td>120 s</td><td>60 s to 180 s</td>" in page
+    assert "<td>5 GB</td>" in page
 
 
 def test_without_a_trace_or_a_job_a_page_says_so() -> None:

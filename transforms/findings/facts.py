@@ -19,9 +19,9 @@ _TRACE = "trace_id"
 #: layers, the nearest to the program first: where ranks are compared
 _UPPER = ("MPIIO", "DFS", "DAOS", "POSIX", "STDIO")
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")
-_BYTES = {"read": "read_bytes", "write": "written_bytes"}
-_EXTENTS = {"read": "read_extent_bytes", "write": "written_extent_bytes"}
-_TIMES = ("read_time_s", "write_time_s", "metadata_time_s")
+BYTES = {"read": "read_bytes", "write": "written_bytes"}
+EXTENTS = {"read": "read_extent_bytes", "write": "written_extent_bytes"}
+TIMES = ("read_time_s", "write_time_s", "metadata_time_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ def _layers(counters: pl.DataFrame) -> pl.DataFrame:
     is_whole = (pl.col("outcome") == "sound") & ~pl.col("is_partial")
     calls = ("open_count", "stat_count", "read_count", "write_count")
     return counters.group_by(_TRACE).agg(
-        *(pl.col(name).filter(counted).sum().alias(f"{way}_bytes") for way, name in _BYTES.items()),
+        *(pl.col(name).filter(counted).sum().alias(f"{way}_bytes") for way, name in BYTES.items()),
         *(pl.col(name).filter(counted).sum().alias(f"all_{name}") for name in calls),
-        *(_sum_of_known(name, counted).alias(f"all_{name}") for name in _TIMES),
-        stdio_bytes=pl.sum_horizontal(pl.col(*_BYTES.values())).filter(pl.col("module") == "STDIO").sum(),
-        stdio_time_s=pl.sum_horizontal(pl.col(*_TIMES)).filter(pl.col("module") == "STDIO").sum(),
-        posix_moved_bytes=pl.sum_horizontal(pl.col(*_BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
+        *(_sum_of_known(name, counted).alias(f"all_{name}") for name in TIMES),
+        stdio_bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "STDIO").sum(),
+        stdio_time_s=pl.sum_horizontal(pl.col(*TIMES)).filter(pl.col("module") == "STDIO").sum(),
+        posix_moved_bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
         modules=pl.col("module").sort(),
         module_count=pl.len(),
         doubtful_module_count=(~is_whole).sum(),
@@ -112,7 +112,7 @@ def _posix(counters: pl.DataFrame) -> pl.DataFrame:
         *(_told(f"POSIX_SEQ_{way.upper()}S").alias(f"{way}_sequential_count") for way in DIRECTIONS),
         *(_told(f"POSIX_CONSEC_{way.upper()}S").alias(f"{way}_consecutive_count") for way in DIRECTIONS),
         *(pl.col(f"{way}_time_s").alias(f"posix_{way}_time_s") for way in DIRECTIONS),
-        *(pl.col(name).cast(pl.Float64).alias(f"posix_{way}_bytes") for way, name in _BYTES.items()),
+        *(pl.col(name).cast(pl.Float64).alias(f"posix_{way}_bytes") for way, name in BYTES.items()),
         file_misaligned_count=_told("POSIX_FILE_NOT_ALIGNED"),
         memory_misaligned_count=_told("POSIX_MEM_NOT_ALIGNED"),
     )
@@ -128,7 +128,7 @@ def _mpiio(counters: pl.DataFrame) -> pl.DataFrame:
         *((of("COLL", way) + of("SPLIT", way)).alias(f"{way}_collective_count") for way in DIRECTIONS),
         *(of("NB", way).alias(f"{way}_nonblocking_count") for way in DIRECTIONS),
         *(pl.col(f"{way}_time_s").alias(f"mpiio_{way}_time_s") for way in DIRECTIONS),
-        *(pl.col(name).cast(pl.Float64).alias(f"mpiio_{way}_bytes") for way, name in _BYTES.items()),
+        *(pl.col(name).cast(pl.Float64).alias(f"mpiio_{way}_bytes") for way, name in BYTES.items()),
     )
 
 
@@ -137,7 +137,7 @@ def _mpiio(counters: pl.DataFrame) -> pl.DataFrame:
 
 def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
     """Return the layer nearest to the program that moved bytes, of each run: below it, a few may do the work of all."""
-    moved = pl.sum_horizontal(pl.col(*_BYTES.values()).fill_null(0)) > 0
+    moved = pl.sum_horizontal(pl.col(*BYTES.values()).fill_null(0)) > 0
     order = pl.DataFrame({"module": _UPPER, "place": range(len(_UPPER))})
     # what STDIO prints beside is not what the program is about
     return (
@@ -183,7 +183,7 @@ def _ranks_of_records(frames: TraceFrames, upper: pl.DataFrame) -> pl.DataFrame 
     # where some files' ranks are told of together, what each moved is not known
     single = own.filter((pl.col("rank") >= 0).all().over(_TRACE))
     return _long(
-        [single.select(_TRACE, "rank", bytes=pl.col(name), direction=pl.lit(way)) for way, name in _BYTES.items()]
+        [single.select(_TRACE, "rank", bytes=pl.col(name), direction=pl.lit(way)) for way, name in BYTES.items()]
     )
 
 
@@ -224,7 +224,7 @@ def _stragglers(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.DataFram
     A file whose processes are told of together has the slowest's time; where each is told of, its times in all files
     are added.
     """
-    upper, spent = upper_layers(counters), pl.sum_horizontal(_TIMES)
+    upper, spent = upper_layers(counters), pl.sum_horizontal(TIMES)
     own = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=spent)
     ranks = jobs.select(_TRACE, "process_count")
     together = own.filter(pl.col("rank") < 0, pl.col("slowest_time_s").is_not_null()).select(
@@ -252,11 +252,11 @@ def _busiest(records: pl.DataFrame, jobs: pl.DataFrame, layers: pl.DataFrame, na
     """
     own = records.join(layers, on=[_TRACE, "module"], how="semi").join(jobs.select(_TRACE, "process_count"), on=_TRACE)
     spread = pl.when(pl.col("rank") < 0).then(pl.col("process_count")).otherwise(1)
-    ranks = own.with_columns(pl.col(*_TIMES) / spread).group_by(_TRACE, "rank").agg(pl.col(*_TIMES).sum())
+    ranks = own.with_columns(pl.col(*TIMES) / spread).group_by(_TRACE, "rank").agg(pl.col(*TIMES).sum())
     is_one = pl.col("rank") >= 0
     return ranks.group_by(_TRACE).agg(
         (pl.col(time).filter(is_one).max().fill_null(0) + pl.col(time).filter(~is_one).sum()).alias(f"{name}_{time}")
-        for time in _TIMES
+        for time in TIMES
     )
 
 
@@ -266,12 +266,12 @@ def _again(records: pl.DataFrame) -> pl.DataFrame:
         records.filter(module="POSIX")
         .group_by(_TRACE, "file_number")
         .agg(
-            *(pl.col(name).sum() for name in _BYTES.values()),
-            *(pl.col(name).max() for name in _EXTENTS.values()),
+            *(pl.col(name).sum() for name in BYTES.values()),
+            *(pl.col(name).max() for name in EXTENTS.values()),
         )
     )
-    beyond = {way: (pl.col(_BYTES[way]) - pl.col(_EXTENTS[way])).clip(0) for way in DIRECTIONS}
-    known = {way: pl.col(_EXTENTS[way]).is_not_null() | (pl.col(_BYTES[way]) == 0) for way in DIRECTIONS}
+    beyond = {way: (pl.col(BYTES[way]) - pl.col(EXTENTS[way])).clip(0) for way in DIRECTIONS}
+    known = {way: pl.col(EXTENTS[way]).is_not_null() | (pl.col(BYTES[way]) == 0) for way in DIRECTIONS}
     return files.group_by(_TRACE).agg(
         pl.when(known[way].all()).then(beyond[way].sum()).cast(pl.Float64).alias(f"{way}_again_bytes")
         for way in DIRECTIONS
@@ -284,7 +284,7 @@ def _shared(records: pl.DataFrame) -> pl.DataFrame:
         is_shared=((pl.col("rank") < 0) & (pl.col("module") == "POSIX")).any()
         | (pl.col("rank").filter(pl.col("module") == "POSIX").n_unique() > 1),
         has_other=pl.col("module").is_in(["MPIIO", "DFS", "DAOS"]).any(),
-        bytes=pl.sum_horizontal(pl.col(*_BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
+        bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
     )
     bare = pl.col("is_shared") & ~pl.col("has_other") & (pl.col("bytes") > 0)
     return files.group_by(_TRACE).agg(
@@ -303,8 +303,8 @@ def _targets(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds)
         .group_by(_TRACE, "file_number")
         .agg(
             is_shared=(pl.col("rank") < 0).any() | (pl.col("rank").n_unique() > 1),
-            bytes=pl.sum_horizontal(pl.col(*_BYTES.values())).sum(),
-            extent_bytes=pl.max_horizontal(*_EXTENTS.values()).max(),
+            bytes=pl.sum_horizontal(pl.col(*BYTES.values())).sum(),
+            extent_bytes=pl.max_horizontal(*EXTENTS.values()).max(),
         )
     )
     wanted = pl.lit(1)
@@ -373,7 +373,7 @@ def _with_columns(joined: pl.DataFrame) -> pl.DataFrame:
 _NUMBERS = (
     "slowest_s", "mean_s", "bare_shared_bytes", "bare_shared_count", "striped_bytes", "target_count", "wanted_count",
     "striped_file_count", "wide_file_count", "striped_count", "crossing_count", "mover_count", "host_count",
-    *(f"{name}_{time}" for name in ("busiest", "mpiio_busiest") for time in _TIMES),
+    *(f"{name}_{time}" for name in ("busiest", "mpiio_busiest") for time in TIMES),
     *(
         f"{way}_{name}" for way in DIRECTIONS
         for name in ("again_bytes", "seen_count", "seen_small_count", "seen_sequential_count",
@@ -400,12 +400,12 @@ def _refined(facts: pl.DataFrame) -> pl.DataFrame:
         pl.coalesce(f"{way}_seen_count", pl.when(is_posix).then(f"{way}_count")).alias(f"{way}_count")
         for way in DIRECTIONS
     ]
-    mean_s = {name: pl.col(f"all_{name}") / pl.col("process_count") for name in _TIMES}
+    mean_s = {name: pl.col(f"all_{name}") / pl.col("process_count") for name in TIMES}
     shares = [
         (pl.coalesce(f"busiest_{name}", mean_s[name]) / pl.col("duration_s"))
         .clip(0, 1)
         .alias(name.replace("_time_s", "_time_ratio"))
-        for name in _TIMES
+        for name in TIMES
     ]
     return facts.with_columns(
         *exact,
@@ -431,8 +431,8 @@ def _refined(facts: pl.DataFrame) -> pl.DataFrame:
         straggling_time_ratio=((pl.col("slowest_s") - pl.col("mean_s")) / pl.col("duration_s")).clip(0, 1),
         slowest_time_ratio=(pl.col("slowest_s") / pl.col("duration_s")).clip(0, 1),
         stdio_time_ratio=(pl.col("stdio_time_s") / processes_s).clip(0, 1),
-        io_time_ratio=pl.when(pl.any_horizontal(pl.col(f"all_{name}").is_not_null() for name in _TIMES))
-        .then(pl.sum_horizontal(f"all_{name}" for name in _TIMES) / processes_s)
+        io_time_ratio=pl.when(pl.any_horizontal(pl.col(f"all_{name}").is_not_null() for name in TIMES))
+        .then(pl.sum_horizontal(f"all_{name}" for name in TIMES) / processes_s)
         .clip(0, 1),
         metadata_count=pl.col("all_open_count") + pl.col("all_stat_count"),
         data_count=pl.col("all_read_count") + pl.col("all_write_count"),

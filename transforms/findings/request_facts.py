@@ -1,9 +1,11 @@
 """What single requests tell of a traced run that no sum of counters does: exact sizes, order, and what was read again.
 
-Frames have a row each trace; where there are no requests there is no row.
+Frames have a row each trace, or each of what they are asked by; where there are no requests there is no row.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -11,10 +13,11 @@ _TRACE = "trace_id"
 #: requests of one process to one file, in the order in which they began
 _STREAM = (_TRACE, "module", "direction", "file_number", "rank")
 _FILE = (_TRACE, "module", "direction", "file_number")
+_KIND = (_TRACE, "module", "direction")
 
 
-def sizes_and_order(requests: pl.DataFrame, small_bytes: int) -> pl.DataFrame:
-    """Return requests by trace, module and direction: how many, how many are small, and how many go on upward.
+def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] = _KIND) -> pl.DataFrame:
+    """Return requests by trace, module and direction, and by file if asked: how many, how many are small, and how many go on upward.
 
     requests: trace_id, module, rank, file_number, direction, offset_bytes, request_bytes, began_s. Sequential is a
     request that begins at or behind the end of its process's request before to the same file, consecutive one that
@@ -27,7 +30,7 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int) -> pl.DataFrame:
     )
     offset, before = pl.col("offset_bytes"), pl.col("before")
     known = pl.col("offset_bytes").is_not_null().all()
-    return ordered.group_by(_TRACE, "module", "direction").agg(
+    return ordered.group_by(by).agg(
         request_count=pl.len(),
         small_count=(pl.col("request_bytes") < small_bytes).sum(),
         moved_bytes=pl.col("request_bytes").sum(),
@@ -36,8 +39,8 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int) -> pl.DataFrame:
     )
 
 
-def distinct_bytes(requests: pl.DataFrame) -> pl.DataFrame:
-    """Return the bytes of files that requests cover at least once, by trace, module and direction.
+def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.DataFrame:
+    """Return the bytes of files that requests cover at least once, by trace, module and direction, and by file if asked.
 
     It is the length of the union of their extents: in order of offsets, each adds what lies behind all before it.
     NULL where an offset is not known.
@@ -48,15 +51,15 @@ def distinct_bytes(requests: pl.DataFrame) -> pl.DataFrame:
     added = (pl.col("ended") - pl.max_horizontal(reached, "offset_bytes")).clip(0)
     return (
         ordered.with_columns(added=added)
-        .group_by(_TRACE, "module", "direction")
+        .group_by(by)
         .agg(
             distinct_bytes=pl.when(pl.col("offset_bytes").is_not_null().all()).then(pl.col("added").sum()),
         )
     )
 
 
-def on_stripes(requests: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
-    """Return, by trace, how many requests go to striped files, and how many touch a stripe more than they need to.
+def on_stripes(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = (_TRACE,)) -> pl.DataFrame:
+    """Return, by trace, and by file if asked, how many requests go to striped files, and how many touch a stripe more than they need to.
 
     files: trace_id, file_number, stripe_bytes, osts. A request needs as many stripes as its bytes fill; one that does
     not begin at a stripe's start may touch one more, and waits for two targets then.
@@ -68,7 +71,7 @@ def on_stripes(requests: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("offset_bytes") // pl.col("stripe_bytes")
     last = (pl.col("offset_bytes") + pl.col("request_bytes").cast(pl.Int64) - 1) // pl.col("stripe_bytes")
     needed = (pl.col("request_bytes") / pl.col("stripe_bytes")).ceil().cast(pl.Int64)
-    return placed.group_by(_TRACE).agg(
+    return placed.group_by(by).agg(
         striped_count=pl.len(), crossing_count=pl.when(last - first + 1 > needed).then(1).otherwise(0).sum()
     )
 

@@ -205,7 +205,7 @@ async function showRun(run) {
     ["waited", run.submitted_at === null ? UNKNOWN : durationText(run.started_at - run.submitted_at)], ["partition", nameText(run.partition)],
   ])));
   const started = new Date(run.started_at * 1000).toISOString(), values = { cluster: run.cluster, job_id: run.job_id, started_at: started };
-  for (const name of ["findings", "ranks", "sample", "io", "slowed", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["findings", "ranks", "sample", "io", "slowed", "advice", "neighbours"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   showTraces(run.traces || []);
   const io = run.io || [];
@@ -224,6 +224,8 @@ async function showRun(run) {
   }
   if (!drawn.length) nothing(drawnIn("sample"), "There is no sample of this run.");
   else if (application) drawnIn("sample").append(make("p", {}, "Its application: ", make("a", { href: `application.html#${applicationHash(id)}` }, nameText(id, 80)), "."));
+  byId("advice").hidden = !id;
+  if (id) await showAdvice((row) => row.application_id === id, "filesystem", `iosig advise ${shellWord(id)}`);
   await showNeighbours(run, [...new Set(io.map((one) => one.filesystem))]);
 }
 

@@ -98,6 +98,20 @@ def test_nothing_is_read_for_pages_again_where_nothing_changed(
     assert len(asked["applications"]) == 12, "another program may make other pages"
 
 
+def test_a_release_has_the_same_pages_each_time_whatever_has_as_much_as_its_like(tmp_path: Path) -> None:
+    # all that applications of the bench move in a minute is the same: what comes first of them is settled by names
+    store = Store(tmp_path / "warehouse")
+    release = made_up_release(store, SiteSize(applications=60, runs=900, days=2))
+    first, *others = (_written_anew(store, release, tmp_path / str(number)) for number in range(4))
+    for other in others:
+        assert {path for path in first if first[path] != other[path]} == set()
+
+
+def _written_anew(store: Store, release: Release, folder: Path) -> dict[str, bytes]:
+    report(store, release, folder)
+    return bytes_in(folder / release.release_id)
+
+
 def test_who_is_hidden_is_never_taken_from_pages_that_name_them(
     site: tuple[Store, Release, Release], tmp_path: Path
 ) -> None:

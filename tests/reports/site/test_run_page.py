@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from reports.site import library
-from reports.site.packing import packed
+from reports.site import advice, library
+from reports.site.advice import AdviceFrames
+from reports.site.packing import file_hash, packed
 from reports.site.pages import RUN
 from reports.site.runs import RunFrames, hours
 from reports.site.shells import About, shell
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+_BYTES = ("now_bytes", "then_bytes", "low_then_bytes", "high_then_bytes")
+
+
 def site(folder: Path) -> str:
     """Write the page of one run, and what it loads; return its address."""
     row = {"cluster": EVIL, "job_id": '7"8', "started_at": NOON, "ended_at": NOON, "user": EVIL, "application": EVIL}
     empty = dict.fromkeys(("account", "partition", "state"), "") | dict.fromkeys(("node_count", "task_count"), 2)
     runs = pl.DataFrame([row | empty | {"submitted_at": NOON, "duration_s": 1.0}])
-    io = pl.DataFrame(schema=runs.select("cluster", "job_id", "started_at", "user").schema)
+    of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "source": "server"}
+    io = runs.select("cluster", "job_id", "started_at").with_columns(pl.lit(text).alias(name) for name, text in of_io.items())
+    start = {"application_id": EVIL, "place": 1, "filesystem": "widow7", "delay_s": 90.0} | dict.fromkeys(_BYTES, 2e9)
+    starts = AdviceFrames(NOON, pl.DataFrame([start, start | {"application_id": "other", "filesystem": "lost"}]), None)
     about = About("r1", "2026-03-03T12:00:00Z", "passed", "0.1")
     contents = [*library.assets(), shell(RUN, about), *hours(RunFrames(runs, io, told())), packed("filesystems", [])]
+    contents += [advice.contents(starts), packed(f"application/{file_hash(EVIL)}", [])]
     for content in contents:
         (folder / content.path).parent.mkdir(parents=True, exist_ok=True)
         (folder / content.path).write_bytes(content.data)
@@ -58,6 +66,9 @@ def test_a_traced_run_shows_what_is_wrong_and_who_moved_what(browser: Browser, t
         assert "POSIX" in page.inner_text("#findings table")
         assert page.locator("#ranks canvas").count() == 1
         assert page.evaluate("() => document.documentElement.scrollWidth") == width
+        page.wait_for_selector("#advice table")
+        assert "widow7" in page.inner_text("#advice table")
+        assert "lost" not in page.inner_text("#advice table")
         # grounds, shades and sums: something is drawn
         assert page.evaluate(_COLOURS) >= 3
         assert said == []

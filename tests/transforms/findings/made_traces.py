@@ -26,6 +26,7 @@ COUNTERS = (
 RECORDS = (
     {"trace_id": pl.String, "module": pl.String, "file_number": pl.Int64, "rank": pl.Int64}
     | dict.fromkeys(("read_bytes", "written_bytes", "read_extent_bytes", "written_extent_bytes"), pl.Int64)
+    | dict.fromkeys(("open_count", "read_count", "write_count", "stat_count"), pl.Int64)
     | dict.fromkeys((*_REALS, "fastest_time_s", "slowest_time_s"), pl.Float64)
 )
 FILES = {"trace_id": pl.String, "file_number": pl.Int64, "stripe_bytes": pl.Int64, "osts": pl.List(pl.Int64)}

@@ -1,0 +1,28 @@
+"""Bursts that were hurt, in words: how many of those that were found, and whose bytes stood there most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reports.texts import counted
+
+NOBODY_KNOWN = "nobody known"
+
+
+def slowed_text(outcomes: Sequence[str]) -> str:
+    """Return of a run how many of its bursts were hurt; outcomes: of each, as the table `slowdowns` has it."""
+    found = [outcome for outcome in outcomes if outcome != "not_found"]
+    if not found:
+        return "None of its bursts was found in the traffic: nobody can be said to be in its way."
+    hurt = found.count("hurt")
+    were_found, were_hurt = ("was" if count == 1 else "were" for count in (len(found), hurt))
+    return f"{hurt:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} hurt."
+
+
+def most_there(row: Mapping[str, Any]) -> tuple[str, float]:
+    """Return whose bytes stood most where a burst was done, and how many [B]; row: of the table `slowdowns`."""
+    known, nobodys = row["first_bytes"] or 0.0, row["nobodys_bytes"] or 0.0
+    if row["first_application_id"] is not None and known >= nobodys:
+        return str(row["first_application_id"]), known
+    return NOBODY_KNOWN, nobodys
