@@ -48,6 +48,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
     samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
     return _template().render(
         told=document,
+        kind=kind_of(document["job_id"], document["traces"]),
         traces=list(zip(document["traces"], pictures, strict=True)),
         samples=samples,
         rules=page_rules(),
@@ -56,6 +57,11 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
         slowed_text=slowed_text,
         most_there=most_there,
     )
+
+
+def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a name is of: a job, or a trace that names none and goes by its file's name; traces: their rows."""
+    return "Trace" if traces and name == traces[0]["source_file"] else "Job"
 
 
 @cache

@@ -16,7 +16,8 @@ def slowed_text(outcomes: Sequence[str]) -> str:
     if not found:
         return "None of its bursts was found in the traffic: nobody can be said to be in its way."
     hurt = found.count("hurt")
-    were_found, were_hurt = ("was" if count == 1 else "were" for count in (len(found), hurt))
+    were_found = "was" if len(found) == 1 else "were"
+    were_hurt = "was" if hurt == 1 or len(found) == 1 else "were"
     return f"{hurt:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} hurt."
 
 

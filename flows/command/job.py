@@ -135,11 +135,13 @@ def _show(told: ToldJob, is_all: bool) -> None:
 
 def _heading(told: ToldJob) -> str:
     from flows.command.printing import printable
+    from reports.job import kind_of
     from reports.texts import counted, duration_text, shortened
 
     job = told.job
     if job is None:
-        return printable(f"Job {told.job_id}: no job log tells of it")
+        kind = kind_of(told.job_id, [trace.job for trace in told.traces])
+        return printable(f"{kind} {told.job_id}: no job log tells of it")
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     nodes = "" if job["node_count"] is None else f", {counted(job['node_count'], 'node')}"
     when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"

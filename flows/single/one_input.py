@@ -82,6 +82,11 @@ def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
             yield _trace(path.name, view.batches(path), settings, Path(scratch))
         return
     owned = owner(path) if path.is_dir() else None
+    if path.is_dir() and owned is None:
+        raise InputRefused(
+            f"{path.name} is a folder, and no trace.",
+            "Give a file, or the folder of one run (Recorder's hold a file a rank).",
+        )
     source = owned[0] if owned else recognize(read_head(path))
     batches = source.read(path, reading_of(source, settings, told))
     if source.kind == "traces":

@@ -149,7 +149,7 @@ NIGHT = Page(
             "advice",
             "Where and when to start",
             "Of the applications that move most: the best file system and delay at the last poll, and how many bytes "
-            "are expected to find no room if they start at once and then; `iosig advise` says it of any, and now.",
+            "are expected to find no room if they start at once and then; iosig advise says it of any, and now.",
             "A start that waits for a gap costs minutes; one that does not costs everybody who is there.",
             _LOAD,
         ),
@@ -266,7 +266,7 @@ APPLICATION = Page(
         Figure(
             "history",
             "From release to release",
-            "The signature's volume, bursts and trust in each release that is kept; `--release ID` asks another one.",
+            "The signature's volume, bursts and trust in each release that is kept; --release ID asks another one.",
             "A step says when the program, its input or the machine changed.",
             """
             select volume_bytes, burst_count, trust, change_correlation, change_of_volume from signatures
@@ -486,7 +486,7 @@ CHANGES = Page(
         Figure(
             "volume",
             "Volume",
-            "Signatures whose bytes a run differ most; `--release ID` asks the release before for its own.",
+            "Signatures whose bytes a run differ most; --release ID asks the release before for its own.",
             "A program that moves twice as much takes twice the share of the file system.",
             "select application_id, filesystem, direction, volume_bytes, change_of_volume from signatures "
             "where is_default and outcome = 'extracted' order by abs(change_of_volume) desc nulls last",
@@ -553,7 +553,7 @@ POPULATION = Page(
             "shares",
             "Shares of classes",
             "Which share of runs and of bytes each class has, and how many of them are periodic.",
-            "White et al. (PEARC'18, Table 2) tell the same of their site; `iosig population` tells more of yours.",
+            "White et al. (PEARC'18, Table 2) tell the same of their site; iosig population tells more of yours.",
             "select direction, label, count(*) as run_count from classes "
             "where subject_kind in ('job', 'series') and outcome = 'classified' group by all order by all",
         ),

@@ -23,7 +23,7 @@ def trace(**told: Any) -> dict[str, Any]:
          "sync_count", "read_time_s", "write_time_s", "metadata_time_s"),
     ) | {"module": "POSIX", "outcome": "sound", "is_partial": True}  # fmt: skip
     return {
-        "tracer": "darshan", "application": EVIL, "process_count": 4, "duration_s": 60.0,
+        "tracer": "darshan", "source_file": "a.darshan", "application": EVIL, "process_count": 4, "duration_s": 60.0,
         "facts": {
             "io_time_ratio": 0.1, "read_count": 4.0, "read_sequential_count": 1.0, "read_consecutive_count": 0.0,
             "write_count": None, "write_sequential_count": None, "write_consecutive_count": None,

@@ -17,12 +17,13 @@ _KIND = (_TRACE, "module", "direction")
 
 
 def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] = _KIND) -> pl.DataFrame:
-    """Return requests by trace, module and direction, and by file if asked: how many, how many are small, and how many go on upward.
+    """Return how many requests there are, how many are small, and how many go on upward.
 
-    requests: trace_id, module, rank, file_number, direction, offset_bytes, request_bytes, began_s. Sequential is a
-    request that begins at or behind the end of its process's request before to the same file, consecutive one that
-    begins where that ended: as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`), the
-    first of each file being neither unless it does not begin at 0. They are NULL where an offset is not known.
+    by: of what there is a row each: trace, module and direction, and file if it is asked. requests: trace_id,
+    module, rank, file_number, direction, offset_bytes, request_bytes, began_s. Sequential is a request that begins
+    at or behind the end of its process's request before to the same file, consecutive one that begins where that
+    ended: as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`), the first of each file
+    being neither unless it does not begin at 0. They are NULL where an offset is not known.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_STREAM, "began_s", maintain_order=True).with_columns(
@@ -40,7 +41,7 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
 
 
 def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.DataFrame:
-    """Return the bytes of files that requests cover at least once, by trace, module and direction, and by file if asked.
+    """Return the bytes of files that requests cover at least once; by: as `sizes_and_order`.
 
     It is the length of the union of their extents: in order of offsets, each adds what lies behind all before it.
     NULL where an offset is not known.
@@ -59,7 +60,7 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
 
 
 def on_stripes(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = (_TRACE,)) -> pl.DataFrame:
-    """Return, by trace, and by file if asked, how many requests go to striped files, and how many touch a stripe more than they need to.
+    """Return how many requests go to striped files, and how many touch a stripe more than they need to.
 
     files: trace_id, file_number, stripe_bytes, osts. A request needs as many stripes as its bytes fill; one that does
     not begin at a stripe's start may touch one more, and waits for two targets then.

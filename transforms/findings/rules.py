@@ -410,7 +410,7 @@ def _shared_without_mpiio(most: Thresholds) -> Rule:
             Number("shared_bytes", pl.col("bare_shared_bytes"), "B"),
             Number("shared_count", pl.col("bare_shared_count"), "files"),
         ),
-        "{shared_bytes} in {shared_count} files that processes share go through POSIX alone.",
+        "{shared_bytes} of files that processes share ({shared_count}) go through POSIX alone.",
         "MPI-IO, or HDF5 upon it, puts the requests of many processes together.",
     )  # fmt: skip
 
@@ -427,7 +427,7 @@ def _few_targets(most: Thresholds) -> Rule:
             Number("target_count", pl.col("target_count"), "targets"),
             Number("wanted_count", pl.col("wanted_count"), "targets"),
         ),
-        "A shared file of {file_bytes} lies on {target_count} storage targets; {wanted_count} would carry it.",
+        "A shared file of {file_bytes} has {target_count} of the {wanted_count} storage targets that would carry it.",
         "Stripe it wider before it is written: lfs setstripe -c.",
     )  # fmt: skip
 

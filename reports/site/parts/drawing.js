@@ -68,10 +68,13 @@ function drawMap(into, points, open) {
     context.strokeStyle = colour("line");
     context.fillStyle = colour("soft");
     context.textAlign = "center";
-    for (let power = Math.ceil(Math.log10(left)); power <= Math.log10(right); power++) {
-      const x = across(10 ** power);
+    // where few powers of ten lie between the edges, twos and fives too
+    const decades = Math.log10(right / left), steps = decades < 3 ? [1, 2, 5] : [1];
+    for (let power = Math.floor(Math.log10(left)); power <= Math.log10(right); power++) for (const step of steps) {
+      const value = step * 10 ** power, x = across(value);
+      if (value < left || value > right) continue;
       context.beginPath(); context.moveTo(x, margin.top); context.lineTo(x, height - margin.bottom); context.stroke();
-      if (width > 600 || power % 2 === 0) context.fillText(volumeText(10 ** power), x, height - margin.bottom + 16);
+      if (width > 600 || (decades < 3 ? step === 1 || decades < 1.5 : power % 2 === 0)) context.fillText(volumeText(value), x, height - margin.bottom + 16);
     }
     context.fillText("bytes in a month", (margin.left + width - margin.right) / 2, height - 6);
     context.textAlign = "right";
@@ -90,6 +93,7 @@ function drawMap(into, points, open) {
       context.stroke();
       return place;
     });
+    nameLargest(context, places, width - margin.right);
   }, "Population map: the table below has the same numbers");
   const tip = make("p", { class: "tip", "aria-live": "polite" }, "Point at a circle to see whose it is; a click opens it.");
   into.append(legend(new Set(points.map((point) => point.label || "not classified"))), tip);
@@ -108,6 +112,24 @@ function drawMap(into, points, open) {
     if (point) tip.textContent = `${nameText(point.application_id, 80)}: ${volumeText(point.month_bytes)} a month, peak ${digits(point.burstiness)} × the mean, ${countText(point.run_count)} runs, ${point.label || "not classified"}`;
   });
   canvas.addEventListener("click", (event) => { const point = nearest(event); if (point) open(point); });
+}
+
+// The names of those that move most, as far as these do not lie upon each other.
+function nameLargest(context, places, right) {
+  const taken = [];
+  context.textAlign = "left";
+  context.fillStyle = colour("ink");
+  context.strokeStyle = colour("ground");
+  context.lineWidth = 3;
+  for (const { x, y, radius, point } of places.toSorted((a, b) => b.point.month_bytes - a.point.month_bytes).slice(0, right > 600 ? 10 : 4)) {
+    const name = nameText(point.application_id, 28), wide = context.measureText(name).width;
+    const from = x + radius + 5 + wide > right ? x - radius - 5 - wide : x + radius + 5;
+    if (taken.some((other) => Math.abs(other.y - y) < 15 && from < other.until && other.from < from + wide)) continue;
+    taken.push({ from, until: from + wide, y });
+    context.strokeText(name, from, y + 4);
+    context.fillText(name, from, y + 4);
+  }
+  context.lineWidth = 1;
 }
 
 function legend(names) {

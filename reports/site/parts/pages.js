@@ -11,21 +11,21 @@ drawers.applications = async () => {
   const place = make("div");
   drawnIn("list").append(place);
   const table = longTable(place, rows, [
-    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 150, draw: (cell) => applicationLink(cell.getData()) },
-    { title: "user", field: "user", isFiltered: true },
-    { title: "file system", field: "filesystem", isFiltered: true },
-    { title: "direction", field: "direction", isFirst: true, width: 76 },
-    { title: "signature", field: "spark", width: 178, draw: (cell) => sparkline(cell.getValue()) },
-    { title: "volume", field: "volume_bytes", isNumber: true, isFirst: true, text: (value, row) => (row.outcome === "extracted" ? volumeText(value) : row.outcome.replaceAll("_", " ")), width: 96 },
-    { title: "peak", field: "peak_bytes_per_s", isNumber: true, text: rateText, width: 96 },
-    { title: "run", field: "duration_s", isNumber: true, text: durationText },
-    { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 70 },
-    { title: "period", field: "period_s", isNumber: true, text: durationText },
-    { title: "class", field: "label" },
-    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 64 },
-    { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 64 },
-    { title: "last run", field: "last_at", isNumber: true, text: instantText, width: 140 },
-    { title: "changed", field: "is_changed", text: (value) => (value ? "changed" : "") },
+    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 138, draw: (cell) => applicationLink(cell.getData()) },
+    { title: "user", field: "user", isFiltered: true, width: 80 },
+    { title: "file system", field: "filesystem", isFiltered: true, width: 94 },
+    { title: "direction", field: "direction", isFirst: true, width: 84 },
+    { title: "signature", field: "spark", width: 160, draw: (cell) => (cell.getData().outcome === "extracted" ? sparkline(cell.getValue()) : make("span", { class: "text" }, cell.getData().outcome.replaceAll("_", " "))) },
+    { title: "volume", field: "volume_bytes", isNumber: true, isFirst: true, text: (value, row) => (row.outcome === "extracted" ? volumeText(value) : UNKNOWN), width: 90 },
+    { title: "peak", field: "peak_bytes_per_s", isNumber: true, text: rateText, width: 88 },
+    { title: "run", field: "duration_s", isNumber: true, text: durationText, width: 72 },
+    { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 66 },
+    { title: "period", field: "period_s", isNumber: true, text: durationText, width: 72 },
+    { title: "class", field: "label", width: 92 },
+    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 60 },
+    { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 60 },
+    { title: "last run", field: "last_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
+    { title: "changed", field: "is_changed", text: (value) => (value ? "changed" : ""), width: 82 },
   ], [{ column: "volume_bytes", dir: "desc" }]);
   const follow = () => {
     const wanted = new URLSearchParams(location.hash.slice(1));

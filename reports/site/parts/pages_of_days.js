@@ -278,7 +278,7 @@ function drawRanks(into, one, until) {
 function showSlowed({ slowed, burst_count: count }) {
   const into = drawnIn("slowed"), hurt = slowed || [];
   if (!count) { nothing(into, "None of its bursts was found in the traffic: nobody can be said to be in its way."); return; }
-  into.append(make("p", {}, `${countText(hurt.length)} of ${countText(count)} bursts that were found in the traffic ${hurt.length === 1 ? "was" : "were"} hurt.`));
+  into.append(make("p", {}, `${countText(hurt.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${hurt.length === 1 || count === 1 ? "was" : "were"} hurt.`));
   if (hurt.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], hurt.map((row) => [
     `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.late_s), ...longerCells(row), ...otherCells(row)])));
 }

@@ -2,7 +2,7 @@
 const asText = (text, isNumber) => (cell) => make("span", { class: isNumber ? "number" : "text" }, text(cell.getValue(), cell.getData()));
 
 function sparkline(points) {
-  const canvas = make("canvas", { class: "spark", width: 160, height: 40, role: "img", "aria-label": "the signature's curve" });
+  const canvas = make("canvas", { class: "spark", width: 144, height: 40, role: "img", "aria-label": "the signature's curve" });
   if (!points) return canvas;
   const context = canvas.getContext("2d");
   context.fillStyle = colour("accent");
@@ -15,8 +15,7 @@ function sparkline(points) {
 }
 
 function longTable(into, rows, columns, initialSort) {
-  const narrow = innerWidth < 700;
-  const shown = columns.filter((column) => !narrow || column.isFirst);
+  const shown = columnsWithRoom(columns, into.clientWidth || innerWidth);
   const made = new Tabulator(into, {
     data: rows,
     height: Math.min(innerHeight * 0.8, 70 + 33 * Math.max(rows.length, 3)),
@@ -33,7 +32,7 @@ function longTable(into, rows, columns, initialSort) {
       sorterParams: { alignEmptyValues: "bottom" },
       headerSortStartingDir: column.isNumber ? "desc" : "asc",
       headerSort: column.field !== "spark",
-      minWidth: column.width || (column.isNumber ? 84 : 100),
+      minWidth: leastWidth(column),
       widthGrow: column.isFirst && !column.isNumber ? 2 : 1,
       formatter: column.draw || asText(column.text || ((value) => nameText(value, 80)), column.isNumber),
       headerFilter: column.isFiltered ? "input" : undefined,
@@ -41,5 +40,20 @@ function longTable(into, rows, columns, initialSort) {
       headerFilterParams: { elementAttributes: { "aria-label": `Filter by ${column.title}` } },
     })),
   });
+  const lacking = columns.filter((column) => !shown.includes(column)).map((column) => column.title);
+  if (lacking.length) into.after(make("p", { class: "tip" }, `A wider window has more columns: ${lacking.join(", ")}.`));
   return made;
+}
+
+const SCROLLBAR = 17;
+const leastWidth = (column) => column.width || (column.isNumber ? 84 : 100);
+
+// Those without which a row says nothing, and of the others the first ones, as many as there is room for.
+function columnsWithRoom(columns, width) {
+  let room = width - SCROLLBAR - columns.filter((column) => column.isFirst).reduce((sum, column) => sum + leastWidth(column), 0);
+  return columns.filter((column) => {
+    if (column.isFirst) return true;
+    room -= leastWidth(column);
+    return room >= 0;
+  });
 }

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from flows.demo import shipped_logs
+from tests.flows.attributed_releases import attributed
 from tests.flows.conftest import Cli, Night
+from warehouse.store.store import Store
 
 LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
 
@@ -59,6 +61,24 @@ def test_a_picture_and_a_page(cli: Cli, tmp_path: Path) -> None:
     code, _, err = cli("job", "--trace", bare, "--plot", tmp_path / "none.png")
     assert code == 2
     assert "There is no heat map of this run" in err
+
+
+@pytest.mark.slow
+def test_who_was_in_its_way_is_told_the_worst_first(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    store = Store(tmp_path / "warehouse")
+    attributed(store)
+    code, out, _ = cli("--warehouse", store.root, "job", "1")
+    assert code == 0
+    assert "2 of 3 bursts that were found in the traffic were hurt." in out
+    first, second = (line.split() for line in out.splitlines() if line.startswith("write "))
+    assert (first[1:5], first[-3:]) == (["1", "lake", "60", "s"], ["bob/ior/8", "400", "B"])
+    assert second[-3:] == ["ann/s3d/8", "250", "B"]
+    code, out, _ = cli("--warehouse", store.root, "job", "3")
+    assert "0 of 1 burst that was found in the traffic was hurt." in out
+    assert "Who was in its way" not in out
+    code, out, _ = cli("--warehouse", store.root, "job", "2")
+    assert "nobody known  500 B" in out
 
 
 @pytest.mark.parametrize(

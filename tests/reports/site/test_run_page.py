@@ -29,7 +29,9 @@ def site(folder: Path) -> str:
     empty = dict.fromkeys(("account", "partition", "state"), "") | dict.fromkeys(("node_count", "task_count"), 2)
     runs = pl.DataFrame([row | empty | {"submitted_at": NOON, "duration_s": 1.0}])
     of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "source": "server"}
-    io = runs.select("cluster", "job_id", "started_at").with_columns(pl.lit(text).alias(name) for name, text in of_io.items())
+    # and bytes that a trace tells of without saying where they went
+    every = pl.DataFrame([of_io, of_io | {"filesystem": None, "application_id": None, "source": "client"}])
+    io = runs.select("cluster", "job_id", "started_at").join(every, how="cross")
     start = {"application_id": EVIL, "place": 1, "filesystem": "widow7", "delay_s": 90.0} | dict.fromkeys(_BYTES, 2e9)
     starts = AdviceFrames(NOON, pl.DataFrame([start, start | {"application_id": "other", "filesystem": "lost"}]), None)
     about = About("r1", "2026-03-03T12:00:00Z", "passed", "0.1")
@@ -69,6 +71,7 @@ def test_a_traced_run_shows_what_is_wrong_and_who_moved_what(browser: Browser, t
         page.wait_for_selector("#advice table")
         assert "widow7" in page.inner_text("#advice table")
         assert "lost" not in page.inner_text("#advice table")
+        assert page.locator("#io tbody td:first-child").all_inner_texts() == [EVIL, "\N{EN DASH}"]
         # grounds, shades and sums: something is drawn
         assert page.evaluate(_COLOURS) >= 3
         assert said == []
