@@ -11,17 +11,17 @@ drawers.applications = async () => {
   const place = make("div");
   drawnIn("list").append(place);
   const table = longTable(place, rows, [
-    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 138, draw: (cell) => applicationLink(cell.getData()) },
-    { title: "user", field: "user", isFiltered: true, width: 80 },
-    { title: "file system", field: "filesystem", isFiltered: true, width: 94 },
+    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 150, draw: (cell) => applicationLink(cell.getData()) },
+    { title: "user", field: "user", isFiltered: true, width: 76 },
+    { title: "file system", field: "filesystem", isFiltered: true, width: 100 },
     { title: "direction", field: "direction", isFirst: true, width: 84 },
-    { title: "signature", field: "spark", width: 160, draw: (cell) => (cell.getData().outcome === "extracted" ? sparkline(cell.getValue()) : make("span", { class: "text" }, cell.getData().outcome.replaceAll("_", " "))) },
-    { title: "volume", field: "volume_bytes", isNumber: true, isFirst: true, text: (value, row) => (row.outcome === "extracted" ? volumeText(value) : UNKNOWN), width: 90 },
-    { title: "peak", field: "peak_bytes_per_s", isNumber: true, text: rateText, width: 88 },
-    { title: "run", field: "duration_s", isNumber: true, text: durationText, width: 72 },
+    { title: "signature", field: "spark", width: 136, draw: (cell) => (cell.getData().outcome === "extracted" ? sparkline(cell.getValue()) : make("span", { class: "text" }, cell.getData().outcome.replaceAll("_", " "))) },
+    { title: "volume", field: "volume_bytes", isNumber: true, isFirst: true, text: (value, row) => (row.outcome === "extracted" ? volumeText(value) : UNKNOWN), width: 86 },
+    { title: "peak", field: "peak_bytes_per_s", isNumber: true, text: rateText, width: 86 },
+    { title: "run", field: "duration_s", isNumber: true, text: durationText, width: 70 },
     { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 66 },
     { title: "period", field: "period_s", isNumber: true, text: durationText, width: 72 },
-    { title: "class", field: "label", width: 92 },
+    { title: "class", field: "label", width: 90 },
     { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 60 },
     { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 60 },
     { title: "last run", field: "last_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
@@ -140,7 +140,7 @@ async function showAdvice(isMeant, first, command) {
   into.replaceChildren();
   if (rows.length) into.append(make("p", {}, `At ${instantText(told.at)} UTC, when the last poll of this release was made.`), plainTable([first === "filesystem" ? "file system" : "application", "wait", "no room now", "then", "range"], rows.map((row) => [
     first === "filesystem" ? nameText(row.filesystem, 40) : otherLink(row.application_id), durationText(row.delay_s), volumeText(row.now_bytes), volumeText(row.then_bytes), `${volumeText(row.low_then_bytes)} to ${volumeText(row.high_then_bytes)}`])));
-  else into.append(make("p", { class: "nothing" }, told.lacking ? `There is none: ${nameText(told.lacking, 300)}` : "There is none here: of those that move most alone it is told."));
+  else into.append(make("p", { class: "nothing" }, told.lacking ? `There is none: ${nameText(told.lacking, 300)}` : "None is told here: it is made for the applications that move most."));
   into.append(make("p", {}, "Now, and of any application: ", make("code", {}, nameText(command, 600))));
 }
 

@@ -138,7 +138,7 @@ async function showDay([name, place], day) {
     { title: "application", field: "application", isFirst: true, isFiltered: true, draw: (cell) => { const run = cell.getData(); return run.application_id ? make("a", { href: `application.html#${applicationHash(run.application_id)}` }, nameText(run.application, 60)) : make("span", {}, nameText(run.application, 60)); } },
     { title: "user", field: "user", isFiltered: true },
     { title: "nodes", field: "node_count", isNumber: true, text: countText },
-    { title: "explained", field: "explained_bytes", isNumber: true, isFirst: true, text: volumeText },
+    { title: "explained", field: "explained_bytes", isNumber: true, isFirst: true, text: volumeText, width: 100 },
     { title: "its own", field: "own_bytes", isNumber: true, text: volumeText },
     { title: "started (UTC)", field: "started_at", isNumber: true, text: instantText, width: 140 },
     { title: "ended", field: "ended_at", isNumber: true, text: instantText, width: 140 },

@@ -2,7 +2,7 @@
 const asText = (text, isNumber) => (cell) => make("span", { class: isNumber ? "number" : "text" }, text(cell.getValue(), cell.getData()));
 
 function sparkline(points) {
-  const canvas = make("canvas", { class: "spark", width: 144, height: 40, role: "img", "aria-label": "the signature's curve" });
+  const canvas = make("canvas", { class: "spark", width: 120, height: 40, role: "img", "aria-label": "the signature's curve" });
   if (!points) return canvas;
   const context = canvas.getContext("2d");
   context.fillStyle = colour("accent");
@@ -33,7 +33,7 @@ function longTable(into, rows, columns, initialSort) {
       headerSortStartingDir: column.isNumber ? "desc" : "asc",
       headerSort: column.field !== "spark",
       minWidth: leastWidth(column),
-      widthGrow: column.isFirst && !column.isNumber ? 2 : 1,
+      widthGrow: column.isFirst && column.isFiltered ? 4 : 1,
       formatter: column.draw || asText(column.text || ((value) => nameText(value, 80)), column.isNumber),
       headerFilter: column.isFiltered ? "input" : undefined,
       headerFilterPlaceholder: "filter",

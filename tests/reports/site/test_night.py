@@ -69,6 +69,12 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert "No polls are landed" in page
 
 
+def test_a_day_with_holes_is_not_held_against_whole_ones() -> None:
+    page = page_of(replace(frames(), days=pl.DataFrame(_DAYS | {"poll_ratio": [0.04, 1.0]})))
+    assert '<dd>4 TB</dd><dd class="beside">as far as polls came</dd>' in page
+    assert "96.0% of the last day&#39;s polls are missing." in page
+
+
 def test_what_is_missing_is_told_first() -> None:
     told = replace(
         frames(),
