@@ -65,7 +65,8 @@ class AttributionView:
         if not moved or not self.measured_bytes:
             return f"Nobody is known to have moved any of {volume_text(self.measured_bytes)}"
         name, rate = next(iter(moved.items()))
-        of_all = f"{rate * self.step_s / self.measured_bytes:.0%} of {volume_text(self.measured_bytes)}"
+        share = rate * self.step_s / self.measured_bytes
+        of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
         did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
         nobody = max(1 - self.explained_bytes / self.measured_bytes, 0.0)
         return f"{plain(name, _NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
