@@ -117,7 +117,7 @@ def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
 
 def _usual(frames: NightFrames) -> str:
     """Return how the last day's bytes compare with those of the days before; a day with holes is not compared."""
-    if (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
+    if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
         return "as far as polls came"
     before = frames.days["measured_bytes"][1:].median()
     if not isinstance(before, float) or not before > 0:

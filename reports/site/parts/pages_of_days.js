@@ -67,7 +67,8 @@ function showCalendar(told, chosen) {
     context.textAlign = "right";
     context.textBaseline = "middle";
     const every = Math.ceil(13 / row);
-    told.days.forEach((day, number) => { if (number % every === 0 || day === chosen) { context.fillStyle = colour(day === chosen ? "ink" : "soft"); context.fillText(day, left - 6, top + row * (number + 0.5)); } });
+    const own = told.days.indexOf(chosen);
+    told.days.forEach((day, number) => { if (day === chosen || (number % every === 0 && Math.abs(number - own) >= every)) { context.fillStyle = colour(day === chosen ? "ink" : "soft"); context.fillText(day, left - 6, top + row * (number + 0.5)); } });
     context.strokeStyle = colour("strong");
     context.lineWidth = 2;
     context.strokeRect(left, top + row * told.days.indexOf(chosen), width - left - 8, row);
@@ -138,7 +139,7 @@ async function showDay([name, place], day) {
     { title: "application", field: "application", isFirst: true, isFiltered: true, draw: (cell) => { const run = cell.getData(); return run.application_id ? make("a", { href: `application.html#${applicationHash(run.application_id)}` }, nameText(run.application, 60)) : make("span", {}, nameText(run.application, 60)); } },
     { title: "user", field: "user", isFiltered: true },
     { title: "nodes", field: "node_count", isNumber: true, text: countText },
-    { title: "explained", field: "explained_bytes", isNumber: true, isFirst: true, text: volumeText, width: 100 },
+    { title: "explained", field: "explained_bytes", isNumber: true, isFirst: true, text: volumeText, width: 110 },
     { title: "its own", field: "own_bytes", isNumber: true, text: volumeText },
     { title: "started (UTC)", field: "started_at", isNumber: true, text: instantText, width: 140 },
     { title: "ended", field: "ended_at", isNumber: true, text: instantText, width: 140 },
