@@ -300,7 +300,7 @@ RUN = Page(
             "findings",
             "What is wrong with its I/O",
             "By its traces: what rules hold against it, the worst first, with the numbers and what helps; and its "
-            "layers, all ranks together. What single requests tell, iosig job says.",
+            "layers, all ranks together. What single requests tell, and in which files it lies, iosig job says.",
             "What takes a large share of the run is worth a change; what is a note is not.",
             """
             select module, outcome, read_bytes, written_bytes, read_count, write_count, read_time_s, write_time_s,

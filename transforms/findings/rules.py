@@ -496,8 +496,10 @@ def _doubtful(most: Thresholds) -> Rule:
             Number("doubtful_count", pl.col("doubtful_module_count"), "modules"),
             Number("module_count", pl.col("module_count"), "modules"),
         ),
-        "{doubtful_count} of {module_count} modules of the trace are not whole: what is said here may lack something.",
-        "Give the tracer more memory (DARSHAN_MODMEM), or exclude files (DARSHAN_NAME_EXCLUDE).",
+        "Modules of the trace that are not whole: {doubtful_count} of {module_count}. What is said here may lack "
+        "something.",
+        "Let the run end its trace, or give the tracer more memory or fewer files (Darshan: DARSHAN_MODMEM, "
+        "DARSHAN_NAME_EXCLUDE).",
     )  # fmt: skip
 
 
