@@ -286,7 +286,8 @@ def _show_advice(told: ToldJob) -> None:
     """Print what says where and when to start the next run, of an application that has a signature."""
     from flows.command.printing import printable, say
 
-    for name in told.signatures["application_id"].unique() if told.signatures.height else ():
+    known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures
+    for name in known["application_id"].unique(maintain_order=True) if known.height else ():
         say(f"Where and when to start the next one: iosig advise {printable(shlex.quote(name))}")
 
 

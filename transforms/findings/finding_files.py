@@ -7,7 +7,6 @@ which rank of a shared file moved how much.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import polars as pl
 
@@ -34,10 +33,9 @@ def files_of(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
     if frames.records is None or frames.records.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
     summed = _summed(frames.records)
-    of_requests = list(_of_requests(frames, summed, thresholds))
-    told = pl.concat([_as_one(rows) for rows in chain(_of_records(summed, frames.jobs, thresholds), of_requests)])
+    told = pl.concat([_as_one(rows) for rows in _of_records(summed, frames.jobs, thresholds)])
     # what single requests tell of a run stands for what its records do
-    exact = pl.concat([_as_one(rows) for rows in of_requests]) if of_requests else told.clear()
+    exact = pl.concat([told.clear(), *(_as_one(rows) for rows in _of_requests(frames, summed, thresholds))])
     beside = told.join(exact.select(_RULE).unique(), on=_RULE, how="anti", nulls_equal=True)
     return (
         pl.concat([exact, beside])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bench.report_site import SiteSize, made_up_release
 from flows.report.making import report
 from reports.site.pages import PAGES, command_line
 from tests.flows.signature_releases import Made, publish
@@ -218,4 +219,69 @@ def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Pa
     assert seen.page.input_value("#release") == "2018-02-09-first"
     seen.page.goto((tmp_path / "pages/index.html").as_uri())
     seen.page.wait_for_url("**/latest/index.html")
+    seen.page.close()
+
+
+# ---- a site with polls, runs and bursts that were hurt
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of five days of two file systems, on which twelve applications ran forty times."""
+    made = Store(tmp_path_factory.mktemp("busy") / "warehouse")
+    release = made_up_release(made, SiteSize(applications=12, runs=40, days=5))
+    return report(made, release, tmp_path_factory.mktemp("busy-report") / "pages").page.parent
+
+
+@pytest.mark.long
+def test_days_are_walked_through_by_keys_and_have_addresses(browser: Browser, busy: Path) -> None:
+    seen = Seen(browser, busy, "filesystem.html#widow2/2026-01-03")
+    assert "2026-01-03" in seen.page.inner_text("#day h2")
+    assert seen.page.inner_text("#title") == "File system widow2"
+    seen.page.focus("#calendar canvas")
+    seen.page.keyboard.press("ArrowUp")
+    seen.page.wait_for_url("**#widow2/2026-01-02")
+    seen.page.wait_for_function("() => document.querySelector('#day h2').textContent.startsWith('2026-01-02')")
+    assert seen.page.locator("#there .tabulator-row").count() > 0
+    seen.page.click("#choices a >> nth=0")
+    seen.page.wait_for_function("() => document.getElementById('title').textContent === 'File system widow1'")
+    assert seen.is_quiet()
+    seen.page.close()
+
+
+@pytest.mark.long
+def test_a_job_is_found_by_the_beginning_of_its_id_and_leads_on(browser: Browser, busy: Path) -> None:
+    seen = Seen(browser, busy, "index.html")
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("100001")
+    seen.page.wait_for_selector("#found li[aria-selected=true]")
+    assert seen.page.locator("#found li", has_text="job 10000").count() == 6
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/run.html#titan/1000010/*")
+    seen.page.wait_for_selector("#sample canvas")
+    assert "u10/app10/4" in seen.page.inner_text("#sample")
+    assert "found in the traffic" in seen.page.inner_text("#slowed")
+    assert "iosig advise u10/app10/4" in seen.page.inner_text("#advice")
+    seen.page.click("#neighbours a >> nth=0")
+    seen.page.wait_for_function("() => document.getElementById('title').textContent !== 'Run 1000010'")
+    seen.go("applications.html#user=u3")
+    assert seen.page.locator(".tabulator-row").count() == 1
+    assert seen.is_quiet()
+    seen.page.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1400, 800, 390])
+def test_a_long_table_shows_what_there_is_room_for_and_names_the_rest(browser: Browser, busy: Path, width: int) -> None:
+    seen = Seen(browser, busy, "applications.html", viewport={"width": width, "height": 900})
+    heads = seen.page.locator("#list .tabulator-col-title").all_inner_texts()
+    assert {"application", "direction", "volume", "trust"} <= set(heads)
+    lacking = seen.page.locator("#list .tip")
+    assert lacking.count() == (width < 1400)
+    if lacking.count():
+        named = lacking.inner_text().removeprefix("A wider window has more columns: ").removesuffix(".").split(", ")
+        assert len(heads) + len(named) == 15
+        assert not set(heads) & set(named)
+    assert seen.page.evaluate("() => document.documentElement.scrollWidth") == width
+    assert seen.is_quiet()
     seen.page.close()
