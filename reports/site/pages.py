@@ -115,8 +115,7 @@ NIGHT = Page(
             "A program that writes more, or at other times, than it used to will be felt by others.",
             """
             select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
-            vanished_burst_count from signatures where is_default and is_changed
-            order by change_correlation nulls first
+            vanished_burst_count from signatures where is_default and is_changed order by change_correlation nulls first
             """,
         ),
         Figure(
@@ -359,9 +358,8 @@ RUN = Page(
         Figure(
             "advice",
             "Where and when to start the next one",
-            "For a run of this application that starts at the last poll: file systems from the best to the worst, the "
-            "best delay, and how many bytes are expected to find no room at once and then. The query has the load that "
-            "this rests on.",
+            "For a run of its application at the last poll: file systems from the best to the worst, the best delay, "
+            "and how many bytes are expected to find no room at once and then. The query has the load behind it.",
             "Who was in this run's way may be in the next one's: minutes of waiting may save more.",
             _LOAD,
         ),
@@ -415,8 +413,7 @@ FILESYSTEM = Page(
             "Start here when somebody asks why the file system was slow.",
             """
             select job_id, application_id, sum(explained_bytes) as explained_bytes from attributed_io
-            where filesystem = $filesystem and minute_at::date = $day::date
-            group by all order by explained_bytes desc
+            where filesystem = $filesystem and minute_at::date = $day::date group by all order by explained_bytes desc
             """,
         ),
         Figure(
@@ -436,11 +433,7 @@ FILESYSTEM = Page(
             "Of the applications that move most: how many bytes are expected to find no room if they start here at "
             "the last poll, or after the best delay. The query has the load that this rests on.",
             "What is started here now meets what is here already.",
-            """
-            select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
-            where polled_at > (select max(polled_at) - interval 10 minute from ticks)
-            and filesystem = $filesystem group by all
-            """,
+            f"from ({_LOAD}) where filesystem = $filesystem",
         ),
     ),
     libraries=("tabulator",),

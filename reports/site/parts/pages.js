@@ -11,7 +11,7 @@ drawers.applications = async () => {
   const place = make("div");
   drawnIn("list").append(place);
   const table = longTable(place, rows, [
-    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 150, draw: (cell) => applicationLink(cell.getData()) },
+    { title: "application", field: "application_id", isFirst: true, isFiltered: true, width: 144, draw: (cell) => applicationLink(cell.getData()) },
     { title: "user", field: "user", isFiltered: true, width: 76 },
     { title: "file system", field: "filesystem", isFiltered: true, width: 100 },
     { title: "direction", field: "direction", isFirst: true, width: 92 },
@@ -21,7 +21,7 @@ drawers.applications = async () => {
     { title: "run", field: "duration_s", isNumber: true, text: durationText, width: 70 },
     { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 66 },
     { title: "period", field: "period_s", isNumber: true, text: durationText, width: 72 },
-    { title: "class", field: "label", width: 90 },
+    { title: "class", field: "label", width: 84 },
     { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 60 },
     { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 60 },
     { title: "last run", field: "last_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
