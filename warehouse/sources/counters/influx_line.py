@@ -7,8 +7,8 @@ lustre2 has a point for each target, and one for each of its jobs, with the coun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,17 @@ from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
-from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
+from warehouse.sources.counters.line_protocol import (
+    MOST_SHAPES,
+    Lines,
+    Points,
+    Shape,
+    is_point,
+    meant,
+    points,
+    strange_names,
+)
+from warehouse.sources.counters.point_cuts import Cut, cut
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import tables, text_blocks
@@ -103,7 +113,15 @@ class _Meaning:
     own_fields: Mapping[str, str]
     roles: Mapping[str, str]
 
-    def columns(self, found: Points) -> dict[str, str]:
+    def measurements(self, *known: str) -> tuple[str, ...] | None:
+        """Return the measurements that are meant, None for all; known: those that are without the site's own."""
+        return None if self.own_fields else known
+
+    def is_cut(self, found: Shape) -> bool:
+        """Return whether points are sound counters, so that they need not be read as text."""
+        return found.measurement != BEEGFS and self.fault(found, None) is None
+
+    def columns(self, found: Shape) -> dict[str, str]:
         """Return the fields of points that count, each with its column; none where they count elsewhere."""
         if found.measurement != LUSTRE:
             return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
@@ -117,7 +135,7 @@ class _Meaning:
             name: column for name, column in self.own_fields.items() if name in found.fields
         }
 
-    def fault(self, found: Points, strange: str | None) -> str | None:
+    def fault(self, found: Shape, strange: str | None) -> str | None:
         """Return why points are refused, None where they are sound; strange: a name that others have otherwise."""
         has_job = self.roles["job_key"] in found.tags
         is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
@@ -134,34 +152,71 @@ class _Meaning:
 
 @dataclass(slots=True)
 class _Found:
-    """What a block holds: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines."""
+    """What lines hold: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines.
+
+    heights: how many points of each shape say something else; kind_count: of how many kinds points are, or damaged.
+    """
 
     counters: pl.DataFrame
     polls: pl.DataFrame
     refused: pl.DataFrame
     has_any: bool = False
+    heights: Mapping[Shape, int] = field(default_factory=dict)
+    kind_count: int = 0
+
+    def is_doubtful(self, cuts: Sequence[Cut]) -> bool:
+        """Return whether what is refused could be other lines, had those that were cut been read as text, too."""
+        shapes = {each.shape for each in cuts}
+        is_alone = any(height == 1 and shape not in shapes for shape, height in self.heights.items())
+        return is_alone or self.kind_count + len(cuts) >= MOST_SHAPES
+
+    def with_cuts(self, cuts: Sequence[Cut], meaning: _Meaning) -> _Found:
+        """Return it with points that were cut."""
+        told = [(each, columns) for each in cuts if (columns := meaning.columns(each.shape))]
+        own = [_cut_counters(each, columns, meaning.roles) for each, columns in told]
+        parts = [part for part in (self.counters, *own) if part.width]
+        if not parts:
+            return self
+        rows = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal").sort("line")
+        return _Found(rows, self.polls, self.refused, has_any=True)
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
-    own, strange = meant(text_blocks.lines(block), None if meaning.own_fields else (LUSTRE, BEEGFS))
-    lines, untimed = Lines.of(own)
-    found, damaged = points(lines.said)
+    cuts, is_other = cut(block, meaning.measurements(LUSTRE), meaning.is_cut)
+    if any(each.counts.height == 1 for each in cuts):
+        # one point of a shape may be one that is damaged
+        cuts = []
+    if cuts and not is_other.any():
+        return _Found(pl.DataFrame(), pl.DataFrame(), frame_of([])).with_cuts(cuts, meaning)
+    lines = text_blocks.lines(block)
+    if cuts:
+        found = _read_lines(lines.filter(pl.Series(is_other)), meaning)
+        if not found.is_doubtful(cuts):
+            return found.with_cuts(cuts, meaning)
+    return _read_lines(lines, meaning)
+
+
+def _read_lines(lines: pl.DataFrame, meaning: _Meaning) -> _Found:
+    own, strange = meant(lines, meaning.measurements(LUSTRE, BEEGFS))
+    timed, untimed = Lines.of(own)
+    found, damaged = points(timed.said)
     counters, polls, faulty = [], [], [damaged]
     for each, name in zip(found, strange_names(found), strict=True):
-        if each.measurement == BEEGFS:
+        if each.shape.measurement == BEEGFS:
             polls.append(_moved(each))
             continue
-        columns, fault = meaning.columns(each), meaning.fault(each, name)
+        columns, fault = meaning.columns(each.shape), meaning.fault(each.shape, name)
         if fault or not columns:
             faulty.append(_refused(each.lines, fault) if fault else damaged.clear())
             continue
         rows, bad = _counters(each, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([strange, untimed, lines.everywhere(pl.concat(faulty), own)])
-    rows = lines.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
-    moved = lines.expanded(pl.concat(polls)) if polls else pl.DataFrame()
-    return _Found(rows, moved, refused, bool(counters or polls))
+    refused = pl.concat([strange, untimed, timed.everywhere(pl.concat(faulty), own)])
+    rows = timed.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
+    moved = timed.expanded(pl.concat(polls)) if polls else pl.DataFrame()
+    heights = {each.shape: each.lines.height for each in found}
+    return _Found(rows, moved, refused, bool(counters or polls), heights, len(found) + damaged.height)
 
 
 def _column(field_name: str) -> str | None:
@@ -177,17 +232,30 @@ def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str
     """Return counters a row, and the points that have a value that is no count."""
     counts = found.counts(list(columns))
     is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    told = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
-    sums = (pl.sum_horizontal(names).alias(column) for column, names in told.items())
-    values = counts.select(sums)
-    keys = {role: found.tag(roles[role]) for role in KEYS}
-    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
-    keys["component"] = keys["component"].fill_null(samples.components(keys["target"]))
-    own = found.lines.select("line", *(pl.lit(key).alias(role) for role, key in keys.items()))
-    rows = own.hstack(values)
+    rows = found.lines.select("line").hstack(_keys(found, roles)).hstack(_sums(counts, columns))
     if is_good.all():
         return rows, _refused(found.lines.clear(), "")
     return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
+
+
+def _cut_counters(found: Cut, columns: Mapping[str, str], roles: Mapping[str, str]) -> pl.DataFrame:
+    """Return counters a row, with their times."""
+    said = _keys(found.heads, roles)[found.places].hstack(_sums(found.counts, columns))
+    return found.times.hstack(said[found.said])
+
+
+def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:
+    """Return KEYS of points."""
+    keys = {role: found.tag(roles[role]) for role in KEYS}
+    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
+    keys["component"] = keys["component"].fill_null(samples.components(keys["target"]))
+    return pl.DataFrame(keys)
+
+
+def _sums(counts: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+    """Return columns of counters: what counts into one column is added up."""
+    told = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
+    return counts.select(pl.sum_horizontal(names).alias(column) for column, names in told.items())
 
 
 def _moved(found: Points) -> pl.DataFrame:

@@ -18,9 +18,9 @@ from warehouse.sources.counters.changes import CUT
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
 
 #: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
-_MOST_SHAPES = 500
+MOST_SHAPES = 500
 #: tags and fields of a line that is read with others; one with more is refused
-_MOST_NAMES = 200
+MOST_NAMES = 200
 #: of so many lines, a tag or field that one line has alone is a damaged one
 _ENOUGH_LINES = 10
 _NAME = r"(?:[^\s,=\\]|\\.)+"
@@ -34,7 +34,7 @@ _ESCAPED: Final = {"\\ ": "\ue000", "\\,": "\ue001", "\\=": "\ue002"}
 _PLAIN: Final = dict(zip(_ESCAPED.values(), " ,=", strict=True))
 _UNTIMED = "The point has no time in seconds, or in thousandths, millionths … of them, since 1970."
 #: digits of a time since 1970 from 2001 to 2286, and how many microseconds its unit has
-_UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
+UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,33 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
-    """Points with the same measurement, tags and fields in the same order."""
+class Shape:
+    """What points have alike: the measurement, and the tags and fields in their order."""
 
     measurement: str
-    #: `line` and `text`
-    lines: pl.DataFrame
     tags: tuple[str, ...]
     fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Points of one shape."""
+
+    shape: Shape
+    #: `line` and `text`
+    lines: pl.DataFrame
     #: what the lines are between their equals signs
     _parts: pl.DataFrame
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags that each has."""
+        return self.shape.tags
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields that each has."""
+        return self.shape.fields
 
     def tag(self, name: str) -> pl.Series:
         """Return the texts of a tag, NULL where there is none of that name."""
@@ -117,7 +134,7 @@ def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
     found: list[Points] = []
     rest, refused = _plain(said), list[pl.DataFrame]()
     while rest.height:
-        if len(found) + len(refused) == _MOST_SHAPES:
+        if len(found) + len(refused) == MOST_SHAPES:
             refused.append(_refused(rest, "The point is like none of hundreds of kinds before it, or damaged."))
             break
         first, rest = _alike(rest)
@@ -144,10 +161,10 @@ def strange_names(found: Sequence[Points]) -> list[str | None]:
 
     That is one that only one point has, while others of its measurement have another one in its place, and all else.
     """
-    shapes = [(each.measurement, frozenset((*each.tags, *each.fields))) for each in found]
+    shapes = [(each.shape.measurement, frozenset((*each.tags, *each.fields))) for each in found]
     heights: dict[str, int] = {}
     for each in found:
-        heights[each.measurement] = heights.get(each.measurement, 0) + each.lines.height
+        heights[each.shape.measurement] = heights.get(each.shape.measurement, 0) + each.lines.height
     told: list[str | None] = []
     for each, (measurement, names) in zip(found, shapes, strict=True):
         is_alone = each.lines.height == 1 and heights[measurement] >= _ENOUGH_LINES
@@ -193,7 +210,7 @@ def _plain(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _alike(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
     """Return the lines that have the measurement, tags and fields of the first, and the others."""
-    names = _names(str(lines["text"][0]))
+    names = names_of(str(lines["text"][0]))
     if names is None:
         return _refused(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
     measurement, tags, fields = names
@@ -209,11 +226,11 @@ def _alike(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
     whole = (~value.str.contains_any([",", " ", "="]) for value in (*values, pl.col(f"field_{len(ends) - 1}")))
     is_alike = parts.select(pl.all_horizontal(pl.col("field_0") == starts, *alike, *whole)).to_series()
     if is_alike.all():
-        return Points(measurement, own, tags, fields, parts), rest
+        return Points(Shape(measurement, tags, fields), own, parts), rest
     if not is_alike[0]:
         return _refused(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
     rest = pl.concat([rest, own.filter(~is_alike)])
-    return Points(measurement, own.filter(is_alike), tags, fields, parts.filter(is_alike)), rest
+    return Points(Shape(measurement, tags, fields), own.filter(is_alike), parts.filter(is_alike)), rest
 
 
 def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
@@ -222,7 +239,7 @@ def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
     return [*(f",{tag}" for tag in tags), first, *(f",{name}" for name in fields[1:]), ""]
 
 
-def _names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+def names_of(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """Return measurement, tags and fields of a line, None where it is damaged."""
     head, _, body = text.partition(" ")
     measurement, *tags = head.split(",")
@@ -230,7 +247,7 @@ def _names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     fields = [field.partition("=")[0] for field in body.split(",")]
     is_sound = all(part.count("=") == 1 for part in (*tags, *body.split(","))) and " " not in body
     is_good = is_sound and measurement and all((*named, *fields)) and len({*named, *fields}) == len(named) + len(fields)
-    return (measurement, tuple(named), tuple(fields)) if is_good and len(named) + len(fields) <= _MOST_NAMES else None
+    return (measurement, tuple(named), tuple(fields)) if is_good and len(named) + len(fields) <= MOST_NAMES else None
 
 
 def _whole(values: pl.Series) -> pl.Series:
@@ -248,7 +265,7 @@ def _instants(at: pl.Series) -> pl.Series:
     length = at.str.len_bytes()
     number = at.cast(pl.Int64, strict=False)
     told = pl.lit(None, pl.Int64)
-    for digits, factor in _UNITS.items():
+    for digits, factor in UNITS.items():
         own = pl.lit(number) * factor if factor else pl.lit(number) // 1_000
         told = pl.when(pl.lit(length) == digits).then(own).otherwise(told)
     is_number = pl.lit(at.str.contains(r"^[1-9][0-9]*$"))

@@ -94,12 +94,16 @@ _LAST_BYTES = np.array([(~0 << 8 * (8 - count)) & ~(~0 << 64) if count else 0 fo
 
 
 def _value(words: Words, lengths: npt.NDArray[np.uint8]) -> Words:
-    """Return the number that the last so many of eight bytes are, all of them digits.
+    """Return the number that the last so many of eight bytes are, all of them digits."""
+    is_own = _LAST_BYTES.take(lengths)
+    return eight_digits((words & is_own) - (np.uint64(0x3030303030303030) & is_own))
+
+
+def eight_digits(own: Words) -> Words:
+    """Return the number of eight digits, each a byte from 0 to 9, the first one lowest.
 
     Digits are added up in pairs, in fours and in eights (Lemire 2018, "Quickly parsing eight digits").
     """
-    is_own = _LAST_BYTES.take(lengths)
-    own = (words & is_own) - (np.uint64(0x3030303030303030) & is_own)
     pairs = own * np.uint64(10) + (own >> np.uint64(8))
     low = np.uint64(0x000000FF000000FF)
     fours = (pairs & low) * np.uint64(100 + (1_000_000 << 32))
