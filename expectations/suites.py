@@ -137,6 +137,16 @@ def rules(table: Table) -> tuple[Rule, ...]:
     return implied(table) + declared(table)
 
 
+def looked_at(table: Table) -> tuple[str, ...]:
+    """Return the columns that a table's rules are asked of: all, or those that tell rows and days apart.
+
+    Where nothing but the contract says what a table is to be, Great Expectations is asked for the key alone.
+    """
+    if declared(table):
+        return table.column_names
+    return tuple(name for name in table.column_names if name in table.key or name == table.partition)
+
+
 def rule(table_name: str, name: str) -> Rule:
     """Return the rule of that table and name, or raise KeyError."""
     try:

@@ -112,11 +112,11 @@ def hold(given: Given) -> int:
 
 
 def _held(given: Given, table: Table) -> int:
-    from expectations import gate, summing
+    from expectations import gate, suites, summing
 
     limits = _limits(given)
     told = []
-    for rows in _batches(given.files(table)):
+    for rows in _batches(given.files(table), suites.looked_at(table)):
         # of each batch what was said stays, and no row: Great Expectations leaves them in cycles
         told.append(gate.check(table, rows, limits).verdicts)
         if rows.height > _LARGE_BATCH_ROWS:
@@ -124,8 +124,8 @@ def _held(given: Given, table: Table) -> int:
     return _keep(given, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
 
 
-def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
-    """Read built files some at a time, lists as their lengths: all that the suites look at.
+def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Read columns of built files some at a time, lists as their lengths: all that the suites look at.
 
     A file stays whole, for its keys are held against each other. Of a very long one they look at the end: what is new
     comes last, and every row met the contract when it was written.
@@ -133,7 +133,7 @@ def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
     batch: list[pl.DataFrame] = []
     row_count = 0
     for path in files:
-        rows = _scalars(path)
+        rows = _scalars(path, columns)
         if batch and row_count + rows.height > _BATCH_ROWS:
             yield pl.concat(batch)
             batch, row_count = [], 0
@@ -144,11 +144,11 @@ def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
         yield pl.concat(batch)
 
 
-def _scalars(path: Path) -> pl.DataFrame:
+def _scalars(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     import polars.selectors as cs
 
     lengths = cs.list().list.len().cast(pl.Int64)
-    return pl.scan_parquet(path).tail(_MOST_ROWS).with_columns(lengths).collect()
+    return pl.scan_parquet(path).select(columns).tail(_MOST_ROWS).with_columns(lengths).collect()
 
 
 # ---- the release as a whole
