@@ -137,13 +137,14 @@ def rules(table: Table) -> tuple[Rule, ...]:
     return implied(table) + declared(table)
 
 
-def looked_at(table: Table) -> tuple[str, ...]:
-    """Return the columns that a table's rules are asked of: all, or those that tell rows and days apart.
+def looked_at(table: Table) -> tuple[str, ...] | None:
+    """Return the columns that rules about rows are asked of, None for all.
 
-    Where nothing but the contract says what a table is to be, Great Expectations is asked for the key alone.
+    Where nothing but the contract says what a table is to be, Great Expectations is asked for the key alone: these are
+    the columns that tell rows and days apart.
     """
     if declared(table):
-        return table.column_names
+        return None
     return tuple(name for name in table.column_names if name in table.key or name == table.partition)
 
 

@@ -124,8 +124,8 @@ def _held(given: Given, table: Table) -> int:
     return _keep(given, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
 
 
-def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Read columns of built files some at a time, lists as their lengths: all that the suites look at.
+def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    """Read columns (None: all) of built files some at a time, lists as their lengths: all that the suites look at.
 
     A file stays whole, for its keys are held against each other. Of a very long one they look at the end: what is new
     comes last, and every row met the contract when it was written.
@@ -144,11 +144,11 @@ def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pl.DataF
         yield pl.concat(batch)
 
 
-def _scalars(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
     import polars.selectors as cs
 
     lengths = cs.list().list.len().cast(pl.Int64)
-    return pl.scan_parquet(path).select(columns).tail(_MOST_ROWS).with_columns(lengths).collect()
+    return pl.scan_parquet(path).select(columns or pl.all()).tail(_MOST_ROWS).with_columns(lengths).collect()
 
 
 # ---- the release as a whole

@@ -199,3 +199,14 @@ def test_a_rule_holds_of_the_numbers_that_it_is_judged_by(
     judged: Judged, kwargs: dict[str, Any], rows: int, broken: int, seen: tuple[str, ...], holds: bool
 ) -> None:
     assert Rule("it", "", kwargs, "info", "It.", "No.", judged=judged).holds(rows, broken, seen) == holds
+
+
+def test_of_a_table_that_only_its_contract_speaks_of_the_key_is_looked_at() -> None:
+    for of in suites.checked_tables():
+        asked = [rule for rule in suites.rules(of) if not rule.is_held]
+        columns = suites.looked_at(of)
+        if columns is None:
+            assert suites.declared(of)
+        else:
+            assert [rule.name for rule in asked] == ["key_unique"]
+            assert {*of.key, of.partition} - {None} >= set(columns) >= set(of.key)

@@ -1,4 +1,4 @@
-"""Files of a DFTracer trace: their calls, kept beside as they come, and what each says about its processes."""
+"""Files of a DFTracer trace: their calls, as they come, and what each says about its processes."""
 
 from __future__ import annotations
 

@@ -43,6 +43,8 @@ KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
 #: what sorting may take before it goes to disk
 _SORT_MEMORY = "1GiB"
+#: calls that are kept in memory; those of longer traces are kept beside
+_HELD_BYTES = 1 << 27
 #: kinds of calls that a module's counters tell apart
 _MOST_KINDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,7 +54,7 @@ _RECORD = ("module", "file_number", "rank")
 def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
     """Yield all rows of a run, whose processes' files these are; one that cannot be read is left out and said to be.
 
-    What the files hold is kept beside until all were seen, for times count from the earliest.
+    What the files hold is kept until all were seen, for times count from the earliest: of long traces beside them.
 
     Raises InputRefused where no file can be read, or none tells of a call.
     """
@@ -77,8 +79,10 @@ class _Run:
 
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
-    #: files as they are kept, and of which inputs their rows are
+    #: where calls are kept, and of which inputs they are; those that are held are not written yet
     parts: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
+    held: dict[Path, pl.DataFrame] = field(default_factory=dict)
+    held_bytes: int = 0
     left_out: dict[int, InputRefused] = field(default_factory=dict)
     refused_count: int = 0
 
@@ -119,8 +123,21 @@ class _Run:
         kept = taken(held, found.rows, self.codes)
         if not kept.is_empty():
             part = scratch / f"{len(self.parts)}.parquet"
-            kept.write_parquet(part, compression="lz4", statistics=False)
             self.parts.append((part, frozenset(piece[0].number for piece in held)))
+            self.held[part] = kept
+            self.held_bytes += int(kept.estimated_size())
+            if self.held_bytes > _HELD_BYTES:
+                self._write(part)
+
+    def _write(self, *parts: Path) -> None:
+        """Write those of the parts that are held."""
+        for part, kept in [(part, self.held.pop(part)) for part in parts if part in self.held]:
+            kept.write_parquet(part, compression="lz4", statistics=False)
+            self.held_bytes -= int(kept.estimated_size())
+
+    def _read(self, part: Path) -> pl.DataFrame:
+        kept = self.held.pop(part, None)
+        return pl.read_parquet(part) if kept is None else kept
 
     def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
         tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
@@ -137,10 +154,11 @@ class _Run:
         unruly = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
         told = ~pl.col(INPUT).is_in(list(self.left_out))
         for part in (part for part, inputs in self.parts if inputs.isdisjoint(unruly)):
-            for piece in pl.read_parquet(part).filter(told).iter_slices(traced.BATCH_ROWS):
+            for piece in self._read(part).filter(told).iter_slices(traced.BATCH_ROWS):
                 yield piece.with_columns(is_nested=pl.lit(False))
         mixed = [part for part, inputs in self.parts if not inputs.isdisjoint(unruly)]
         if mixed:
+            self._write(*mixed)
             tally.repeated_count += pl.scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
             for piece in in_order(connection, mixed):
