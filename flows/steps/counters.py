@@ -31,7 +31,7 @@ from warehouse.store.manifests import Landing, scans
 from warehouse.store.store import Store, write_parquet
 
 #: readings that are worked on at a time: it bounds the memory
-_READINGS_AT_A_TIME = 500_000
+_READINGS_AT_A_TIME = 250_000
 _DAY_S = 86_400.0
 
 
