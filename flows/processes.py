@@ -15,6 +15,7 @@ from importlib import import_module
 from multiprocessing import get_context, parent_process
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from flows.stopping import left_at_once
 from warehouse.errors import MachineFault
 
 _Params = ParamSpec("_Params")
@@ -49,7 +50,8 @@ class Pool:
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
         # a fork of a process that has threads may hang
-        self._processes = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
+        context = get_context("spawn")
+        self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
@@ -131,6 +133,11 @@ def make_ready(*modules: str) -> None:
     if (others := _elsewhere.get()) is not None:
         for _ in range(others.worker_count):
             others.begin(_import_all, modules)
+
+
+def ending_at_once() -> None:
+    """Have this process, one of our own that others started, end as soon as there is nothing left to do."""
+    left_at_once(lambda: 0)
 
 
 def _import_all(modules: Iterable[str]) -> None:

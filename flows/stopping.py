@@ -1,9 +1,12 @@
-"""Stopping in order: what goes on until a signal comes, and ends then with what it has begun."""
+"""Stopping in order: what goes on until a signal comes, with what it has begun; and the end of a process, at once."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
@@ -47,3 +50,23 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def left_at_once(code: Callable[[], int | None]) -> None:
+    """Have this process end without taking apart what it imported, which takes up to a second of a core.
+
+    All else that its end brings is done before: threads are waited for, and modules that are imported after this do
+    what they do then. code: with what it ends, asked for at the end; None lets it end as ever.
+    """
+    # what is registered first comes last
+    atexit.register(_leave, code)
+
+
+def _leave(code: Callable[[], int | None]) -> None:
+    found = code()
+    if found is None:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(found)

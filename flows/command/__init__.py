@@ -48,6 +48,6 @@
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 
-from flows.command.main import main
+from flows.command.main import main, program
 
-__all__ = ["main"]
+__all__ = ["main", "program"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from flows.stopping import left_at_once
 from warehouse.errors import IosigError, MachineFault, meant
 from warehouse.store.store import DEFAULT_ROOT, Store
 
@@ -249,3 +250,15 @@ def main() -> None:
     else:
         code = outcome if isinstance(outcome, int) else 0
     sys.exit(code)
+
+
+def program() -> None:
+    """Be a program: run the command, and end with it."""
+    ended: list[int] = []
+    left_at_once(lambda: ended[0] if ended else None)
+    try:
+        main()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            ended.append(end.code)
+        raise

@@ -110,6 +110,7 @@ def _as_they_end(pool: processes.Workers, root: Path, pieces: Sequence[Piece]) -
 
 def _answer(connection: Connection) -> None:
     """Do pieces until nobody listens any more."""
+    processes.ending_at_once()
     # what is imported is not looked through again after each check, either
     with processes.kept():
         from expectations import gate
