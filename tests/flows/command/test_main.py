@@ -278,6 +278,27 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     assert cli("demo", "--into", tmp_path)[0] == 2, "a folder that is not its own is left alone"
 
 
+# ---- the program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "before", "code", "told"),
+    [
+        (["--help"], "", 0, ""),
+        (["land", "nowhere"], "", 2, "There is no nowhere. Nothing is landed."),
+        (["--help"], "main.iosig.main = lambda **_: 1 / 0", 1, "ZeroDivisionError"),
+    ],
+    ids=["done", "usage", "a bug"],
+)
+def test_the_program_ends_as_the_command_does(arguments: list[str], before: str, code: int, told: str) -> None:
+    script = f"import importlib; main = importlib.import_module('flows.command.main'); {before}\nmain.program()"
+    ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
+    assert ended.returncode == code
+    assert told in ended.stderr
+    assert ("Commands:" in ended.stdout) == (code == 0)
+
+
 # ---- what a command may cost
 
 
@@ -295,6 +316,17 @@ finally:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stderr.strip() == "[]"
     assert all(name in ended.stdout for name in SUBCOMMANDS)
+
+
+@pytest.mark.slow
+def test_a_night_imports_nothing_of_reports_and_of_servers() -> None:
+    code = """
+import sys
+import flows.night.order
+print([name for name in ("reports.site", "matplotlib", "jinja2", "http.client", "prefect") if name in sys.modules])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
 
 
 def test_sql_imports_neither_iceberg_nor_prefect_nor_checks(released: Path) -> None:
