@@ -92,6 +92,7 @@ _FILTERS: dict[str, Callable[[Any], str]] = {
     "volume": _known(volume_text),
     "duration": _known(duration_text),
     "ratio": _known(ratio_text),
+    "share": _known(lambda value: "less than 0.1%" if 0 < value < 0.001 else ratio_text(value)),
     "number": _known(lambda value: f"{value:,.0f}"),
     "instant": _known(_instant),
     "name": _known(lambda value: printable(value, _MOST_CHARACTERS)),

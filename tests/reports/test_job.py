@@ -85,6 +85,12 @@ def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
     assert "<td>5 GB</td>" in page
 
 
+def test_a_share_that_is_hardly_one_is_told_as_that() -> None:
+    facts = trace()["facts"] | {"read_count": 1e6, "read_sequential_count": 9e5, "read_consecutive_count": 9.0}
+    page = job_page(document(trace(facts=facts)), [None])
+    assert "90.0% of POSIX reads go on upward, less than 0.1% begin where the one before ended." in page
+
+
 def test_without_a_trace_or_a_job_a_page_says_so() -> None:
     assert "No trace of this run is in the release" in job_page(document(), [])
     bare = document(trace(findings=[], unknown=[])) | {"job": None, "release_id": None, "samples": []}
