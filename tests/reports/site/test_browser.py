@@ -242,7 +242,7 @@ def test_days_are_walked_through_by_keys_and_have_addresses(browser: Browser, bu
     seen.page.keyboard.press("ArrowUp")
     seen.page.wait_for_url("**#widow2/2026-01-02")
     seen.page.wait_for_function("() => document.querySelector('#day h2').textContent.startsWith('2026-01-02')")
-    assert seen.page.locator("#there .tabulator-row").count() > 0
+    seen.page.wait_for_selector("#there .tabulator-row")
     seen.page.click("#choices a >> nth=0")
     seen.page.wait_for_function("() => document.getElementById('title').textContent === 'File system widow1'")
     assert seen.is_quiet()
