@@ -226,6 +226,8 @@ def planned(seen: Seen, known: Known) -> tuple[Ints, Runs]:
     )
     durations = np.array([one.duration_s for one in own])
     times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
-    trust = known.trust[logged.application[jobs]]
+    application = logged.application[jobs]
     offsets = offsets_of([len(one.bursts.started_s) for one in own])
-    return jobs, Runs.of_signatures(times, trust, offsets, (bursts[0], bursts[1], bursts[2]))
+    return jobs, Runs.of_signatures(
+        times, (known.trust[application], application), offsets, (bursts[0], bursts[1], bursts[2])
+    )

@@ -197,7 +197,7 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
             floats(there["duration_s"]) / traffic.interval_s,
         ),
         # signatures of methods that tell no trust are taken as half sure
-        floats(there["trust"].fill_null(0.5)),
+        (floats(there["trust"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
         offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
         (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
     )

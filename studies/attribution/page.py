@@ -15,6 +15,8 @@ from studies.pages import Block, Figure, Table, percent
 from studies.sites import DAYS, FAMILIES, LEVELS
 
 _OURS = "attribution"
+#: the family in which others cost nothing
+_FREELY = "fair"
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
@@ -37,7 +39,7 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
 def summed(results: Results, *names: str) -> pl.DataFrame:
     """Return shares of all sites of each level and way, and of what else is named: explained, wrong, errors, tops."""
     key = ["level", "way", *names]
-    sums = pl.exclude("seed", "direction", *({"family"} - set(names)))
+    sums = pl.exclude("direction", *({"family", "seed"} - set(names)))
     sites = results.sites.select(*key, sums.exclude(key)).group_by(key, maintain_order=True).sum()
     given = pl.col("known_given_bytes") + pl.col("other_given_bytes")
     right = pl.col("known_right_bytes") + pl.col("other_right_bytes")
@@ -86,6 +88,19 @@ def family_table(results: Results) -> Table:
     )
 
 
+def seed_table(results: Results) -> Table:
+    """Return what attribution comes to at each seed, over all families."""
+    return Table.of(
+        summed(results, "seed").filter(pl.col("way") == _OURS),
+        ("level", "{level}"),
+        ("seed", "{seed}"),
+        ("known, of all bytes", "{known:%}"),
+        ("explained of known bytes", "{explained:%}"),
+        ("wrong, of what is given", "{wrong:%}"),
+        ("top 3, known", "{known_top:%}"),
+    )
+
+
 def blocks(results: Results) -> Iterator[Block]:
     """Yield what the page is made of."""
     yield "# How much of the traffic is given to whom it belongs"
@@ -99,6 +114,9 @@ def blocks(results: Results) -> Iterator[Block]:
     yield Figure("What is explained over what is given wrongly", "ways", partial(draw_ways, summed(results, "family")))
     yield way_table(results)
     yield _words(results)
+    if results.params.seed_count > 1:
+        yield "## By seed"
+        yield seed_table(results)
     yield "## By family"
     yield Table(("family", "what it is"), [(name, words) for name, (words, _) in FAMILIES.items()])
     yield family_table(results)
@@ -107,7 +125,7 @@ def blocks(results: Results) -> Iterator[Block]:
     yield _hurt_words(results)
     yield hurt_table(results, "level")
     yield hurt_table(results, "family")
-    yield _hurt_limits()
+    yield _hurt_limits(results)
 
 
 def _in_short(results: Results) -> str:
@@ -187,10 +205,13 @@ def _hurt_words(results: Results) -> str:
     )
 
 
-def _hurt_limits() -> str:
+def _hurt_limits(results: Results) -> str:
+    by_family = dict(hurting.summed(results.bursts, "family").select("family", "hurt_count").iter_rows())
+    freely = by_family.get(_FREELY, 0)
+    told = f"{freely:,} bursts are" if freely else "nobody is"
     return (
         "How much crowding slows is learnt from all runs of a site's two days, a night's from those of its day: with "
         "fewer runs fewer are said to be hurt. What slows a transfer here is how many others go on; how many bytes "
         "these move, which is what traffic shows, says that roughly, and a range that holds too few of the hurt is the "
-        "price. In the family in which others cost nothing, nobody is said to be hurt."
+        f"price. In the family in which others cost nothing ({_FREELY}), {told} said to be hurt."
     )

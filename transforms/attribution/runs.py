@@ -35,14 +35,15 @@ class Runs:
     """n runs with m bursts in all, on the steps of the traffic's grid: step k is from time k to k + 1.
 
     started, ended (n): when each run was there, in steps. duration (n): what a run alone takes, in steps. trust (n):
-    how far its signature is to be trusted, 0 to 1. offsets (n + 1): run i has the bursts offsets[i] to
-    offsets[i + 1]. Per burst (m): as in `Run`.
+    how far its signature is to be trusted, 0 to 1. application (n): whose signature it is, from 0. offsets (n + 1):
+    run i has the bursts offsets[i] to offsets[i + 1]. Per burst (m): as in `Run`.
     """
 
     started: Reals
     ended: Reals
     duration: Reals
     trust: Reals
+    application: Ints
     offsets: Ints
     begun: Reals
     lasting: Reals
@@ -51,15 +52,20 @@ class Runs:
 
     @classmethod
     def of_signatures(
-        cls, times: tuple[Reals, Reals, Reals], trust: Reals, offsets: Ints, bursts: tuple[Reals, Reals, Reals]
+        cls,
+        times: tuple[Reals, Reals, Reals],
+        of: tuple[Reals, Ints],
+        offsets: Ints,
+        bursts: tuple[Reals, Reals, Reals],
     ) -> Runs:
         """Return runs by their signatures.
 
-        times: started, ended, duration (n), and of bursts begin and end (m), in steps; then volumes (m), in bytes.
+        times: started, ended, duration (n), and of bursts begin and end (m), in steps; then volumes (m), in bytes. of:
+        trust and application (n).
         """
         begun, ceased, volume = bursts
         lasting = np.maximum(ceased - begun, 1.0)
-        return cls(*times, trust, offsets, begun, lasting, volume, PEAK_RATIO * volume / lasting)
+        return cls(*times, *of, offsets, begun, lasting, volume, PEAK_RATIO * volume / lasting)
 
     def __len__(self) -> int:
         """Return the number of runs."""

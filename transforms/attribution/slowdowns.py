@@ -22,6 +22,8 @@ _MOST_PAIRS = 1 << 22
 _DEVIATION_RATIO = 1.4826
 #: rounds of a robust regression; and the least that runs are taken to differ by, in deviations
 _MOST_ROUNDS, _LEAST_SCALE = 20, 0.25
+#: a run draws all but so much of the line to itself, at most
+_LEAST_FREE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class SlowdownParams:
     drift_ratio: float = 0.02
     huber: float = 1.5
     prior_error: float = 0.5
+    least_ratio: float = 0.1
+    sure_errors: float = 2.0
     burst_error: float = 0.6
     step_error: float = 1.0
     range_errors: float = 1.28
@@ -55,6 +59,10 @@ class Slowing:
 
     ratio: float
     error: float
+
+    def is_sure(self, params: SlowdownParams) -> bool:
+        """Return whether crowding slows for sure, by more than what does not matter."""
+        return self.ratio - params.sure_errors * self.error > params.least_ratio
 
 
 def crowded(
@@ -104,8 +112,12 @@ def _regressed(late: Reals, crowded: Reals, group: Ints, params: SlowdownParams)
         weight = params.huber * scale / np.maximum(np.abs(left), params.huber * scale)
         known = float((weight * more**2).sum()) / scale**2 + prior
         ratio = float((weight * more * apart).sum()) / scale**2 / known
-    # what runs do differ by counts, where it is more than what they are taken to
-    moved = float(((weight * more * (apart - ratio * more)) ** 2).sum()) / scale**4 / known**2
+    # what runs do differ by counts, where it is more than what they are taken to. A run that is crowded much draws the
+    # line to itself: each is held against the line of the others (MacKinnon and White, "Some Heteroskedasticity-
+    # Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985, doi:10.1016/0304-4076(85)90158-7)
+    drawn = weight * more**2 / scale**2 / known + weight / np.bincount(group, weight)[group]
+    held = (apart - ratio * more) / np.maximum(1.0 - drawn, _LEAST_FREE)
+    moved = float(((weight * more * held) ** 2).sum()) / scale**4 / known**2
     return Slowing(max(ratio, 0.0), max(1.0 / known, moved) ** 0.5)
 
 
@@ -132,12 +144,16 @@ class Slowdowns:
 
 
 def slowdowns(crowded: Reals, of: Slowing, step: float, params: SlowdownParams | None = None) -> Slowdowns:
-    """Return how much longer bursts took that were crowded for so long (m); step: that of the traffic."""
+    """Return how much longer bursts took that were crowded for so long (m); step: that of the traffic.
+
+    Where it is not sure that crowding slows at all, each range holds nothing.
+    """
     params = params or SlowdownParams()
     longer = of.ratio * crowded
     errors = (of.error * crowded, params.burst_error * longer, np.full_like(longer, params.step_error * step))
     wide: Reals = params.range_errors * np.sqrt(sum(error**2 for error in errors))
-    return Slowdowns(longer, longer - wide, longer + wide)
+    low = longer - wide
+    return Slowdowns(longer, low if of.is_sure(params) else np.minimum(low, 0.0), longer + wide)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
-from transforms.arrays import Reals
+from transforms.arrays import Reals, offsets_of
 from transforms.attribution.explaining import Explained, ExplainParams, explain, ranges
 from transforms.attribution.runs import Runs
 
@@ -18,10 +20,11 @@ def runs_of(*runs: tuple[float, float, list[tuple[float, float]]]) -> Runs:
     """Return runs (start, end, bursts); a burst begins after so many steps, and takes five at its peak."""
     bursts = [burst for _, _, own in runs for burst in own]
     started, ended = (np.array([run[place] for run in runs]) for place in (0, 1))
-    offsets = np.concatenate([[0], np.cumsum([len(own) for *_, own in runs])])
+    offsets = offsets_of([len(own) for *_, own in runs])
     begun, peak = (np.array([burst[place] for burst in bursts]) for place in (0, 1))
     lasting = np.full(len(bursts), 5.0)
-    return Runs(started, ended, ended - started, np.ones(len(runs)), offsets, begun, lasting, lasting * peak, peak)
+    of = np.ones(len(runs)), np.arange(len(runs))
+    return Runs(started, ended, ended - started, *of, offsets, begun, lasting, lasting * peak, peak)
 
 
 def traffic_of(count: int, *bursts: tuple[int, float]) -> Reals:
@@ -57,6 +60,33 @@ def test_what_flows_all_the_time_is_nobodys_burst() -> None:
     found = explain(traffic, runs_of((10, 200, [(20, 8), (100, 8)])), 2.0)
     assert found.room_bytes.sum() == pytest.approx(40)
     assert volumes(found, 1) == pytest.approx([40])
+
+
+def test_a_signature_whose_bursts_are_not_there_explains_nothing() -> None:
+    """Of 20 bursts of one application 8 are there: the other one's, of whom all are, and whose these are in the end."""
+    false = [(20.0, 8.0), (60.0, 8.0), (100.0, 8.0), (140.0, 8.0)]
+    starts = range(0, 1000, 200)
+    there = [*(start + at for start in starts[:4] for at in (20, 100)), *range(1000, 2500, 50)]
+    own = [(float(at), 8.0) for at in there]
+    runs = runs_of(*((start, start + 200, false) for start in starts), (0, 2600, own))
+    runs = replace(runs, application=np.array([0] * 5 + [1]))
+    traffic = traffic_of(2600, *((at, 8.0) for at in there))
+    found = explain(traffic, runs, 2.0, STILL)
+    assert volumes(found, 6) == pytest.approx([0, 0, 0, 0, 0, 38 * 40])
+    assert not found.certainty[:5].any()
+    assert not found.placements.filled[found.placements.run < 5].any()
+    believed = explain(traffic, runs, 2.0, replace(STILL, least_found=0.0))
+    assert sum(volumes(believed, 6)[:5]) > 200
+
+
+def test_bursts_where_nothing_was_polled_say_nothing_of_a_signature() -> None:
+    runs = runs_of(*((start, start + 100, [(20, 8)]) for start in range(0, 2000, 100)))
+    runs = replace(runs, application=np.zeros(20, np.int64))
+    traffic = traffic_of(2000, *((start + 20, 8) for start in range(0, 2000, 100)))
+    traffic[500:] = np.nan
+    assert volumes(explain(traffic, runs, 2.0, STILL), 20) == pytest.approx([40] * 5 + [0] * 15)
+    # polled, and not there
+    assert not len(explain(np.nan_to_num(traffic), runs, 2.0, STILL).run)
 
 
 def test_what_was_not_measured_is_nobodys() -> None:

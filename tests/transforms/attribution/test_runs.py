@@ -11,6 +11,7 @@ RUNS = Runs(
     ended=np.array([20.2, 5.0, 400.0]),
     duration=np.array([16.0, 14.0, 300.0]),
     trust=np.array([0.5, 1.0, 1.0]),
+    application=np.array([0, 0, 1]),
     offsets=np.array([0, 2, 2, 3]),
     begun=np.array([1.0, 9.0, 50.0]),
     lasting=np.array([2.0, 2.0, 4.0]),

@@ -72,6 +72,45 @@ def test_only_what_is_beyond_the_uncertainty_is_hurt() -> None:
     assert not wide.is_hurt.any()
 
 
+def test_nobody_is_hurt_where_it_is_not_sure_that_crowding_slows() -> None:
+    """A slope of .18 with an error of .06 came of a day on which others cost nothing (a site of seed 11)."""
+    long = np.array([400.0])
+    for slow, is_hurt in (
+        (Slowing(0.18, 0.06), False),
+        (Slowing(0.18, 0.03), True),
+        (Slowing(0.5, 0.1), True),
+        (Slowing(0.5, 0.21), False),
+        (Slowing(0.09, 0.0), False),
+    ):
+        found = slowdowns(long, slow, 2.0)
+        assert found.is_hurt.tolist() == [is_hurt]
+        assert found.longer == pytest.approx(slow.ratio * long)
+        assert is_hurt or found.low <= 0
+
+
+def test_a_run_that_draws_the_line_to_itself_is_held_against_the_others() -> None:
+    """Of ten runs nine are not crowded and differ by a second or two; the tenth alone says what crowding makes."""
+    late = np.append(np.tile([-20.0, 0.0, 20.0], 3), 60.0)
+    more = np.append(np.zeros(9), 300.0)
+    found = slowing(late, more, np.full(10, 1000.0), np.zeros(10, np.int64))
+    # without it there is no line at all: what is known is that it may have been late by chance
+    assert found.error > 0.5 * found.ratio
+    assert not slowdowns(more[-1:], found, 2.0).is_hurt.any()
+
+
+def test_where_others_cost_nothing_hardly_a_day_has_anybody_hurt() -> None:
+    hurt = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        duration = np.repeat([1500.0, 1300.0, 1300.0, 3000.0, 2200.0, 2500.0, 2400.0], 9)
+        usual = np.repeat([50.0, 30.0, 25.0, 25.0, 400.0, 60.0, 60.0], 9)
+        more = usual * rng.lognormal(0.0, 0.5, 63)
+        late = rng.normal(0.0, 0.013, 63) * duration
+        found = slowdowns(more, slowing(late, more, duration, np.repeat(np.arange(7), 9)), 2.0)
+        hurt += bool(found.is_hurt.any())
+    assert hurt == 0
+
+
 def moves(*rows: tuple[int, float, float], run_count: int = 3) -> Moves:
     run, at, volume = (np.array(column) for column in zip(*rows, strict=True))
     return Moves(run.astype(np.int64), at, volume, run_count)
