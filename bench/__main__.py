@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from bench import (
+    attribution,
     autoperiod,
     counter_texts,
     darshan_logs,
@@ -163,6 +164,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "periods": lambda: chain(periods.detection(rounds), periods.batch(rounds)),
         "predictions": lambda: predictions.figures(scratch, rounds),
         "autoperiod": lambda: autoperiod.series(data, rounds),
+        "attribution": attribution.figures,
         "signatures": lambda: chain(signatures.scale(rounds), signatures.outliers(rounds), signatures.growth()),
     }
 

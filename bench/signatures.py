@@ -204,7 +204,7 @@ def _side(topic: str, rounds: int) -> dict[str, Any]:
 # ---- the measuring process
 
 
-def _sets(drawn: Site, set_count: int | None = None) -> Any:
+def sample_sets(drawn: Site, set_count: int | None = None) -> Any:
     """Return the samples of the first sets."""
     from transforms.arrays import cut
     from transforms.signatures.sample_sets import SampleSets
@@ -227,7 +227,7 @@ def _scale(rounds: int) -> dict[str, Any]:
     from transforms.signatures.methods import SignatureParams
 
     drawn = site()
-    sets = _sets(drawn)
+    sets = sample_sets(drawn)
     extracted = {}
 
     def extract(method: str) -> Cost:
@@ -280,9 +280,9 @@ def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[
     from flows.signatures.parallel import extract_in_chunks
     from transforms.signatures.methods import SignatureParams
 
-    sets = _sets(drawn, set_count)
+    sets = sample_sets(drawn, set_count)
     # imports and what is kept from call to call
-    extract_in_chunks(_sets(drawn, 2), SignatureParams(), (method,), 1)
+    extract_in_chunks(sample_sets(drawn, 2), SignatureParams(), (method,), 1)
     began = time.process_time()
     extract_in_chunks(sets, SignatureParams(), (method,), 1)
     return (len(sets.duration_s) if size is None else size), time.process_time() - began

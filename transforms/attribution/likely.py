@@ -5,7 +5,8 @@ is like that of its application's other runs; nobody's has one too. The rates un
 found by expectation and maximization (the expected share of each in each step by the rates, then the rates by the
 shares: Dempster, Laird and Rubin, J. R. Stat. Soc. B 39, 1977; for sums of Poisson numbers Shepp and Vardi, IEEE
 Trans. Med. Imaging 1, 1982, doi:10.1109/TMI.1982.4307558). So a run during which much flows, time and again, is
-likelier than one that was there by chance. It tells who to ask first, and not how much each moved.
+likelier than one that was there by chance. Runs of an application move much at the same times since their starts: in
+which phases, its other runs tell. It tells who to ask first, and not how much each moved.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals, places_of
+from transforms.arrays import Bools, Ints, Reals, places_of
 
 #: steps of so many seconds tell runs of a minute from each other; shorter ones tell no more
 STEP_S = 10.0
@@ -22,14 +23,21 @@ STEP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyParams:
-    """How rates are found; the values are ours, chosen on simulated sites (seeds 11 to 13) and a real day (`STEP_S`).
+    """How rates are found; the values are ours, chosen on simulated sites (seeds 1 and 2) and a real day (`STEP_S`).
 
-    round_count: how often shares and rates are found in turn. own_steps: a run's rate counts as its application's for
-    so many steps, beside its own ones.
+    round_count: how often shares and rates are found in turn. own_steps, own_ratio: a run's rate counts as its
+    application's for so many steps, and for such a share of its own ones, beside these. phase_steps: so long is a phase
+    of a run; beside_ratio: how much its neighbours count with it; prior_steps: for so many steps it counts as the mean
+    of the run; first_phased_round: from which round on phases are asked for.
     """
 
     round_count: int = 30
-    own_steps: float = 12.0
+    own_steps: float = 6.0
+    own_ratio: float = 0.6
+    phase_steps: int = 3
+    beside_ratio: float = 0.7
+    prior_steps: float = 12.0
+    first_phased_round: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +62,73 @@ def likely(
     counts = np.clip(np.ceil(ended), first, len(left)).astype(np.int64) - first
     step, run = places_of(first, counts), np.repeat(np.arange(len(first)), counts)
     # the share of a step in which a run was there
-    there = np.minimum(step + 1, ended[run]) - np.maximum(step, started[run])
-    own = np.isfinite(left_bytes)[step] * there
+    own = np.isfinite(left_bytes)[step] * (np.minimum(step + 1, ended[run]) - np.maximum(step, started[run]))
     exposure = np.maximum(np.bincount(run, own, len(first)), 1e-9)
     of_all = np.maximum(np.bincount(application, exposure), 1e-9)
     mean = float(left.mean()) if len(left) else 0.0
     rate, nobody = np.full(len(first), max(mean, 1e-9)), max(mean, 1e-9)
-    for _ in range(params.round_count):
-        share = _share(left, rate[run] * own, step, nobody)
-        moved = np.bincount(run, rate[run] * own * share[step], len(first))
-        usual = np.bincount(application, moved, len(of_all)) / of_all
-        rate = (moved + params.own_steps * usual[application]) / (exposure + params.own_steps)
+    phases = _Phases.of(run, (step - started[run]) / params.phase_steps, application)
+    factor, drawn = np.ones(len(phases.run)), params.own_steps + params.own_ratio * exposure
+    for number in range(params.round_count):
+        factored = factor[phases.number] * own
+        share = _share(left, rate[run] * factored, step, nobody)
+        moved = rate[run] * factored * share[step]
+        total = np.bincount(run, moved, len(first))
+        usual = (np.bincount(application, total, len(of_all)) / of_all)[application]
+        rate = (total + drawn * usual) / (np.maximum(np.bincount(run, factored, len(first)), 1e-9) + drawn)
+        if number >= params.first_phased_round:
+            factor = phases.factors(moved, own, rate, params)
         nobody *= float(share.mean())
-    expected = rate[run] * own
+    expected = rate[run] * factor[phases.number] * own
     return Likely(run, step, expected * _share(left, expected, step, nobody)[step])
+
+
+@dataclass(frozen=True, slots=True)
+class _Phases:
+    """Phases of runs (p), by run and time since its start: the run, and which phase of its application it is.
+
+    number (rows): the phase of each run's each step. is_next (p - 1), is_next_of_all (phases of applications - 1):
+    whether the phase after it is the next one of the same run, or application.
+    """
+
+    run: Ints
+    of_all: Ints
+    number: Ints
+    is_next: Bools
+    is_next_of_all: Bools
+
+    @classmethod
+    def of(cls, run: Ints, phase: Reals, application: Ints) -> _Phases:
+        """Return the phases of steps of runs (rows), of which `phase` tells how many have passed."""
+        place: Ints = np.maximum(phase, 0.0).astype(np.int64)
+        # two numbers beyond each run's last phase: what follows it is no neighbour
+        most = int(place.max(initial=0)) + 2
+        own, number = np.unique(run * most + place, return_inverse=True)
+        every, of_all = np.unique(application[own // most] * most + own % most, return_inverse=True)
+        return cls(own // most, of_all, number, np.diff(own) == 1, np.diff(every) == 1)
+
+    def factors(self, moved: Reals, own: Reals, rate: Reals, params: LikelyParams) -> Reals:
+        """Return how much more (p) the application's other runs move in a phase than in the mean.
+
+        A run's own bytes say nothing of its phase: who alone is there would have all that flows meanwhile.
+        """
+        count = len(self.run)
+        mine = np.bincount(self.number, moved, count), np.bincount(self.number, own, count) * rate[self.run]
+        others = []
+        for each in mine:
+            total = _with_beside(np.bincount(self.of_all, each), self.is_next_of_all, params.beside_ratio)
+            others.append(np.maximum(total[self.of_all] - _with_beside(each, self.is_next, params.beside_ratio), 0.0))
+        prior = params.prior_steps * rate[self.run]
+        factors: Reals = (others[0] + prior) / np.maximum(others[1] + prior, 1e-300)
+        return factors
+
+
+def _with_beside(values: Reals, is_next: Bools, ratio: float) -> Reals:
+    """Return values with a share of those beside them."""
+    found = values.astype(np.float64)
+    found[:-1] += ratio * values[1:] * is_next
+    found[1:] += ratio * values[:-1] * is_next
+    return found
 
 
 def _share(left: Reals, expected: Reals, step: Ints, nobody: float) -> Reals:
