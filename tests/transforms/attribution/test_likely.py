@@ -54,3 +54,32 @@ def test_together_they_have_no_more_than_is_left(seed: int) -> None:
     found = likely(left, started, started + rng.uniform(0, 30, 8), rng.integers(0, 3, 8))
     assert (found.volume_bytes >= 0).all()
     assert (np.bincount(found.step, found.volume_bytes, 60) <= left * (1 + 1e-9)).all()
+
+
+def test_other_runs_tell_in_which_phase_an_application_moves_much() -> None:
+    """Runs of two applications are there nearly all the time; each does its bytes in a phase of its own."""
+    starts = np.append(np.arange(0.0, 2200.0, 110.0), np.arange(0.0, 2340.0, 130.0))
+    application = np.repeat([0, 1], [20, 18])
+    bursts = [(starts[application == of].astype(int) + at)[:, None] + np.arange(5) for of, at in ((0, 30), (1, 70))]
+    left = np.zeros(2500)
+    for steps in bursts:
+        np.add.at(left, steps, 10.0)
+
+    def told(params: LikelyParams) -> list[float]:
+        """Return in how many steps of its bursts each application has twice what the other one has."""
+        found = likely(left, starts, starts + 100, application, params)
+        moved = np.zeros((2, 2500))
+        np.add.at(moved, (application[found.run], found.step), found.volume_bytes)
+        return [float((moved[of, steps] > 2 * moved[1 - of, steps]).mean()) for of, steps in enumerate(bursts)]
+
+    assert min(told(LikelyParams())) > 0.9
+    # by the rates of runs alone they cannot be told from each other
+    assert max(told(LikelyParams(first_phased_round=99))) < 0.5
+
+
+def test_a_run_alone_has_no_phases_of_its_own() -> None:
+    left = np.zeros(300)
+    left[40:50] = 8.0
+    one = np.array([0.0]), np.array([300.0]), np.array([0])
+    with_phases, without = (likely(left, *one, LikelyParams(first_phased_round=number)) for number in (5, 99))
+    np.testing.assert_allclose(with_phases.volume_bytes, without.volume_bytes)
