@@ -32,7 +32,7 @@ class ExplainParams:
     background_s: float = 7200.0
     background_quantile: float = 0.05
     least_found: float = 0.7
-    prior_found: float = 3.0
+    prior_found: float = 8.0
 
 
 @dataclass(frozen=True, slots=True)
