@@ -50,6 +50,7 @@ class Day:
     started_s: Reals
     ended_s: Reals
     is_own: Bools
+    began_s: float = 0.0
 
     @classmethod
     def read(cls, polls: Path, log: Path) -> Day:
@@ -75,6 +76,7 @@ class Day:
             epoch_s(jobs["started_at"]) - began_s,
             epoch_s(jobs["ended_at"]) - began_s,
             (jobs["comment"] == "fs=scratch1").to_numpy(),
+            began_s,
         )
 
     @property
@@ -142,15 +144,26 @@ def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 
 
 def _among_decoys(day: Day, seed: int) -> dict[str, float]:
+    runs, started = with_decoys(day, seed)
+    given = day.likely_bytes(started, started + (day.ended_s - day.started_s)[runs], day.application[runs])
+    asked, true = asked_minutes(day)
+    rank = (given[:, asked] > given[true, asked]).sum(axis=0)
+    return {"asked": float(len(asked)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
+
+
+def with_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
+    """Return the true runs and decoys after them: which run of the day each is or copies, and when it starts."""
     rng = np.random.default_rng(seed)
     own, others = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
     copied = rng.integers(0, len(day.name), DECOYS - len(others))
-    lasting = day.ended_s - day.started_s
-    at = rng.uniform(0.0, len(day.minute) * day.step_s - lasting.max(), len(copied))
-    started = np.concatenate([day.started_s[own], day.started_s[others], at])
-    runs = np.concatenate([own, others, copied])
-    given = day.likely_bytes(started, started + lasting[runs], day.application[runs])
-    count = given.shape[1]
+    longest = (day.ended_s - day.started_s).max()
+    at = rng.uniform(0.0, len(day.minute) * day.step_s - longest, len(copied))
+    return np.concatenate([own, others, copied]), np.concatenate([day.started_s[own], day.started_s[others], at])
+
+
+def asked_minutes(day: Day) -> tuple[Ints, Ints]:
+    """Return the minutes in which much flowed and a true run moved bytes, and which of these moved most."""
+    own, count = np.flatnonzero(day.is_own), int(day.minute[-1]) + 1
     truth, total = np.zeros((len(own), count)), np.zeros(count)
     for direction, moved in day.moved.items():
         total += np.bincount(day.minute, np.nan_to_num(moved), count)
@@ -158,5 +171,4 @@ def _among_decoys(day: Day, seed: int) -> dict[str, float]:
             steps, volume = day.truth(direction, run)
             truth[place] += np.bincount(day.minute[steps], volume, count)
     asked = np.flatnonzero((total > LEAST_BYTES_PER_S * MINUTE_S) & truth.any(axis=0))
-    rank = (given[:, asked] > given[truth[:, asked].argmax(axis=0), asked]).sum(axis=0)
-    return {"asked": float(len(asked)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
+    return asked, truth[:, asked].argmax(axis=0)

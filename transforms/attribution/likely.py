@@ -113,19 +113,23 @@ class _Phases:
         A run's own bytes say nothing of its phase: who alone is there would have all that flows meanwhile.
         """
         count = len(self.run)
-        mine = np.bincount(self.number, moved, count), np.bincount(self.number, own, count) * rate[self.run]
-        others = []
-        for each in mine:
-            total = _with_beside(np.bincount(self.of_all, each), self.is_next_of_all, params.beside_ratio)
-            others.append(np.maximum(total[self.of_all] - _with_beside(each, self.is_next, params.beside_ratio), 0.0))
+        total, expected = np.bincount(self.number, moved, count), np.bincount(self.number, own, count) * rate[self.run]
+        others = [self._of_others(each.astype(np.float64), params.beside_ratio) for each in (total, expected)]
         prior = params.prior_steps * rate[self.run]
         factors: Reals = (others[0] + prior) / np.maximum(others[1] + prior, 1e-300)
         return factors
 
+    def _of_others(self, values: Reals, beside_ratio: float) -> Reals:
+        """Return the sums (p) of the application's other runs, of the phase and what is beside it."""
+        every = np.bincount(self.of_all, values).astype(np.float64)
+        own = _with_beside(values, self.is_next, beside_ratio)
+        found: Reals = np.maximum(_with_beside(every, self.is_next_of_all, beside_ratio)[self.of_all] - own, 0.0)
+        return found
+
 
 def _with_beside(values: Reals, is_next: Bools, ratio: float) -> Reals:
     """Return values with a share of those beside them."""
-    found = values.astype(np.float64)
+    found = values.copy()
     found[:-1] += ratio * values[1:] * is_next
     found[1:] += ratio * values[:-1] * is_next
     return found
