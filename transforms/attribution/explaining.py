@@ -150,10 +150,8 @@ class _Laying:
         known, steps = np.concatenate([[0.0], np.cumsum(is_known)]), np.arange(len(is_known) + 1)
         seen = np.interp(placed.step + lasting, steps, known) - np.interp(placed.step, steps, known)
         is_seen = seen > lasting - 1e-6
-        application, is_there = (
-            runs.application[placed.run[is_seen]],
-            placed.filled[is_seen] >= self.params.placing.least_filled,
-        )
+        application = runs.application[placed.run[is_seen]]
+        is_there = placed.filled[is_seen] >= self.params.placing.least_filled
         count, prior = int(runs.application.max(initial=-1)) + 1, self.params.prior_found
         share = (np.bincount(application, is_there, count) + prior) / (np.bincount(application, None, count) + prior)
         found: Bools = share[runs.application] >= self.params.least_found
