@@ -171,7 +171,7 @@ class MariaDb(_Server):
     def start(self) -> None:
         """Start it, and wait until it answers."""
         told = {"datadir": self.folder / "data", "port": self.port, "socket": self.folder / "socket"}
-        told |= {"pid-file": self.folder / "pid", "bind-address": "127.0.0.1"}
+        told |= {"pid-file": self.folder / "pid", "bind-address": "127.0.0.1", "tmpdir": self.folder}
         words = [f"--{name}={value}" for name, value in told.items()]
         more = ["--user=mysql"] if os.getuid() == 0 else []
         self.process = subprocess.Popen(
@@ -212,7 +212,8 @@ def mariadb() -> Iterator[MariaDb]:
         told = [f"--datadir={folder / 'data'}", "--skip-test-db", "--auth-root-authentication-method=normal"]
         more = ["--user=mysql"] if os.getuid() == 0 else []
         install = [_mariadb("mariadb-install-db"), "--no-defaults", *told, *more]
-        subprocess.run(install, check=True, capture_output=True, cwd=folder)
+        # it writes there as a user who may not write where we may
+        subprocess.run(install, check=True, capture_output=True, cwd=folder, env=os.environ | {"TMPDIR": str(folder)})
         server = MariaDb(folder, free_port())
         server.start()
         try:
