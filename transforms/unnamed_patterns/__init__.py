@@ -1,7 +1,10 @@
 """Unnamed patterns: what moves a file system's bytes again and again, and is in no job log.
 
 - `alike` (`Plane`, `Kind`): Kinds of bursts: more of one volume and width than chance brings together.
-- `beside` (`Beside`, `Runs`, `beside`): Whose runs were there each time, and how likely that is by chance.
+- `beside` (`Beside`, `Runs`, `beside`, `begun_with`): Whose runs were there each time, and how likely that is by
+  chance.
+- `companions` (`Companions`, `companions`): Companions: bursts that come at one distance from those of a kind, whatever
+  they move.
 - `leftover` (`left_over`, `left_in_proportion`, `on_steps`, `step_for`): What is left of traffic without what is
   explained or flows always.
 - `left_bursts` (`LeftBursts`, `left_bursts`): Bursts of what is left.

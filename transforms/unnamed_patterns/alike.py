@@ -38,7 +38,7 @@ class AlikeParams:
     most_shapes: of so many bursts shapes are compared.
     """
 
-    reaches: tuple[tuple[float, float], ...] = ((0.02, 0.1), (0.02, 0.3), (0.04, 0.2))
+    reaches: tuple[tuple[float, float], ...] = ((0.01, 0.2), (0.02, 0.1), (0.02, 0.3), (0.04, 0.2))
     around: float = 0.8
     least_count: int = 5
     false_alarm_probability: float = 0.01

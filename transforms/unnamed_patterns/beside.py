@@ -110,6 +110,55 @@ def beside(
     return Beside(outcome, best, int(seen[best]), int(own.sum()), int(is_in[own].any(axis=1).sum()), chance)
 
 
+def begun_with(
+    started: Reals, runs: Runs, interval_s: float, params: BesideParams | None = None
+) -> tuple[Beside, Bools] | None:
+    """Return the application that does what appeared (k) at one time after its runs begin, and which it did so.
+
+    None where none does. started (k): in steps. By chance, what appears in a run lies anywhere in it: so many runs or
+    more with one within so short a time are a binomial tail, times the times and the applications that were tried.
+    """
+    params = params or BesideParams()
+    slack = params.slack_s / interval_s
+    run, appearance = np.nonzero((runs.started[:, None] <= started) & (runs.ended[:, None] >= started))
+    found: tuple[float, int, Reals] | None = None
+    applications = np.unique(runs.application[run])
+    for one in applications.tolist():
+        own = runs.application[run] == one
+        since = started[appearance[own]] - runs.started[run[own]]
+        chance, begin = _at_one_time(since, run[own], runs.ended - runs.started, slack)
+        if chance * len(applications) < (found[0] if found else params.chance):
+            is_then = (since >= begin) & (since <= begin + slack)
+            found = chance * len(applications), one, np.unique(appearance[own][is_then])
+    if found is None:
+        return None
+    chance, one, appeared = found
+    is_own = np.zeros(len(started), np.bool_)
+    is_own[appeared] = True
+    own_runs = int((runs.application == one).sum())
+    return Beside("named", one, len(appeared), own_runs, len(appeared), chance), is_own
+
+
+#: in so many runs an application did what it always does then
+_LEAST_RUNS = 3
+
+
+def _at_one_time(since: Reals, run: Ints, lasted: Reals, within: float) -> tuple[float, float]:
+    """Return how likely so many runs with an appearance so short a time after one begin are by chance, and when."""
+    order = np.argsort(since, kind="stable")
+    since, run = since[order], run[order]
+    after = np.searchsorted(since, since + within, side="right")
+    at = int((after - np.arange(len(since))).argmax())
+    count, runs = len(np.unique(run[at : after[at]])), np.unique(run)
+    if count < _LEAST_RUNS:
+        return 1.0, 0.0
+    # a run that is shorter than that tells nothing
+    share = np.minimum(within / np.maximum(lasted[runs], 1e-9), 1.0) * np.bincount(run)[runs]
+    expected = float(np.minimum(share, 1.0).mean())
+    tail = betainc(count, len(runs) - count + 1.0, expected) if expected < 1.0 else 1.0
+    return float(tail) / max(within / float(lasted[runs].max()), 1e-9), float(since[at])
+
+
 def _together(covered: Bools, count: int) -> float:
     """Return the share of appearances (applications, appearances) that the best so many applications cover."""
     is_open = np.ones(covered.shape[1], np.bool_)

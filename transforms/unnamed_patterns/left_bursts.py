@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
 from transforms.signatures.bursts import joined, stretches
 
 #: a burst's profile: how much of it has passed at so many times of its extent
@@ -19,14 +20,19 @@ class LeftBurstParams:
 
     stretch_s: calm stretches of that length tell how restless the surface is. calm_quantile: so calm as this quantile
     of them. rise: a burst rises so many times as high as the surface does in the mean; edge_ratio: and lasts while it
-    is above that share of it. most_apart_s: what is less apart is one burst.
+    is above that share of it, and above own_ratio of the highest step that is so near (near_s): slow transfers beside
+    it are no part of it. most_apart_s: what is less apart is one burst. flank_s: what flows so long before and after a
+    burst flows beneath it, too, and is not its own.
     """
 
     stretch_s: float = 7200.0
     calm_quantile: float = 0.25
     rise: float = 12.0
     edge_ratio: float = 0.25
+    own_ratio: float = 0.2
+    near_s: float = 60.0
     most_apart_s: float = 6.0
+    flank_s: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,44 @@ def left_bursts(left_bytes: Reals, interval_s: float, params: LeftBurstParams | 
     known = np.nan_to_num(left_bytes)
     if not level > 0:
         level = params.edge_ratio * float(known.max(initial=0.0))
-    first, after = joined(*stretches(known > params.edge_ratio * level), params.most_apart_s / interval_s)
+    near = 2 * round(params.near_s / interval_s) + 1
+    least = np.maximum(params.edge_ratio * level, params.own_ratio * maximum_filter1d(known, near))
+    is_in: Bools = known > least
+    first, after = joined(*stretches(is_in), params.most_apart_s / interval_s)
     is_gap = np.concatenate([[True], np.isnan(left_bytes), [True]])
     # places in is_gap are one later: the step before a burst, and the one after it
-    keeps = ~(is_gap[first] | is_gap[after + 1]) & (_of_each(np.maximum, known, first, after) > level)
+    keeps = ~(is_gap[first] | is_gap[after + 1]) & (_highest(known, first, after) > level)
     first, after = first[keeps], after[keeps]
-    volume = _of_each(np.add, known, first, after)
-    squares = _of_each(np.add, known**2, first, after)
-    return LeftBursts(first, after, volume, volume**2 / squares, _profiles(known, first, after))
+    beneath = _beneath(np.where(is_in, np.nan, left_bytes), first, after, max(1, round(params.flank_s / interval_s)))
+    return _measured(known, first, after, beneath)
+
+
+def _measured(known: Reals, first: Ints, after: Ints, beneath: Reals) -> LeftBursts:
+    """Return bursts with what they have above what flows beneath them, also in the steps in which they begin and end.
+
+    beneath (bursts): bytes a step.
+    """
+    counts = after - first + 2
+    values = np.maximum(known[places_of(first - 1, counts)] - np.repeat(beneath, counts), 0.0)
+    offsets = offsets_of(counts)
+    volume, squares = (_sums(each, offsets) for each in (values, values**2))
+    profile = _profiles(values, offsets[:-1] + 1, offsets[1:] - 1)
+    return LeftBursts(first, after, volume, volume**2 / squares, profile)
+
+
+def _beneath(beside: Reals, first: Ints, after: Ints, count: int) -> Reals:
+    """Return what flows beneath bursts: the mean of what flows in so many steps before and after (bursts).
+
+    beside (steps): NaN where that is not told. The step next to a burst is not asked: it has a part of it.
+    """
+    padded = np.concatenate([np.full(count + 1, np.nan), beside, np.full(count + 1, np.nan)])
+    ways = np.arange(count)
+    sides = np.stack([padded[first[:, None] + ways], padded[after[:, None] + count + 2 + ways]])
+    is_told = np.isfinite(sides)
+    there = is_told.sum(axis=2)
+    means = np.divide(np.where(is_told, sides, 0.0).sum(axis=2), there, out=np.zeros(there.shape), where=there > 0)
+    found: Reals = means.sum(axis=0) / np.maximum((there > 0).sum(axis=0), 1)
+    return found
 
 
 def _surface(left_bytes: Reals, interval_s: float, params: LeftBurstParams) -> float:
@@ -80,13 +116,18 @@ def _surface(left_bytes: Reals, interval_s: float, params: LeftBurstParams) -> f
     return float(np.quantile(np.nanmedian(each[is_known], axis=1), params.calm_quantile))
 
 
-def _of_each(how: np.ufunc, values: Reals, first: Ints, after: Ints) -> Reals:
-    """Return what a ufunc makes of each stretch; stretches do not overlap."""
+def _highest(values: Reals, first: Ints, after: Ints) -> Reals:
+    """Return the highest value of each stretch; stretches do not overlap."""
     if not len(first):
         return np.zeros(0)
     edges = np.stack([first, after], axis=1).ravel()
-    found: Reals = how.reduceat(np.append(values, 0.0), edges)[::2]
+    found: Reals = np.maximum.reduceat(np.append(values, 0.0), edges)[::2]
     return found
+
+
+def _sums(values: Reals, offsets: Ints) -> Reals:
+    """Return the sum of each stretch: those that follow one another, none of them empty."""
+    return np.add.reduceat(values, offsets[:-1]) if len(values) else np.zeros(0)
 
 
 def _profiles(values: Reals, first: Ints, after: Ints) -> Reals:

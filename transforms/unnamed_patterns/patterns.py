@@ -17,30 +17,30 @@ from transforms.arrays import Bools, Ints, Ragged, Reals, places_of
 from transforms.periods import finding
 from transforms.periods.finding import PeriodParams
 from transforms.unnamed_patterns.alike import AlikeParams, Kind, Plane
-from transforms.unnamed_patterns.beside import Beside, BesideParams, Runs, beside
+from transforms.unnamed_patterns.beside import Beside, BesideParams, Runs, begun_with, beside
+from transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions, slack
 from transforms.unnamed_patterns.left_bursts import LeftBurstParams, LeftBursts, left_bursts
 
 
 @dataclass(frozen=True, slots=True)
 class PatternParams:
-    """What makes a pattern; the values are ours, chosen on simulated sites (seeds 11 to 13).
+    """What makes a pattern; the values are ours, chosen on simulated sites (seeds 11 to 13, and 1 to 3).
 
-    longest_s: bursts of one appearance are less apart. lag_ratio, lag_s: bursts of one appearance follow one another at
-    one distance, but for that share of it and so many seconds more. together_ratio: such a share of them does.
-    most_gap: a train is cut where nothing comes for so many typical distances. least_cycles: a train has so many
-    appearances. samples_a_cycle: of a train's signal. flank: bursts of an application that makes a kind differ from it
-    by less, in logarithms of volume and width, where others were in their way.
+    together_ratio: of two trains such a share follows one another at one distance. most_gap: a train is cut where
+    nothing comes for so many typical distances. off_beat: after a longer pause it goes on if it is off by less of a
+    period. least_cycles: a train has so many appearances. samples_a_cycle: of a train's signal. flank: bursts of an
+    application that makes a kind differ from it by less, in logarithms of volume and width, where others were in their
+    way.
     """
 
     bursts: LeftBurstParams = field(default_factory=LeftBurstParams)
     alike: AlikeParams = field(default_factory=AlikeParams)
     beside: BesideParams = field(default_factory=BesideParams)
+    companions: CompanionParams = field(default_factory=CompanionParams)
     flank: tuple[float, float] = (0.7, 1.0)
-    longest_s: float = 3600.0
-    lag_ratio: float = 0.03
-    lag_s: float = 15.0
     together_ratio: float = 0.6
     most_gap: float = 3.5
+    off_beat: float = 0.1
     least_cycles: int = 6
     samples_a_cycle: int = 12
 
@@ -89,6 +89,7 @@ def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams
     search = _Search(left_bytes, interval_s, bursts, runs, params)
     named: list[Found] = []
     others: list[Kind] = []
+    trains: list[bool] = []
     while kind := plane.take():
         own, left = search.parted(kind.members)
         for one, members in own:
@@ -97,8 +98,13 @@ def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams
         if len(left) >= params.alike.least_count:
             alone = search.pattern([left])
             plane.set_aside(search.due(alone))
+            plane.set_aside(search.of_likely(left, search.judged(alone)))
             others.append(Kind(left, kind.is_sure or alone.is_train))
-    found = [*named, *search.together(others)]
+            trains.append(alone.is_train)
+    is_free = plane.is_left.copy()
+    for other, train in zip(others, trains, strict=True):
+        is_free[other.members] = not train
+    found = [*named, *search.together(others, np.array(trains, np.bool_), is_free)]
     return sorted(found, key=lambda one: -one.pattern.volume_bytes.sum())
 
 
@@ -124,6 +130,11 @@ class _Search:
         Two that move the same volumes are one kind.
         """
         found = []
+        first, run = self.bursts.first.astype(np.float64), self.runs
+        while (begun := begun_with(first[members], run, self.interval_s, self.params.beside)) is not None:
+            whose, is_own = begun
+            found.append((Found(self.pattern([members[is_own]]), whose), members[is_own]))
+            members = members[~is_own]
         while len(members) >= self.params.alike.least_count:
             whose = self.judged(self.pattern([members]))
             if whose.outcome != "named":
@@ -134,21 +145,36 @@ class _Search:
             members = members[~is_in]
         return found, members
 
-    def together(self, kinds: list[Kind]) -> list[Found]:
-        """Return the patterns of kinds that are sure, or borne out by others that come with them."""
-        groups = _together(self.bursts, [kind.members for kind in kinds], self.interval_s, self.params)
-        patterns = [
-            self.pattern([kinds[place].members for place in group])
-            for group in groups
-            if len(group) > 1 or kinds[group[0]].is_sure
+    def together(self, kinds: list[Kind], is_train: Bools, is_free: Bools) -> list[Found]:
+        """Return the patterns of kinds that are sure, or borne out by bursts that come with them.
+
+        is_train (kinds): which of them are trains of their own. is_free (bursts): which are in no train and of no
+        application.
+        """
+        members = [kind.members for kind in kinds]
+        beside = [
+            [] if train else companions(self.bursts, own, is_free, len(kinds), self.interval_s, self.params.companions)
+            for own, train in zip(members, is_train.tolist(), strict=True)
         ]
-        return [Found(pattern, self.judged(pattern)) for pattern in patterns]
+        patterns = []
+        for group in _groups(self.bursts, members, is_train, beside, self.interval_s, self.params):
+            links = [link for place in group for link in beside[place]]
+            if links:
+                own = [borne_out(members[place], beside[place], self.params.companions) for place in group]
+                within = max(abs(link.lag) for link in links)
+                patterns.append(self.pattern([*own, *(link.follows for link in links)], within))
+            elif len(group) > 1:
+                patterns.append(self.pattern([members[place] for place in group]))
+            elif kinds[group[0]].is_sure:
+                patterns.append(self.pattern([members[group[0]]]))
+        least = self.params.alike.least_count
+        return [Found(pattern, self.judged(pattern)) for pattern in patterns if len(pattern.started) >= least]
 
     def _in_runs(self, members: Ints, application: int) -> Bools:
         """Return which bursts lie in runs of an application."""
-        own, slack = self.runs.application == application, self.params.beside.slack_s / self.interval_s
-        is_begun = self.runs.started[own, None] <= self.bursts.first[members] + slack
-        is_over = self.runs.ended[own, None] >= self.bursts.after[members] - slack
+        own, inexact = self.runs.application == application, self.params.beside.slack_s / self.interval_s
+        is_begun = self.runs.started[own, None] <= self.bursts.first[members] + inexact
+        is_over = self.runs.ended[own, None] >= self.bursts.after[members] - inexact
         is_in: Bools = np.any(is_begun & is_over, axis=0)
         return is_in
 
@@ -160,29 +186,42 @@ class _Search:
             near = near[np.abs(np.log(values[near] / np.median(values[members]))) <= most]
         return near[self._in_runs(near, application)]
 
+    def of_likely(self, members: Ints, whose: Beside) -> Ints:
+        """Return the same of the application that a kind may be of, where it was there nearly each time."""
+        is_likely = whose.outcome == "unsure" and whose.seen_count >= self.params.beside.most_share * len(members)
+        return self.of_application(members, whose.application) if is_likely else np.zeros(0, np.int64)
+
     def due(self, train: Pattern) -> Ints:
         """Return the bursts that lie where a train's appearances are due between those that were found."""
         if not train.is_train:
             return np.zeros(0, np.int64)
         gaps = np.diff(train.started)
-        counts = np.maximum(np.rint(gaps / train.period), 1.0).astype(np.int64)
-        # beyond a pause the train may have begun anew
-        counts[counts > self.params.most_gap * 2] = 1
+        cycles = gaps / train.period
+        counts = np.maximum(np.rint(cycles), 1.0).astype(np.int64)
+        # beyond a pause the train may have begun anew, unless it goes on where it would have been
+        is_anew = (counts > self.params.most_gap * 2) & (np.abs(cycles - counts) > self.params.off_beat)
+        counts[is_anew] = 1
         owner = np.repeat(np.arange(len(gaps)), counts)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         due = train.started[owner] + place * (gaps / counts)[owner]
-        slack = self.params.lag_s / self.interval_s + self.params.lag_ratio * train.period
-        after = np.searchsorted(due, self.bursts.first - slack)
+        inexact = slack(train.period, self.interval_s, self.params.companions)
+        after = np.searchsorted(due, self.bursts.first - inexact)
         nearest = np.append(due, np.inf)[after]
-        return np.flatnonzero(nearest <= self.bursts.after + slack)
+        return np.flatnonzero(nearest <= self.bursts.after + inexact)
 
-    def pattern(self, kinds: list[Ints]) -> Pattern:
-        """Return the pattern of some kinds: an appearance begins where the first of its bursts does."""
+    def pattern(self, kinds: list[Ints], within: float = 0.0) -> Pattern:
+        """Return the pattern of some kinds: an appearance begins where the first of its bursts does.
+
+        within: in how many steps the next burst of an appearance comes, at most; 0 where the kinds tell.
+        """
         bursts = self.bursts
-        members = np.sort(np.concatenate(kinds))
+        members = np.unique(np.concatenate(kinds))
         first, after, volume = bursts.first[members], bursts.after[members], bursts.volume_bytes[members]
-        begins = np.append(True, np.diff(first) > (0.0 if len(kinds) == 1 else _widest_lag(first, len(kinds))))
-        starts = np.flatnonzero(begins)
+        if within:
+            within += slack(within, self.interval_s, self.params.companions)
+        elif len(kinds) > 1:
+            within = _widest_lag(first, len(kinds))
+        starts = np.flatnonzero(np.append(True, np.diff(first) > within))
         ended = after[np.append(starts[1:], len(members)) - 1]
         lasting = round(float(np.median(ended - first[starts])))
         plain = Pattern(
@@ -190,7 +229,7 @@ class _Search:
             ended.astype(np.float64),
             np.add.reduceat(volume, starts),
             _signature(self.left_bytes, first[starts], lasting),
-            len(kinds),
+            max(1, round(len(members) / len(starts))) if within else 1,
         )
         return _timed(plain, self.interval_s, self.params)
 
@@ -198,18 +237,30 @@ class _Search:
 # ---- kinds that are one pattern
 
 
-def _together(bursts: LeftBursts, kinds: list[Ints], interval_s: float, params: PatternParams) -> list[Ints]:
-    """Return which kinds are of one pattern: those whose bursts lie at one distance from each other."""
+def _groups(
+    bursts: LeftBursts,
+    kinds: list[Ints],
+    is_train: Bools,
+    beside: list[list[Companions]],
+    interval_s: float,
+    params: PatternParams,
+) -> list[list[int]]:
+    """Return which kinds are of one pattern: trains at one distance, and others that share bursts."""
     pairs = [
         (one, other)
         for one in range(len(kinds))
         for other in range(len(kinds))
-        if one != other and np.isfinite(_lag(bursts, kinds[one], kinds[other], interval_s, params))
+        if one != other
+        and (
+            np.isfinite(_lag(bursts, kinds[one], kinds[other], interval_s, params))
+            if is_train[one] or is_train[other]
+            else sum(np.isin(link.follows, kinds[other]).sum() for link in beside[one]) >= params.companions.least_count
+        )
     ]
     row, column = np.array(pairs, np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(len(row)), (row, column)), shape=(len(kinds), len(kinds)))
     _, groups = connected_components(graph, directed=False)
-    return [np.flatnonzero(groups == group) for group in range(int(groups.max(initial=-1)) + 1)]
+    return [np.flatnonzero(groups == group).tolist() for group in range(int(groups.max(initial=-1)) + 1)]
 
 
 def _lag(bursts: LeftBursts, one: Ints, other: Ints, interval_s: float, params: PatternParams) -> float:
@@ -219,12 +270,11 @@ def _lag(bursts: LeftBursts, one: Ints, other: Ints, interval_s: float, params: 
         return float("nan")
     after = np.searchsorted(follows, begun, side="right")
     lags = np.append(follows, np.iinfo(np.int64).max // 2)[after] - begun
-    near = lags[lags * interval_s <= params.longest_s]
+    near = lags[lags * interval_s <= params.companions.longest_s]
     if len(near) < params.together_ratio * max(len(one), len(other)):
         return float("nan")
     typical = float(np.median(near))
-    slack = params.lag_ratio * typical + params.lag_s / interval_s
-    is_at = np.abs(near - typical) <= slack
+    is_at = np.abs(near - typical) <= slack(typical, interval_s, params.companions)
     return typical if is_at.sum() >= params.together_ratio * max(len(one), len(other)) else float("nan")
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Runs, _chance, beside
+from transforms.unnamed_patterns.beside import Runs, _chance, begun_with, beside
 
 COUNT, STEP_S = 10_000, 60.0
 
@@ -66,3 +66,25 @@ def test_by_chance_nobody_is_named(seed: int) -> None:
     starts = rng.uniform(0, COUNT, 200)
     each = zip(rng.integers(0, 20, 200), starts, starts + rng.uniform(10, 200, 200), strict=True)
     assert beside((at, at + 3), runs(*each), COUNT, STEP_S).outcome == "unnamed"
+
+
+def test_what_comes_at_one_time_after_runs_begin_is_theirs() -> None:
+    rng = np.random.default_rng(4)
+    begins = np.sort(rng.choice(np.arange(0, 100_000, 2500), 12, replace=False)).astype(np.float64)
+    runs = Runs(np.arange(12) % 2, begins, begins + 1500)
+    own = begins[::2] + 40.0
+    appeared = np.sort(np.concatenate([own, rng.uniform(0, 100_000, 12)]))
+    found = begun_with(appeared, runs, 5.0)
+    assert found is not None
+    whose, is_own = found
+    assert (whose.outcome, whose.application, whose.run_count) == ("named", 0, 6)
+    assert set(own) <= set(appeared[is_own])
+    assert whose.seen_count <= 7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chance_is_not_at_one_time_after_runs_begin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    begins = rng.uniform(0, 100_000, 60)
+    runs = Runs(np.arange(60) % 8, begins, begins + rng.uniform(300, 3000, 60))
+    assert begun_with(rng.uniform(0, 100_000, 30), runs, 5.0) is None
