@@ -251,10 +251,10 @@ class Dask:
 
 
 def _dask(*told: str, **environment: str) -> subprocess.Popen[bytes]:
-    from flows.night.workers import CONFIGURATION
+    from flows.night.workers import CONFIGURATION, ENVIRONMENT
 
     own = {f"DASK_{re.sub('[.]', '__', name).replace('-', '_').upper()}": str(to) for name, to in CONFIGURATION.items()}
-    given = os.environ | own | {"PYTHONPATH": str(_ROOT)} | environment
+    given = os.environ | own | ENVIRONMENT | {"PYTHONPATH": str(_ROOT)} | environment
     return subprocess.Popen(
         [sys.executable, "-m", "dask", *told], env=given, cwd=_ROOT, start_new_session=True, stderr=subprocess.DEVNULL
     )

@@ -23,7 +23,6 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flows import processes
@@ -56,6 +55,9 @@ CONFIGURATION: dict[str, Any] = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
+#: what workers begin with, beside Dask's own: Dask has each give back at once what memory it does not use just now, and
+#: pieces that make many small arrays took twice as long
+ENVIRONMENT = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 #: Dask's number for what others go before
 _IN_THE_BACKGROUND = -1
 #: the folder of a plan in which calls lie
@@ -169,6 +171,17 @@ class _Calls:
         return _Waiting(answer)
 
 
+class _CallsOfFlow(_Calls):
+    """The same, for the flow itself: it has nothing else to do meanwhile."""
+
+    def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
+        """Have a function called by one of them."""
+        begun = super().begin(function, *args)
+        # the plan needs Iceberg, whose import takes a second
+        import_module("warehouse.releases.catalogue")
+        return begun
+
+
 class _Others:
     """All workers, for a piece that one of them does: it waits for them, and is no worker then."""
 
@@ -234,7 +247,7 @@ class Workers:
 
     def calls(self, root: Path) -> processes.Workers:
         """Return them as who calls functions, beside the pieces of a plan: landing, for instance."""
-        return _Calls(self._client, root, _APART)
+        return _CallsOfFlow(self._client, root, _APART)
 
     def _submitted(self, root: Path, piece: Piece, priority: int = 0) -> Any:
         root = root.absolute()
@@ -303,8 +316,6 @@ def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Itera
         with client:
             _require_worker(client, engine, slurm)
             client.forward_logging(level="WARNING")
-            # the plan needs Iceberg, whose import takes a second: meanwhile workers land
-            Thread(target=import_module, args=("warehouse.releases.catalogue",), daemon=True).start()
             yield Workers(client)
 
 
@@ -366,6 +377,8 @@ def _exported() -> Iterator[str]:
     """Yield the lines of the shell that set Dask for a worker."""
     for name, value in CONFIGURATION.items():
         yield f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={value}"
+    for name, value in ENVIRONMENT.items():
+        yield f"export {name}={value}"
 
 
 def _security(folder: Path) -> Security:

@@ -126,6 +126,9 @@ def test_dask_is_set_alike_wherever_it_is_started() -> None:
     found = subprocess.run(asked, env=os.environ | told, capture_output=True, text=True, check=True).stdout
     assert json.loads(found) == workers.CONFIGURATION
     assert len(told) == len(workers.CONFIGURATION)
+    for name, value in workers.ENVIRONMENT.items():
+        assert f"{name}={value}" in page.read_text(encoding="utf-8")
+        assert f"export {name}={value}" in list(workers._exported())
 
 
 def test_what_comes_with_a_call_is_done_where_the_warehouse_is_seen(
