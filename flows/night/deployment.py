@@ -27,7 +27,7 @@ from prefect.states import Completed, Failed
 from flows.faults import machine_fault
 from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
-from flows.report.making import after_release
+from flows.report.nightly import after_release
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order

@@ -14,6 +14,7 @@ from pathlib import Path
 from flows.landing import Arrival, Told, land_paths
 from flows.night.executors import Executor, Inline
 from flows.night.pace import Begin, Pace
+from flows.report.nightly import after_release
 from flows.settings import Settings
 from flows.steps import (
     attribution,
@@ -201,18 +202,9 @@ def run_inline(
         for name, count in night.maintain().lines():
             clock.tell(name, count)
         pace.keep()
-    if told := _after_release(store, settings, published):
+    if told := after_release(store, settings, published):
         clock.tell(*told)
     return published
-
-
-def _after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
-    """Write the report where the settings want one; who wants none need not import what draws it."""
-    if settings.report.into is None:
-        return None
-    from flows.report.making import after_release
-
-    return after_release(store, settings, release)
 
 
 class _Clock:

@@ -5,8 +5,9 @@
 - `fingerprints` (`Inputs`, `program`): What pages are made of, as texts that differ where any of it does.
 - `hiding` (`Hider`, `hider_of`): Users as pseudonyms.
 - `known` (`Known`, `Page`): Pages that lie in a report already.
-- `making` (`report`, `after_release`): A release as static pages.
+- `making` (`report`): A release as static pages.
 - `night` (`read`): What a release says of its last day.
+- `nightly` (`after_release`): The report of a release that a night made.
 - `pages` (`of`, `Making`): Every page, made, or taken as it lies.
 - `quality` (`read`, `failed_checks`): What a release says of the quality of its days.
 - `runs` (`read_runs`, `read_population`, `read_filesystems`): Runs, and file systems with who was on them.

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from flows.report import pages, writing
-from flows.report.hiding import Hider, hider_of
+from flows.report.hiding import Hider
 from flows.report.pages import Reported
 from flows.report.writing import Written
 from flows.settings import Settings
@@ -47,21 +47,6 @@ def _written(told: Reported, folder: Path) -> Written:
     writing.put(folder, _listed(shown))
     writing.put(folder, root_page([(one.release_id, one.created_at, one.verdict) for one in reversed(shown)]))
     return Written(folder / writing.LATEST / NIGHT.file_name, count, size, new, gone)
-
-
-def after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
-    """Write the report where the settings want one; return what is to be told of it, and how many files are new.
-
-    Never raises: the release stands, whatever befalls its pages.
-    """
-    if settings.report.into is None:
-        return None
-    try:
-        hider = hider_of(store, settings) if settings.report.hide_users else None
-        written = report(store, release, settings.report.into, hider, settings)
-    except Exception as error:
-        return f"report: not written, the release stands: {type(error).__name__}: {error}", 0
-    return f"report {written.page}", written.new_count
 
 
 def _listed(shown: list[Release]) -> Content:

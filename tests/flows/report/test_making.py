@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from flows.report import making
-from flows.report.making import after_release
+from flows.report.nightly import after_release
 from flows.report.writing import Written
 from flows.settings import Settings
 from tests.flows.conftest import Cli
