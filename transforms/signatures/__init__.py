@@ -10,7 +10,7 @@
 - `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
 - `methods` (`SignatureParams`, `MethodSignatures`, `extract`, `chosen`): Signatures of applications, by every method.
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
-- `robust` (`robust`): Our own estimator of signatures: align the runs at each burst.
+- `robust` (`robust`, `robust_of_each`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
 - `robust_template`: Templates: the bursts that aligned runs have in common.
 - `robust_timeline`: Timelines: when an application would reach each of its bursts alone, from when its runs did.

@@ -5,8 +5,9 @@ IOSI: Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -77,9 +78,7 @@ def extract(
     makers = _makers(params or SignatureParams())
     found: dict[str, list[Signature]] = {}
     for method in methods:
-        is_out = own.get(method, is_outlier)
-        places = range(sets.set_count)
-        found[method] = [_of_one(sets, place, is_out, makers[method], least) for place in places]
+        found[method] = _of_each(sets, own.get(method, is_outlier), makers[method], least)
     judged = _judged(sets, is_unusual, found)
     answers = ((method, *judged[method]) for method in methods)
     return [
@@ -117,10 +116,10 @@ def _hardly_trusted(one: Signature) -> Signature:
     return Signature.nothing("no_common_bursts", one.background_bytes_per_s)
 
 
-def _makers(params: SignatureParams) -> dict[str, Callable[[SampleSet], Signature]]:
-    return {
+def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:
+    """Return what makes the signatures of some sets by each method."""
+    one_by_one: dict[str, Callable[[SampleSet], Signature]] = {
         "warped": warped.warped,
-        "robust": robust.robust,
         "stretched": stretched.stretched,
         "iosi": lambda one: iosi.iosi(one, params.iosi),
         "iosi_raw": lambda one: iosi.iosi_raw(one, params.iosi),
@@ -129,15 +128,16 @@ def _makers(params: SignatureParams) -> dict[str, Callable[[SampleSet], Signatur
         "median": averages.median,
         "quantile": averages.quantile,
     }
+    return {"robust": robust.robust_of_each} | {method: partial(map, maker) for method, maker in one_by_one.items()}
 
 
-def _of_one(
-    sets: SampleSets, place: int, is_out: Bools, maker: Callable[[SampleSet], Signature], least_run_count: int
-) -> Signature:
-    one = sets.one(place)
-    if one.run_count < least_run_count:
-        return Signature.nothing("too_few_samples")
-    return maker(_usual(sets, place, is_out))
+def _of_each(
+    sets: SampleSets, is_out: Bools, maker: Callable[[Iterable[SampleSet]], Iterable[Signature]], least_run_count: int
+) -> list[Signature]:
+    """Return the signatures of sets, those of few runs without one, less the runs that are left out."""
+    is_enough = (np.diff(sets.offsets) >= least_run_count).tolist()
+    made = iter(maker(_usual(sets, place, is_out) for place, is_asked in enumerate(is_enough) if is_asked))
+    return [next(made) if is_asked else Signature.nothing("too_few_samples") for is_asked in is_enough]
 
 
 def _usual(sets: SampleSets, place: int, is_out: Bools) -> SampleSet:

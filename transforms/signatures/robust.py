@@ -15,6 +15,7 @@ it takes alone. The steps:
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +35,7 @@ from transforms.signatures.robust_template import (
     false_alarm_level,
     heights,
 )
-from transforms.signatures.robust_timeline import SPANS, timeline
+from transforms.signatures.robust_timeline import SPANS, Spans, with_timelines
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
@@ -128,6 +129,15 @@ class _Aligned:
 
 def robust(one: SampleSet) -> Signature:
     """Return the signature of runs that are alike, by aligning them and taking their low envelope."""
+    return robust_of_each([one])[0]
+
+
+def robust_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
+    """Return the signature of each set; their timelines are found together."""
+    return with_timelines(map(_found, sets))
+
+
+def _found(one: SampleSet) -> Generator[Spans, Reals, Signature]:
     runs = _runs(one)
     if runs is None:
         return Signature.nothing("too_few_samples")
@@ -135,7 +145,7 @@ def robust(one: SampleSet) -> Signature:
     if not runs.total_bytes[:, -1].any():
         # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
         return Signature.nothing("no_common_bursts" if background > 0 else "no_io", background)
-    found = _together(runs)
+    found = yield from _together(runs)
     if found is None:
         return Signature.nothing("no_common_bursts", background)
     return _signature(runs, *found, background)
@@ -235,7 +245,7 @@ def _weights(volume: Reals) -> tuple[Reals, Bools]:
 # ---- bringing runs together
 
 
-def _together(runs: _Runs) -> tuple[_Aligned, Template] | None:
+def _together(runs: _Runs) -> Generator[Spans, Reals, tuple[_Aligned, Template] | None]:
     """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
     aligned = _unaligned(runs)
     template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
@@ -244,7 +254,8 @@ def _together(runs: _Runs) -> tuple[_Aligned, Template] | None:
         if template is None:
             return None
         begun_s = starts(runs.rates, template, latest, runs.step_s) * runs.step_s
-        aligned = _brought_together(runs, begun_s, template, aligned.foreign_ratio)
+        alone_s = yield _spans(runs, begun_s, template, aligned.foreign_ratio)
+        aligned = _brought_together(runs, begun_s, alone_s, template)
         before, template = template, _template(aligned, runs)
         if template is not None and turn > 1 and _is_settled(before, template):
             break
@@ -308,12 +319,15 @@ def _template(aligned: _Aligned, runs: _Runs) -> Template | None:
     return Template.of(curve, first[is_high], last[is_high], height[is_high]) if is_high.any() else None
 
 
-def _brought_together(runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float) -> _Aligned:
-    """Return the runs shifted so that each burst begins when it would alone."""
+def _spans(runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float) -> Spans:
+    """Return the spans between bursts, and to the runs' ends, of which a timeline is made."""
     reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
+    return Spans.of(reached_s, runs.weights, _span_levels(begun_s, template, foreign_ratio, runs.step_s))
+
+
+def _brought_together(runs: _Runs, begun_s: Reals, alone_s: Reals, template: Template) -> _Aligned:
+    """Return the runs shifted so that each burst begins when it would alone; alone_s: as `_Aligned` has it."""
     step_s = runs.step_s
-    levels = _span_levels(begun_s, template, foreign_ratio, step_s)
-    alone_s = timeline(reached_s, runs.weights, levels)
     begins_s = np.arange(max(2, round(alone_s[-1] / step_s))) * step_s
     rates, is_known = _shifted(runs, begun_s, alone_s, begins_s, step_s)
     length_s = (template.last - template.first) * step_s

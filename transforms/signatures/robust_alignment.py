@@ -63,26 +63,32 @@ def _fits(rates: Reals, template: Template, reaches: Ints, offsets: Ints, step_s
 
     Both (runs, bursts, offsets). reaches (bursts): how many steps before and after a start tell of the rise.
     """
-    count = rates.shape[1]
+    run_count, count = rates.shape
     margin = max(1, round(MARGIN_S / step_s))
-    fits = np.empty((len(rates), len(template.first), len(offsets)))
+    fits = np.empty((run_count, len(template.first), len(offsets)))
     rises = np.empty_like(fits)
+    # what a burst may meet, wherever it is sought: nothing before and after the run
+    before = max(0, margin + int((reaches - template.first).max()) - int(offsets[0]))
+    after = max(0, margin + int((reaches + template.first + template.length).max()) + int(offsets[-1]) - count)
+    padded = np.zeros((run_count, before + count + after))
+    padded[:, before : before + count] = rates
     boxes = zip(
         template.first.tolist(), template.height.tolist(), template.length.tolist(), reaches.tolist(), strict=True
     )
     for place, (first, height, length, reach) in enumerate(boxes):
-        low, high = first + int(offsets[0]) - margin - reach, first + int(offsets[-1]) + length + margin + reach
-        part = np.zeros((len(rates), high - low))
-        begin, end = max(0, low), min(count, high)
-        if end > begin:
-            part[:, begin - low : end - low] = rates[:, begin:end]
+        lead = margin + reach
+        low = before + first + int(offsets[0]) - lead
+        part = padded[:, low : low + len(offsets) - 1 + length + 2 * lead]
         clipped, extra = running_totals(np.minimum(part, height)), running_totals(np.minimum(part, 2 * height))
-        at = first + offsets - low
-        inside = clipped[:, at + length] - clipped[:, at]
-        over = extra[:, at + length] - extra[:, at] - inside
-        around = clipped[:, at] - clipped[:, at - margin] + clipped[:, at + length + margin] - clipped[:, at + length]
+        begin, end = (slice(at, at + len(offsets)) for at in (lead, lead + length))
+        inside = clipped[:, end] - clipped[:, begin]
+        over = extra[:, end] - extra[:, begin] - inside
+        around = clipped[:, begin] - clipped[:, reach : reach + len(offsets)]
+        around += clipped[:, lead + length + margin :][:, : len(offsets)]
+        around -= clipped[:, end]
         fits[:, place] = (inside - EXCESS_WEIGHT * (over + around)) / (height * length)
-        rise = clipped[:, at + reach] - 2 * clipped[:, at] + clipped[:, at - reach]
+        rise = clipped[:, lead + reach :][:, : len(offsets)] - 2 * clipped[:, begin]
+        rise += clipped[:, margin : margin + len(offsets)]
         rises[:, place] = rise / (height * reach)
     return fits, rises
 

@@ -4,18 +4,23 @@ What others do delays a run and never speeds it up, so that of each span between
 runs is wanted; but where a burst begins is known only roughly, and errors in both directions add up over many low
 quantiles of short spans. Hence quantile regression over spans of several lengths at once (Koenker and Bassett, 1978,
 doi 10.2307/1913643), solved by iteratively reweighted least squares: the spans tie neighbouring bursts together, so
-that each step solves a banded system.
+that each step solves a banded system. The spans of many applications go through each step together: those of one are
+few numbers, and most of the time would go to the calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
 from transforms.signatures.averages import row_medians
+
+Result = TypeVar("Result")
 
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)
@@ -26,6 +31,8 @@ _MOST_ROUNDS, _WORTH = 60, 0.001
 _SMALLEST_S = 0.2
 #: when no point moves by more, further rounds change nothing that counts [s]
 _SETTLED_S = 0.02
+#: works that are under way at once: bounds the memory
+_MOST_WORKS = 64
 
 
 def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Reals:
@@ -44,67 +51,172 @@ def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: S
     Reals : shape (points,), in seconds since the start, not falling
 
     """
-    used = [(span, level) for span, level in zip(spans, levels, strict=True) if span <= reached_s.shape[1]]
-    problem = _Spans.of(reached_s, weights, used)
-    found = np.cumsum(row_medians(np.diff(reached_s, axis=1, prepend=0.0).T)[:, 0])
-    for number in range(_MOST_ROUNDS):
-        before, found = found, problem.step(found)
-        if np.abs(found - before).max() < _SETTLED_S:
-            break
-        if number >= _ROUNDS and problem.cost(found) > (1.0 - _WORTH) * problem.cost(before):
-            break
-    return np.maximum.accumulate(np.maximum(found, 0.0))
+    return timelines([Spans.of(reached_s, weights, levels, spans)])[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
-    """All spans (s) of all lengths, the shortest first: from a point to a later one, 0 being the start.
+class Spans:
+    """All spans (s) of one application, the shortest first: from a point to a later one, 0 being the start.
 
-    lasted_s (runs, s); level (s); weights (runs, 1).
+    at_first_s (points): where the search begins. level (s). lasted_s, weights (s, 1 + runs): how long each span took
+    each run, and how much that counts; before the first run is a zero, from which sums begin.
     """
 
+    at_first_s: Reals
     begins: Ints
     ends: Ints
-    lasted_s: Reals
     level: Reals
+    lasted_s: Reals
     weights: Reals
-    lengths: list[tuple[int, slice]]
 
     @classmethod
-    def of(cls, reached_s: Reals, weights: Reals, used: Sequence[tuple[int, Reals]]) -> _Spans:
-        """Return the spans of runs that reach so many points."""
-        padded = np.concatenate([np.zeros((len(reached_s), 1)), reached_s], axis=1)
-        count = reached_s.shape[1]
+    def of(cls, reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Spans:
+        """Return the spans of runs; see `timeline` for the arguments."""
+        run_count, count = reached_s.shape
+        used = [(span, level) for span, level in zip(spans, levels, strict=True) if span <= count]
+        at_s = np.zeros((count + 1, 1 + run_count))
+        at_s[1:, 1:] = reached_s.T
         begins = np.concatenate([np.arange(count + 1 - span) for span, _ in used])
-        ends = np.concatenate([np.arange(span, count + 1) for span, _ in used])
-        edges = np.cumsum([0, *(count + 1 - span for span, _ in used)]).tolist()
-        lengths = [(span, slice(edges[i], edges[i + 1])) for i, (span, _) in enumerate(used)]
-        level = np.concatenate([level for _, level in used])
-        return cls(begins, ends, padded[:, ends] - padded[:, begins], level, weights[:, None], lengths)
+        ends = begins + np.repeat([span for span, _ in used], [count + 1 - span for span, _ in used])
+        lasted_s = at_s.take(ends, axis=0) - at_s.take(begins, axis=0)
+        counted = np.zeros(lasted_s.shape)
+        counted[:, 1:] = weights
+        at_first_s = np.cumsum(row_medians(at_s[1:, 1:] - at_s[:-1, 1:])[:, 0])
+        return cls(at_first_s, begins, ends, np.concatenate([level for _, level in used]), lasted_s, counted)
 
-    def cost(self, found: Reals) -> float:
-        """Return how far the runs lie from such times: what quantile regression makes least."""
-        at = np.concatenate([[0.0], found])
-        rest = self.lasted_s - (at[self.ends] - at[self.begins])
-        return float((np.maximum(self.level * rest, (self.level - 1.0) * rest) * self.weights).sum())
 
-    def step(self, found: Reals) -> Reals:
-        """Return the least-squares answer under the weights that the last one's deviations give."""
+def timelines(applications: Sequence[Spans]) -> list[Reals]:
+    """Return when a run alone of each application reaches each point, as `timeline` does."""
+    found = [one.at_first_s for one in applications]
+    left = list(range(len(applications)))
+    number = 0
+    while left:
+        problem = _Problem.of([applications[place] for place in left])
+        at_s, is_over = np.concatenate([found[place] for place in left]), np.zeros(len(left), dtype=np.bool_)
+        while not is_over.any():
+            before_s, at_s = at_s, problem.step(at_s)
+            is_over = problem.are_over(before_s, at_s, number)
+            number += 1
+        for place, own_s in zip(left, np.split(at_s, problem.offsets[1:-1]), strict=True):
+            found[place] = own_s
+        left = [place for place, is_done in zip(left, is_over.tolist(), strict=True) if not is_done]
+    return [np.maximum.accumulate(np.maximum(own_s, 0.0)) for own_s in found]
+
+
+def with_timelines(works: Iterable[Generator[Spans, Reals, Result]]) -> list[Result]:
+    """Return what works come to, in order: each yields spans and is sent their timeline, as often as it likes.
+
+    What works ask at one turn is answered together; where one ends, another begins.
+    """
+    results: dict[int, Result] = {}
+    waiting = enumerate(works)
+    turns: list[tuple[int, Generator[Spans, Reals, Result], Any]] = []
+    while turns := turns + [(number, work, None) for number, work in islice(waiting, _MOST_WORKS - len(turns))]:
+        asked = []
+        for number, work, answer in turns:
+            try:
+                asked.append((number, work, work.send(answer)))
+            except StopIteration as over:
+                results[number] = over.value
+        found = timelines([spans for *_, spans in asked])
+        turns = [(number, work, own_s) for (number, work, _), own_s in zip(asked, found, strict=True)]
+    return [results[number] for number in range(len(results))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The points (p) and spans (s) of some applications, and what the spans lasted (e), each as one list.
+
+    offsets: where each one's points begin. is_point: which of all starts and points are no start; begins and ends (s)
+    are places in that list. first (s), own: where in e each span begins, and each application. span, level, lasted_s,
+    weights (e). diagonal (p), beside (s): where they stand in the banded matrices (`bands`: where each begins), which
+    lie column by column; spans from a start, which is no unknown, come behind all of them.
+    """
+
+    offsets: Ints
+    is_point: Bools
+    begins: Ints
+    ends: Ints
+    first: Ints
+    own: Ints
+    span: Ints
+    level: Reals
+    lasted_s: Reals
+    weights: Reals
+    diagonal: Ints
+    beside: Ints
+    bands: Ints
+
+    @classmethod
+    def of(cls, applications: Sequence[Spans]) -> _Problem:
+        """Return the spans of applications as one list."""
+        counts = np.array([len(one.at_first_s) for one in applications])
+        span_counts = np.array([len(one.begins) for one in applications])
+        # a column has as many places as the longest span has points, and the diagonal's
+        heights = np.array([one.ends[-1] - one.begins[-1] for one in applications]) + 1
+        starts, bands = offsets_of(counts + 1), offsets_of(counts * heights)
+        deviations = offsets_of(np.repeat([one.lasted_s.shape[1] for one in applications], span_counts))
+        span = owners(deviations)
+        begins, ends, level = (
+            np.concatenate(columns)
+            for columns in zip(*((one.begins, one.ends, one.level) for one in applications), strict=True)
+        )
+        of_span, of_point = owners(offsets_of(span_counts)), owners(offsets_of(counts))
+        is_point = np.ones(starts[-1], dtype=np.bool_)
+        is_point[starts[:-1]] = False
+        beside = bands[of_span] + ends * heights[of_span] - 1 - (ends - begins)
+        return cls(
+            offsets=offsets_of(counts),
+            is_point=is_point,
+            begins=begins + starts[of_span],
+            ends=ends + starts[of_span],
+            first=deviations[:-1],
+            own=deviations[offsets_of(span_counts)[:-1]],
+            span=span,
+            level=level[span],
+            lasted_s=np.concatenate([one.lasted_s.ravel() for one in applications]),
+            weights=np.concatenate([one.weights.ravel() for one in applications]),
+            diagonal=bands[of_point] + (places_within(counts) + 1) * heights[of_point] - 1,
+            beside=np.where(begins > 0, beside, bands[-1]),
+            bands=bands,
+        )
+
+    def are_over(self, before_s: Reals, at_s: Reals, number: int) -> Bools:
+        """Return for which applications further rounds after that of a number would change nothing that counts."""
+        is_over: Bools = np.maximum.reduceat(np.abs(at_s - before_s), self.offsets[:-1]) < _SETTLED_S
+        if number >= _ROUNDS:
+            is_over |= self._costs(at_s) > (1.0 - _WORTH) * self._costs(before_s)
+        return is_over | (number + 1 >= _MOST_ROUNDS)
+
+    def _costs(self, at_s: Reals) -> Reals:
+        """Return how far the runs lie from such times: what quantile regression makes least (applications)."""
+        rest = self._rest(at_s)
+        found: Reals = np.add.reduceat(
+            np.maximum(self.level * rest, (self.level - 1.0) * rest) * self.weights, self.own
+        )
+        return found
+
+    def _rest(self, at_s: Reals) -> Reals:
+        """Return by how much longer than between such times each span took each run (e)."""
+        at = np.zeros(len(self.is_point))
+        at[self.is_point] = at_s
+        return self.lasted_s - (at.take(self.ends) - at.take(self.begins)).take(self.span)
+
+    def step(self, at_s: Reals) -> Reals:
+        """Return the least-squares answer under the weights that the last one's deviations give (p)."""
         from scipy.linalg.lapack import dpbsv
 
-        count = len(found)
-        at = np.zeros(count + 1)
-        at[1:] = found
-        rest = self.lasted_s - (at.take(self.ends) - at.take(self.begins))
+        rest, count = self._rest(at_s), len(self.is_point)
         slope = np.where(rest > 0, self.level, 1.0 - self.level) / np.maximum(np.abs(rest), _SMALLEST_S) * self.weights
-        pull, aim = slope.sum(axis=0), (slope * self.lasted_s).sum(axis=0)
-        # The start is no unknown.
-        both = np.bincount(self.ends, pull, count + 1) + np.bincount(self.begins, pull, count + 1)
-        right = np.bincount(self.ends, aim, count + 1) - np.bincount(self.begins, aim, count + 1)
-        width = self.lengths[-1][0]
-        band = np.zeros((width + 1, count))
-        band[width] = both[1:]
-        for span, places in self.lengths:
-            band[width - span, span:] = -pull[places][1:]
-        answer: Reals = dpbsv(band, right[1:], overwrite_ab=True)[1]
-        return answer
+        pull, aim = np.add.reduceat(slope, self.first), np.add.reduceat(slope * self.lasted_s, self.first)
+        both = np.bincount(self.ends, pull, count) + np.bincount(self.begins, pull, count)
+        right = (np.bincount(self.ends, aim, count) - np.bincount(self.begins, aim, count))[self.is_point]
+        band = np.zeros(self.bands[-1] + 1)
+        band[self.beside] = -pull
+        band[self.diagonal] = both[self.is_point]
+        found = np.empty(len(right))
+        edges = zip(pairwise(self.offsets.tolist()), pairwise(self.bands.tolist()), strict=True)
+        for (begin, end), (first, last) in edges:
+            matrix = band[first:last].reshape(end - begin, -1).T
+            found[begin:end] = dpbsv(matrix, right[begin:end], overwrite_ab=True)[1]
+        return found

@@ -20,14 +20,14 @@ from transforms.signatures.robust import (
     _outside,
     _Runs,
     _runs,
-    _span_levels,
+    _spans,
     _weights,
     robust,
     weighted_quantiles,
 )
 from transforms.signatures.robust_alignment import MARGIN_S, starts
 from transforms.signatures.robust_template import Template
-from transforms.signatures.robust_timeline import timeline
+from transforms.signatures.robust_timeline import timelines
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
@@ -400,7 +400,8 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
     height = np.full(5, 1e9 * 2.0**-runs.exponent)
     template = Template(boxes[:, 0], boxes[:, 1], height, boxes[:, 1] - boxes[:, 0])
     begun_s = starts(runs.rates, template, 30, 2.0) * 2.0
-    aligned = _brought_together(runs, begun_s, template, 0.1)
+    (alone_s,) = timelines([_spans(runs, begun_s, template, 0.1)])
+    aligned = _brought_together(runs, begun_s, alone_s, template)
     # every burst, wherever its run had it, with all of its bytes
     volume = aligned.rates.sum(axis=1) * 2.0
     np.testing.assert_allclose(volume, runs.total_bytes[:, -1], rtol=1e-9)
@@ -415,9 +416,8 @@ def test_the_warp_equals_the_naive_twin(seed: int) -> None:
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     template = Template(boxes[:, 0], boxes[:, 1], np.full(5, 0.5), boxes[:, 1] - boxes[:, 0])
     begun_s = np.cumsum(np.random.default_rng(seed).uniform(60, 110, (4, 5)), axis=1)
-    aligned = _brought_together(runs, begun_s, template, 0.1)
-    reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
-    alone_s = timeline(reached_s, runs.weights, _span_levels(begun_s, template, 0.1, 2.0))
+    (alone_s,) = timelines([_spans(runs, begun_s, template, 0.1)])
+    aligned = _brought_together(runs, begun_s, alone_s, template)
     told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], MARGIN_S
     for rates, begun, found in zip(runs.rates, begun_s, aligned.rates, strict=True):
         np.testing.assert_allclose(found, naive.warped(rates.tolist(), begun.tolist(), *told), atol=1e-12)

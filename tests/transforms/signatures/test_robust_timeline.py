@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -9,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
 from transforms.arrays import Reals
-from transforms.signatures.robust_timeline import SPANS, timeline
+from transforms.signatures import robust_timeline as module
+from transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines, with_timelines
 
 BOUNDED = settings(max_examples=examples(25), deadline=None)
 
@@ -79,3 +82,44 @@ def test_times_neither_fall_nor_lie_before_the_start() -> None:
     assert (found >= 0).all()
     assert (np.diff(found) >= 0).all()
     assert np.isfinite(timeline(reached_s * 1e9, np.ones(3), even_levels(3, 0.05))).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_side_by_side_they_are_as_each_alone_to_the_last_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    told = []
+    for runs, points in rng.integers([3, 1], [30, 20], (25, 2)).tolist():
+        reached_s = np.cumsum(rng.uniform(5, 200, points) + rng.exponential(5.0, (runs, points)), axis=1)
+        told.append((reached_s, rng.uniform(0.05, 1.0, runs), even_levels(points, float(rng.uniform(0.05, 0.5)))))
+    together = timelines([Spans.of(*one) for one in told])
+    for one, found in zip(told, together, strict=True):
+        np.testing.assert_array_equal(found, timeline(*one))
+
+
+def two_points(*begins_s: float) -> Generator[Spans, Reals, list[float]]:
+    """Ask for timelines of runs that agree, one after the other, and come to their last points."""
+    reached = []
+    for begin_s in begins_s:
+        found = yield Spans.of(np.tile([begin_s, 2 * begin_s], (3, 1)), np.ones(3), even_levels(2, 0.4))
+        reached.append(round(float(found[-1]), 6))
+    return reached
+
+
+def test_works_are_answered_together_and_begin_as_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    begun: list[int] = []
+
+    def answered(applications: Sequence[Spans]) -> list[Reals]:
+        asked.append(len(applications))
+        return timelines(applications)
+
+    def works() -> Iterator[Generator[Spans, Reals, list[float]]]:
+        for number, begins_s in enumerate([(10.0,), (20.0, 30.0, 40.0), (), (50.0,)]):
+            begun.append(number)
+            yield two_points(*begins_s)
+
+    monkeypatch.setattr(module, "timelines", answered)
+    monkeypatch.setattr(module, "_MOST_WORKS", 2)
+    assert with_timelines(works()) == [[20.0], [40.0, 60.0, 80.0], [], [100.0]]
+    assert asked == [2, 1, 1, 1, 0]
+    assert with_timelines([]) == []
