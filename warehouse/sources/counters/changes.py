@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from warehouse.sources.counters.samples import filesystems, instants
 from warehouse.sources.protocol import Reading
 
 Numbers = npt.NDArray[Any]
+Flags = npt.NDArray[np.bool_]
 #: what a counter is told by, each a text that may be NULL
 KEYS = ("filesystem", "component", "target", "job_key", "collector")
 _OWNERS = tuple(name for name in KEYS if name != "job_key")
@@ -23,9 +24,11 @@ _MOST_COUNTERS = 2_000_000
 #: several operations count into it
 _SUMMED = "total_other_count"
 _DAY_US = 86_400_000_000
+_NEVER = np.iinfo(np.int64).max
 #: what to do about an input that is damaged
 CUT = "Check for a cut file, or one that two wrote at once."
-_SCHEMA = pl.Schema({"key": pl.UInt64, "said": pl.UInt64, "owner": pl.UInt64, "at_us": pl.Int64, "place": pl.Int64})
+#: of readings: hashes of their counter and of its owner, which is a target or its jobs, and of what they say
+_SCHEMA = pl.Schema({"key": pl.UInt64, "owner": pl.UInt64, "said": pl.UInt64, "at_us": pl.Int64})
 _SCRAPE_SCHEMA = pl.Schema(
     dict.fromkeys(_OWNERS, pl.String) | {"is_job_scrape": pl.Boolean, "at_us": pl.Int64, "entry_count": pl.Int64}
 )
@@ -38,6 +41,51 @@ def settled(keys: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     return keys.select(KEYS).with_columns(told.alias("filesystem"))
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What readings of counters say; what many of them say alike is there once.
+
+    keys: KEYS of counters. counts: what is said, columns of counter_samples; counter: of which of these, its place.
+    rows: of each reading `line`, `at_us`, perhaps `held_us`; place: that of what it says.
+    """
+
+    keys: pl.DataFrame
+    counts: pl.DataFrame
+    counter: Numbers
+    rows: pl.DataFrame
+    place: Numbers
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> Said:
+        """Return what rows say, each by itself."""
+        counts = rows.select(name for name in rows.columns if name.startswith("total_"))
+        every = np.arange(rows.height)
+        return cls(rows.select(KEYS), counts, every, rows.drop(*KEYS, *counts.columns), every)
+
+    @classmethod
+    def together(cls, parts: Sequence[Said]) -> Said:
+        """Return what parts say, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        first_key = np.cumsum([0, *(part.keys.height for part in parts)])
+        first_said = np.cumsum([0, *(part.counts.height for part in parts)])
+        return cls(
+            pl.concat([part.keys for part in parts]),
+            pl.concat([part.counts for part in parts], how="diagonal"),
+            np.concatenate([part.counter + first for part, first in zip(parts, first_key, strict=False)]),
+            pl.concat([part.rows for part in parts], how="diagonal"),
+            np.concatenate([part.place + first for part, first in zip(parts, first_said, strict=False)]),
+        )
+
+    def only(self, chosen: Numbers) -> Said:
+        """Return what some of the readings say, in this order."""
+        return Said(self.keys, self.counts, self.counter, self.rows[chosen], self.place[chosen])
+
+    def wide(self) -> pl.DataFrame:
+        """Return each reading with all that it says."""
+        return self.rows.hstack(self.keys[self.counter[self.place]]).hstack(self.counts[self.place])
+
+
 @dataclass(slots=True)
 class Changes:
     """Tells readings that say what the reading before said; those of one counter come in the order of time, mostly."""
@@ -45,59 +93,43 @@ class Changes:
     _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
     _scrapes: list[pl.DataFrame] = field(default_factory=list)
 
-    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series) -> pl.Series:
+    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series, counter: Numbers | None = None) -> pl.Series:
         """Return the places, in order, of readings that changed, are first, or first on a UTC day.
 
-        keys: KEYS of each reading. said: a hash of all that it says. at_us: when it was read [us since 1970].
+        keys: KEYS of each reading, or of counters. said: a hash of all that it says. at_us: when it was read [us since
+        1970]. counter: the place of its counter in `keys`, where that is not its own.
         """
-        is_job = keys["job_key"].is_not_null()
-        owner = keys.select(_OWNERS).with_columns(is_job.alias("is_job")).hash_rows()
-        new = pl.DataFrame(
-            {"key": keys.select(KEYS).hash_rows(), "said": said, "owner": owner, "at_us": at_us}
-        ).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("place"))
-        counted = new.group_by("owner", "at_us").agg(pl.col("place").first(), pl.col("key").n_unique().alias("count"))
-        self._count(keys, is_job, counted)
-        both = pl.concat([self._last, new.select(_SCHEMA.names())])
-        # what was read of a target before each time: a counter that was not there then begins anew
-        before = (
-            both.select("owner", "at_us")
-            .unique()
-            .sort("owner", "at_us")
-            .with_columns(
-                pl.when(pl.col("owner") == pl.col("owner").shift()).then(pl.col("at_us").shift()).alias("before_us")
-            )
+        counter = np.arange(len(at_us)) if counter is None else counter
+        owners = keys.select(*_OWNERS, pl.col("job_key").is_not_null().alias("is_job_scrape"))
+        told = pl.DataFrame({"key": keys.select(KEYS).hash_rows(), "owner": owners.hash_rows()})
+        last = self._last
+        known = pl.concat([last.select(told.columns), told])
+        both = _InTime.of(
+            known,
+            np.concatenate([np.arange(last.height), last.height + counter]),
+            np.concatenate([last["said"].to_numpy(), said.to_numpy()]),
+            np.concatenate([last["at_us"].to_numpy(), at_us.to_numpy()]),
         )
-        # readings mostly come in the order of time: then the counters alone are to be put in order
-        seen = cast(int | None, self._last["at_us"].max())
-        is_ordered = at_us.is_sorted() and (seen is None or at_us.is_empty() or seen <= int(at_us[0]))
-        order = ["key"] if is_ordered else ["key", "at_us", "place"]
-        told = both.join(before, on=["owner", "at_us"], how="left", maintain_order="left").sort(
-            order, nulls_last=False, maintain_order=True
-        )
-        is_same = (
-            (pl.col("key") == pl.col("key").shift())
-            & (pl.col("said") == pl.col("said").shift())
-            & (pl.col("at_us") // _DAY_US == pl.col("at_us").shift() // _DAY_US)
-            & ((pl.col("before_us") <= pl.col("at_us").shift()) | (pl.col("at_us") == pl.col("at_us").shift()))
-        )
-        marked = told.with_columns(is_same=is_same.fill_null(False))
-        last = told.filter((pl.col("key") != pl.col("key").shift(-1)).fill_null(True)).select(_SCHEMA.names())
-        if last.height > _MOST_COUNTERS:
-            last = last.sort("at_us", descending=True).head(_MOST_COUNTERS // 2)
-        self._last = last.with_columns(place=pl.lit(None, pl.Int64))
-        return marked.filter(~pl.col("is_same") & pl.col("place").is_not_null())["place"].sort()
+        is_new = both.place >= last.height
+        by_key, is_again, is_same = both.compared()
+        # a counter that is told twice of one time is one entry
+        is_once = is_new.copy()
+        is_twice = is_again & _is_again(both.at_us[by_key]) & np.roll(is_new[by_key], 1)
+        is_once[by_key[is_twice]] = False
+        first, entry_count = both.scrapes(is_once)
+        self._count(owners[counter[both.place[first] - last.height]], both.at_us[first], entry_count)
+        self._remember(known, both, by_key[~np.append(is_again[1:], False)[: len(by_key)]])
+        changed = both.place[by_key[~is_same]]
+        return pl.Series(np.sort(changed[changed >= last.height]) - last.height)
 
-    def _count(self, keys: pl.DataFrame, is_job: pl.Series, counted: pl.DataFrame) -> None:
-        places = counted["place"].to_numpy()
-        self._scrapes.append(
-            keys[places]
-            .select(_OWNERS)
-            .with_columns(
-                is_job.gather(places).alias("is_job_scrape"),
-                counted["at_us"],
-                counted["count"].cast(pl.Int64).alias("entry_count"),
-            )
-        )
+    def _remember(self, known: pl.DataFrame, both: _InTime, chosen: Numbers) -> None:
+        if len(chosen) > _MOST_COUNTERS:
+            chosen = np.sort(chosen)[-(_MOST_COUNTERS // 2) :]
+        told = known[both.number[chosen]]
+        self._last = told.with_columns(said=both.said[chosen], at_us=both.at_us[chosen])
+
+    def _count(self, owners: pl.DataFrame, at_us: Numbers, entry_count: Numbers) -> None:
+        self._scrapes.append(owners.with_columns(at_us=at_us, entry_count=entry_count))
         if sum(frame.height for frame in self._scrapes) > 2 * max(self._scrapes[0].height, 100_000):
             self._scrapes = [self._summed()]
 
@@ -109,6 +141,72 @@ class Changes:
         """Return when each target was read, and how many counters it had then, as rows of `scrapes`."""
         found = self._summed().sort("at_us", *_OWNERS, "is_job_scrape")
         return found.with_columns(scraped_at=instants(pl.col("at_us"))).select(SCRAPES.column_names)
+
+
+@dataclass(frozen=True, slots=True)
+class _InTime:
+    """Readings in the order of time: their places before, and their counters and owners as numbers.
+
+    number: the place of the counter among what is known.
+    """
+
+    place: Numbers
+    number: Numbers
+    key: Numbers
+    owner: Numbers
+    said: Numbers
+    at_us: Numbers
+
+    @classmethod
+    def of(cls, known: pl.DataFrame, number: Numbers, said: Numbers, at_us: Numbers) -> _InTime:
+        """Put readings in order; known: `key` and `owner` of counters, number: the place there of each reading's."""
+        place = np.argsort(at_us, kind="stable")
+        number = number[place]
+        key, owner = (np.unique(known[name].to_numpy(), return_inverse=True)[1][number] for name in ("key", "owner"))
+        return cls(place, number, key, owner, said[place], at_us[place])
+
+    def compared(self) -> tuple[Numbers, Flags, Flags]:
+        """Return readings by their counters, which of these have one before them, and which say what that one said.
+
+        What was not there when its target was read the last time begins anew.
+        """
+        by_key = _grouped(self.key)
+        at_us, before_us = self.at_us[by_key], self._before_us()[by_key]
+        is_again = _is_again(self.key[by_key])
+        is_same = is_again & _is_again(self.said[by_key]) & _is_again(at_us // _DAY_US)
+        return by_key, is_again, is_same & ((before_us <= np.roll(at_us, 1)) | _is_again(at_us))
+
+    def _before_us(self) -> Numbers:
+        """Return when each reading's owner was read before it."""
+        by_owner, first = self._scrapes(np.arange(len(self.place)))
+        at_us = self.at_us[by_owner[first]]
+        before_us = np.where(_is_again(self.owner[by_owner[first]]), np.roll(at_us, 1), _NEVER)
+        found = np.empty_like(self.at_us)
+        found[by_owner] = np.repeat(before_us, np.diff(first, append=len(by_owner)))
+        return found
+
+    def scrapes(self, chosen: Flags) -> tuple[Numbers, Numbers]:
+        """Return the first reading of each owner at each time, of some, and how many there are of these."""
+        by_owner, first = self._scrapes(np.flatnonzero(chosen))
+        return by_owner[first], np.diff(first, append=len(by_owner))
+
+    def _scrapes(self, chosen: Numbers) -> tuple[Numbers, Numbers]:
+        by_owner = chosen[_grouped(self.owner[chosen])]
+        return by_owner, np.flatnonzero(~(_is_again(self.owner[by_owner]) & _is_again(self.at_us[by_owner])))
+
+
+def _grouped(numbers: Numbers) -> Numbers:
+    """Return the places of numbers in their order, those of equal ones as they stand."""
+    bits = len(numbers).bit_length()
+    # to sort words is many times as fast as to sort places by them
+    return np.sort(numbers << bits | np.arange(len(numbers))) & ((1 << bits) - 1)
+
+
+def _is_again(values: Numbers) -> Flags:
+    """Return which values are that before them."""
+    found = np.zeros(len(values), np.bool_)
+    np.equal(values[1:], values[:-1], out=found[1:])
+    return found
 
 
 def wide(points: pl.DataFrame) -> pl.DataFrame:
@@ -197,13 +295,20 @@ def news(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.Dat
 
     rows: KEYS, `line`, `at_us`, perhaps `held_us`, and columns of counter_samples.
     """
-    lacks = lacking(rows)
-    refused = rows.filter(lacks).select(
+    return news_of(Said.of(rows), changes, reading)
+
+
+def news_of(said: Said, changes: Changes, reading: Reading) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what `news` does, of readings of which many say the same."""
+    has_gaps = any(counts.has_nulls() for counts in said.counts)
+    lacks = lacking(said.wide()) if has_gaps else pl.repeat(False, said.rows.height, dtype=pl.Boolean, eager=True)
+    refused = said.rows.filter(lacks).select(
         "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
         raw=pl.lit(None, pl.String),
     )  # fmt: skip
-    rows = rows.filter(~lacks) if lacks.any() else rows
-    keys = settled(rows, reading)
-    counts = [name for name in rows.columns if name.startswith("total_")]
-    changed = changes.take(keys, rows.select(counts).hash_rows(), rows["at_us"])
-    return as_samples(rows.with_columns(keys["filesystem"])[changed.to_numpy()]), refused
+    whole = said.only((~lacks).arg_true().to_numpy()) if lacks.any() else said
+    keys = settled(whole.keys, reading)
+    told = whole.counts.hash_rows()[whole.place]
+    changed = changes.take(keys, told, whole.rows["at_us"], whole.counter[whole.place])
+    own = replace(whole, keys=keys).only(changed.to_numpy())
+    return as_samples(own.wide()), refused

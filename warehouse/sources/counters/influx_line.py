@@ -20,7 +20,7 @@ from warehouse.contracts.counters import COUNTER_SAMPLES
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
+from warehouse.sources.counters.changes import CUT, KEYS, Changes, Said, news_of
 from warehouse.sources.counters.line_protocol import (
     MOST_SHAPES,
     Lines,
@@ -74,14 +74,14 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
     roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
-    changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
+    changes, has_any, waiting = Changes(), False, list[Said]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
     for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= found.has_any
         yield from _polls(found.polls, reading)
         yield from samples.batches(found.refused)
-        waiting += [found.counters] if found.counters.height else []
-        if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
+        waiting += found.counters
+        if sum(said.rows.height for said in waiting) >= _NEWS_ROWS:
             yield from _news(waiting, changes, reading)
             waiting = []
     yield from _news(waiting, changes, reading)
@@ -100,9 +100,9 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
 
 
-def _news(waiting: list[pl.DataFrame], changes: Changes, reading: Reading) -> Iterator[Batch]:
+def _news(waiting: list[Said], changes: Changes, reading: Reading) -> Iterator[Batch]:
     if waiting:
-        rows, lacking = news(pl.concat(waiting, how="diagonal"), changes, reading)
+        rows, lacking = news_of(Said.together(waiting), changes, reading)
         yield from samples.batches(lacking, rows)
 
 
@@ -152,12 +152,12 @@ class _Meaning:
 
 @dataclass(slots=True)
 class _Found:
-    """What lines hold: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines.
+    """What lines hold: counters, none or those of all lines, polls, and refused lines.
 
     heights: how many points of each shape say something else; kind_count: of how many kinds points are, or damaged.
     """
 
-    counters: pl.DataFrame
+    counters: list[Said]
     polls: pl.DataFrame
     refused: pl.DataFrame
     has_any: bool = False
@@ -172,13 +172,13 @@ class _Found:
 
     def with_cuts(self, cuts: Sequence[Cut], meaning: _Meaning) -> _Found:
         """Return it with points that were cut."""
-        told = [(each, columns) for each in cuts if (columns := meaning.columns(each.shape))]
-        own = [_cut_counters(each, columns, meaning.roles) for each, columns in told]
-        parts = [part for part in (self.counters, *own) if part.width]
+        own = [_cut_counters(each, columns, meaning.roles) for each in cuts if (columns := meaning.columns(each.shape))]
+        parts = [*self.counters, *own]
         if not parts:
             return self
-        rows = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal").sort("line")
-        return _Found(rows, self.polls, self.refused, has_any=True)
+        said = Said.together(parts)
+        said = said if len(parts) == 1 else said.only(said.rows["line"].arg_sort().to_numpy())
+        return _Found([said], self.polls, self.refused, has_any=True)
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
@@ -187,7 +187,7 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
         # one point of a shape may be one that is damaged
         cuts = []
     if cuts and not is_other.any():
-        return _Found(pl.DataFrame(), pl.DataFrame(), frame_of([])).with_cuts(cuts, meaning)
+        return _Found([], pl.DataFrame(), frame_of([])).with_cuts(cuts, meaning)
     lines = text_blocks.lines(block)
     if cuts:
         found = _read_lines(lines.filter(pl.Series(is_other)), meaning)
@@ -214,9 +214,10 @@ def _read_lines(lines: pl.DataFrame, meaning: _Meaning) -> _Found:
         faulty.append(bad)
     refused = pl.concat([strange, untimed, timed.everywhere(pl.concat(faulty), own)])
     rows = timed.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
+    said = [Said.of(rows)] if rows.height else []
     moved = timed.expanded(pl.concat(polls)) if polls else pl.DataFrame()
     heights = {each.shape: each.lines.height for each in found}
-    return _Found(rows, moved, refused, bool(counters or polls), heights, len(found) + damaged.height)
+    return _Found(said, moved, refused, bool(counters or polls), heights, len(found) + damaged.height)
 
 
 def _column(field_name: str) -> str | None:
@@ -238,10 +239,8 @@ def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str
     return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
 
 
-def _cut_counters(found: Cut, columns: Mapping[str, str], roles: Mapping[str, str]) -> pl.DataFrame:
-    """Return counters a row, with their times."""
-    said = _keys(found.heads, roles)[found.places].hstack(_sums(found.counts, columns))
-    return found.times.hstack(said[found.said])
+def _cut_counters(found: Cut, columns: Mapping[str, str], roles: Mapping[str, str]) -> Said:
+    return Said(_keys(found.heads, roles), _sums(found.counts, columns), found.places, found.times, found.said)
 
 
 def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:
