@@ -13,6 +13,7 @@ import polars as pl
 from warehouse.contracts.counters import SCRAPES
 from warehouse.sources.counters.samples import filesystems, instants
 from warehouse.sources.protocol import Reading
+from warehouse.sources.rows.rejects import frame_of
 
 Numbers = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -110,13 +111,8 @@ class Changes:
             np.concatenate([last["said"].to_numpy(), said.to_numpy()]),
             np.concatenate([last["at_us"].to_numpy(), at_us.to_numpy()]),
         )
-        is_new = both.place >= last.height
         by_key, is_again, is_same = both.compared()
-        # a counter that is told twice of one time is one entry
-        is_once = is_new.copy()
-        is_twice = is_again & _is_again(both.at_us[by_key]) & np.roll(is_new[by_key], 1)
-        is_once[by_key[is_twice]] = False
-        first, entry_count = both.scrapes(is_once)
+        first, entry_count = both.scrapes(last.height, by_key, is_again)
         self._count(owners[counter[both.place[first] - last.height]], both.at_us[first], entry_count)
         self._remember(known, both, by_key[~np.append(is_again[1:], False)[: len(by_key)]])
         changed = both.place[by_key[~is_same]]
@@ -145,9 +141,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _InTime:
-    """Readings in the order of time: their places before, and their counters and owners as numbers.
+    """Readings in the order of time, with their counters and the owners of these as numbers.
 
-    number: the place of the counter among what is known.
+    place: where each stood before, among the last ones and new ones. number: where its counter is among what is known.
+    by_owner: readings by owner, in the order of time; scrape: where an owner's readings of one time begin there.
     """
 
     place: Numbers
@@ -156,17 +153,21 @@ class _InTime:
     owner: Numbers
     said: Numbers
     at_us: Numbers
+    by_owner: Numbers
+    scrape: Numbers
 
     @classmethod
     def of(cls, known: pl.DataFrame, number: Numbers, said: Numbers, at_us: Numbers) -> _InTime:
         """Put readings in order; known: `key` and `owner` of counters, number: the place there of each reading's."""
         place = np.argsort(at_us, kind="stable")
-        number = number[place]
+        number, at_us = number[place], at_us[place]
         key, owner = (np.unique(known[name].to_numpy(), return_inverse=True)[1][number] for name in ("key", "owner"))
-        return cls(place, number, key, owner, said[place], at_us[place])
+        by_owner = _grouped(owner)
+        scrape = np.flatnonzero(~(_is_again(owner[by_owner]) & _is_again(at_us[by_owner])))
+        return cls(place, number, key, owner, said[place], at_us, by_owner, scrape)
 
     def compared(self) -> tuple[Numbers, Flags, Flags]:
-        """Return readings by their counters, which of these have one before them, and which say what that one said.
+        """Return readings by counter, which of these have one before them, and which say what that one said.
 
         What was not there when its target was read the last time begins anew.
         """
@@ -178,21 +179,26 @@ class _InTime:
 
     def _before_us(self) -> Numbers:
         """Return when each reading's owner was read before it."""
-        by_owner, first = self._scrapes(np.arange(len(self.place)))
-        at_us = self.at_us[by_owner[first]]
-        before_us = np.where(_is_again(self.owner[by_owner[first]]), np.roll(at_us, 1), _NEVER)
+        first = self.by_owner[self.scrape]
+        before_us = np.where(_is_again(self.owner[first]), np.roll(self.at_us[first], 1), _NEVER)
         found = np.empty_like(self.at_us)
-        found[by_owner] = np.repeat(before_us, np.diff(first, append=len(by_owner)))
+        found[self.by_owner] = np.repeat(before_us, np.diff(self.scrape, append=len(found)))
         return found
 
-    def scrapes(self, chosen: Flags) -> tuple[Numbers, Numbers]:
-        """Return the first reading of each owner at each time, of some, and how many there are of these."""
-        by_owner, first = self._scrapes(np.flatnonzero(chosen))
-        return by_owner[first], np.diff(first, append=len(by_owner))
+    def scrapes(self, last_count: int, by_key: Numbers, is_again: Flags) -> tuple[Numbers, Numbers]:
+        """Return the first new reading of each owner at each time, and how many counters were read then.
 
-    def _scrapes(self, chosen: Numbers) -> tuple[Numbers, Numbers]:
-        by_owner = chosen[_grouped(self.owner[chosen])]
-        return by_owner, np.flatnonzero(~(_is_again(self.owner[by_owner]) & _is_again(self.at_us[by_owner])))
+        last_count: how many readings are not new. by_key, is_again: as `compared` returns them.
+        """
+        is_new = self.place >= last_count
+        is_entry = is_new.copy()
+        # a counter that is told twice of one time is one entry
+        is_entry[by_key[is_again & _is_again(self.at_us[by_key]) & np.roll(is_new[by_key], 1)]] = False
+        old, entries = (
+            np.add.reduceat(told[self.by_owner], self.scrape, dtype=np.int64) for told in (~is_new, is_entry)
+        )
+        # those that are not new come first
+        return self.by_owner[(self.scrape + old)[entries > 0]], entries[entries > 0]
 
 
 def _grouped(numbers: Numbers) -> Numbers:
@@ -300,15 +306,14 @@ def news(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.Dat
 
 def news_of(said: Said, changes: Changes, reading: Reading) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what `news` does, of readings of which many say the same."""
-    has_gaps = any(counts.has_nulls() for counts in said.counts)
-    lacks = lacking(said.wide()) if has_gaps else pl.repeat(False, said.rows.height, dtype=pl.Boolean, eager=True)
-    refused = said.rows.filter(lacks).select(
-        "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
-        raw=pl.lit(None, pl.String),
-    )  # fmt: skip
-    whole = said.only((~lacks).arg_true().to_numpy()) if lacks.any() else said
-    keys = settled(whole.keys, reading)
-    told = whole.counts.hash_rows()[whole.place]
-    changed = changes.take(keys, told, whole.rows["at_us"], whole.counter[whole.place])
-    own = replace(whole, keys=keys).only(changed.to_numpy())
-    return as_samples(own.wide()), refused
+    refused = frame_of([])
+    if any(counts.has_nulls() for counts in said.counts) and (lacks := lacking(said.wide())).any():
+        refused = said.rows.filter(lacks).select(
+            "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
+            raw=pl.lit(None, pl.String),
+        )  # fmt: skip
+        said = said.only((~lacks).arg_true().to_numpy())
+    keys = settled(said.keys, reading)
+    told = said.counts.hash_rows()[said.place]
+    changed = changes.take(keys, told, said.rows["at_us"], said.counter[said.place])
+    return as_samples(replace(said, keys=keys).only(changed.to_numpy()).wide()), refused

@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from warehouse.sources.counters.changes import CUT
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
 
 #: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
 MOST_SHAPES = 500
@@ -142,7 +142,7 @@ def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
             found.append(first)
         else:
             refused.append(first)
-    return found, pl.concat([_refused(said.clear(), ""), *refused])
+    return found, pl.concat([frame_of([]), *refused])
 
 
 def meant(lines: pl.DataFrame, measurements: Collection[str] | None) -> tuple[pl.DataFrame, pl.DataFrame]:

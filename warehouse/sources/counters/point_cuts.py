@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from warehouse.sources.counters.line_protocol import MOST_NAMES, UNITS, Points, Shape, names_of, points
-from warehouse.sources.rows.cursors import Cursors, Flags, between, bytes_at, marks
+from warehouse.sources.rows.cursors import Cursors, Flags, between, bytes_at, is_again, marks
 from warehouse.sources.rows.digits import MOST_DIGITS, Ints
 from warehouse.sources.rows.text_blocks import Block
 
@@ -26,9 +26,13 @@ _MOST_BODIES, _MOST_ODD = 100, 8
 _FEWEST_BYTES = 16
 #: a head has more bytes
 _SHORT_BYTES = 12
+#: so many lines are looked at for what they say alike
+_SAMPLE = 32
 _PLAIN = re.compile(rb"[!#-\[\]-~]+")
+_COUNT = re.compile(rb"[0-9]{1,%d}[iu]?" % MOST_DIGITS)
 _BLANK, _LINE_END, _COMMENT, _ZERO, _DELETE = b" \n#0\x7f"
 _LATEST: Final = np.uint64(2**63 - 1)
+_ALL: Final = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,22 @@ def cut(
 
 
 def _distinct(texts: pl.Series) -> tuple[Ints, Ints]:
-    """Return which of some texts are the first of their kind, and for each the place of its kind among these."""
-    code = texts.hash()
-    is_first = code.is_first_distinct()
-    known = code.filter(is_first).to_frame("code").with_row_index("place")
-    place = code.to_frame("code").join(known, on="code", how="left", maintain_order="left")["place"]
-    return is_first.arg_true().to_numpy().astype(np.int64), place.to_numpy().astype(np.int64)
+    """Return which of some texts are the first of their kind, and for each the place of its kind among these.
+
+    A kind may be there twice, if rarely.
+    """
+    code = texts.to_frame().hash_rows().to_numpy()
+    count = np.uint64(len(code).bit_length())
+    # words are sorted in less time than places by them: those of a kind, all but the lowest bits, in their order
+    order = np.sort(code >> count << count | np.arange(len(code), dtype=np.uint64)) & ~(_ALL << count)
+    told = code[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(1, np.bool_), told[1:] != told[:-1]])[: len(told)])
+    is_first = np.zeros(len(code), np.bool_)
+    is_first[order[starts]] = True
+    rank = np.cumsum(is_first) - 1
+    place = np.empty(len(code), np.int64)
+    place[order] = np.repeat(rank[order[starts]], np.diff(starts, append=len(code)))
+    return np.flatnonzero(is_first), place
 
 
 def _split(content: bytes) -> _Lines:
@@ -116,6 +130,9 @@ def _split(content: bytes) -> _Lines:
 
 def _instants(content: bytes, starts: Ints, ends: Ints) -> Ints:
     """Return times as microseconds since 1970, -1 where a text is none; the number of digits tells the unit."""
+    # points of a batch have one time
+    is_first = ~is_again(content, starts, ends)
+    starts, ends = starts[is_first], ends[is_first]
     places = Cursors(content, starts)
     number, digits = places.number()
     is_time = (places.at == ends) & (number <= _LATEST) & (bytes_at(content, starts) != _ZERO)
@@ -125,7 +142,7 @@ def _instants(content: bytes, starts: Ints, ends: Ints) -> Ints:
         if own.any():
             told = number[own].view(np.int64)
             at_us[own] = told * factor if factor else told // 1_000
-    return at_us
+    return at_us.take(np.cumsum(is_first) - 1)
 
 
 def _is_meant(lines: _Lines, measurements: Collection[str] | None) -> Flags:
@@ -186,20 +203,50 @@ def _fields(body: bytes, head: Shape) -> tuple[str, ...]:
 
 def _counts(lines: _Lines, chosen: Ints, fields: tuple[str, ...]) -> tuple[Ints, Mapping[str, pl.Series]]:
     """Return which of some lines have these fields, all of them whole numbers, and their values."""
+    usual = _usual(lines, chosen, fields)
+    own, counts = _moved_over(lines, chosen, fields, usual)
+    if usual and len(own) < len(chosen):
+        more, others = _moved_over(lines, np.setdiff1d(chosen, own, assume_unique=True), fields, {})
+        own = np.concatenate([own, more])
+        order = np.argsort(own)
+        own, counts = own[order], {name: np.concatenate([counts[name], others[name]])[order] for name in fields}
+    return own, {name: pl.Series(counts[name]) for name in fields}
+
+
+def _usual(lines: _Lines, chosen: Ints, fields: tuple[str, ...]) -> Mapping[str, bytes]:
+    """Return fields that say the same in some of the lines, each with what it says: most others will say so, too."""
+    some = chosen[:: len(chosen) // _SAMPLE + 1].tolist()
+    bodies = {lines.content[lines.blank[place] + 1 : lines.last[place]] for place in some}
+    told = [[field.partition(b"=")[::2] for field in body.split(b",")] for body in bodies]
+    names = [name.encode() for name in fields]
+    said = zip(*([value for _, value in each] for each in told if [name for name, _ in each] == names), strict=True)
+    known = {name: set(values) for name, values in zip(fields, said, strict=False)}
+    return {name: value for name, (value, *more) in known.items() if not more and _COUNT.fullmatch(value)}
+
+
+def _moved_over(
+    lines: _Lines, chosen: Ints, fields: tuple[str, ...], usual: Mapping[str, bytes]
+) -> tuple[Ints, dict[str, Ints]]:
+    """Return which of some lines have these fields, all of them whole numbers or what is usual, and their values."""
     places, own = Cursors(lines.content, lines.blank[chosen]), chosen
-    is_own = places.passes(f" {fields[0]}=".encode())
-    if not is_own.all():
-        own, places = chosen[is_own], places.only(np.flatnonzero(is_own))
+    counts, text = dict[str, Ints](), b" "
     is_own = np.ones(len(own), np.bool_)
-    counts = {}
-    for number, name in enumerate(fields):
-        if number:
-            is_own &= places.passes(f",{name}=".encode())
+    for name in fields:
+        text += f"{name}=".encode()
+        if name in usual:
+            text += usual[name] + b","
+            continue
+        is_own = is_own & places.passes(text)
+        if not counts and not is_own.all():
+            # lines of other fields
+            own, places = own[is_own], places.only(np.flatnonzero(is_own))
+            is_own = is_own[is_own]
         values, digits = places.number()
         is_own &= (digits > 0) & (digits <= MOST_DIGITS)
         places.skip(b"iu")
-        counts[name] = values.view(np.int64)
+        counts[name], text = values.view(np.int64), b","
+    if text != b",":
+        is_own &= places.passes(text[:-1])
     is_own &= places.at == lines.last[own]
-    if is_own.all():
-        return own, {name: pl.Series(values) for name, values in counts.items()}
-    return own[is_own], {name: pl.Series(values[is_own]) for name, values in counts.items()}
+    counts |= {name: np.full(len(own), int(value.rstrip(b"iu"))) for name, value in usual.items()}
+    return own[is_own], {name: values[is_own] for name, values in counts.items()}

@@ -40,26 +40,40 @@ class Cursors:
         return Cursors(self._content, self.at[chosen])
 
     def passes(self, text: bytes) -> Flags:
-        """Move all places by the length of a text; return where it stands. Its last byte is no NUL."""
-        length, last = len(text), len(self._content) - len(text)
-        there: npt.NDArray[np.bytes_] = np.ndarray((max(last + 1, 0),), f"S{length}", self._content, strides=(1,))
-        if last < 0:
-            stands = np.zeros(len(self.at), np.bool_)
-        elif int(self.at.max(initial=0)) <= last:
-            stands = there[self.at] == text
-        else:
-            stands = (there[np.minimum(self.at, last)] == text) & (self.at <= last)
-        self.at = self.at + length
+        """Move all places by the length of a text; return where it stands. It has no NUL."""
+        at, length = self.at, len(text)
+        self.at = at + length
+        if length <= _SHORT_BYTES:
+            return self._has_short(at, text)
+        last = len(self._content) - length
+        if last < 0 or int(at.max(initial=0)) > last:
+            is_there = at <= last
+            found = np.zeros(len(at), np.bool_)
+            found[is_there] = self._has_long(at[is_there], text)
+            return found
+        return self._has_long(at, text)
+
+    def _has_long(self, at: Ints, text: bytes) -> Flags:
+        found: Flags = (between(self._content, at, at + len(text)) == pl.Series([text])).to_numpy()
+        return found
+
+    def _has_short(self, at: Ints, text: bytes) -> Flags:
+        """Return where a text stands: in one word, or in two that may overlap."""
+        first = text[:_WORD_BYTES].rjust(_WORD_BYTES, b"\0")
+        stands: Flags = self.words(at) << np.uint64(8 * first.count(0)) == np.frombuffer(first, "<u8")
+        if len(text) > _WORD_BYTES:
+            rest = len(text) - _WORD_BYTES
+            stands &= self.words(at + rest) == np.frombuffer(text[rest:], "<u8")
         return stands
 
     def number(self) -> tuple[Words, Ints]:
         """Move all places over digits; return the number that they are, of up to 19, and how many there are."""
-        values, lengths = _leading_number(self._word(self.at))
+        values, lengths = _leading_number(self.words(self.at))
         done = np.flatnonzero(lengths == _WORD_BYTES)
         while len(done):
             # all of them are not to be picked one by one
             chosen = slice(None) if len(done) == len(values) else done
-            more, digits = _leading_number(self._word((self.at + lengths)[chosen]))
+            more, digits = _leading_number(self.words((self.at + lengths)[chosen]))
             values[chosen] = values[chosen] * _TENS.take(digits) + more
             lengths[chosen] += digits
             done = done[digits == _WORD_BYTES]
@@ -75,8 +89,8 @@ class Cursors:
             is_one |= own == letter
         self.at = self.at + is_one
 
-    def _word(self, at: Ints) -> Words:
-        """Return the eight bytes from each place on, with NULs behind the content's end."""
+    def words(self, at: Ints) -> Words:
+        """Return the eight bytes from each of some places on, with NULs behind the content's end."""
         last = len(self._words) - 1
         if int(at.max(initial=0)) <= last:
             return self._words[at]
@@ -115,6 +129,17 @@ def between(content: bytes, starts: Ints, ends: Ints) -> pl.Series:
     views[:, 0], views[:, 1], views[:, 3] = lengths, first[starts], starts
     held = [None, pa.py_buffer(views), pa.py_buffer(content)]
     return pl.Series(pa.Array.from_buffers(pa.binary_view(), len(starts), held))
+
+
+def is_again(content: bytes, starts: Ints, ends: Ints) -> Flags:
+    """Return which parts of a content, of those of up to 24 bytes, are the same text as the part before."""
+    lengths, at = ends - starts, Cursors(content, starts)
+    found = np.zeros(len(starts), np.bool_)
+    found[1:] = (lengths[1:] == lengths[:-1]) & (lengths[1:] <= 3 * _WORD_BYTES)
+    for place in (starts, starts + _WORD_BYTES, np.maximum(ends - _WORD_BYTES, 0)):
+        words = at.words(place)
+        found[1:] &= words[1:] == words[:-1]
+    return found
 
 
 def bytes_at(content: bytes, at: Ints) -> Bytes:

@@ -94,6 +94,22 @@ def test_what_is_no_plain_point_is_left(line: str) -> None:
         assert (len(found), others) == (1, [4])
 
 
+def test_what_most_lines_say_is_not_taken_for_granted() -> None:
+    """Of 200 lines each seventh is looked at: what these say alike others say, too, or are read by themselves."""
+    said = {3: "0i,g=7i,h=9u", 78: "00,g=7i,h=9u", 111: "0i,g=77i,h=9i", 199: "5,g=7i,h=9u"}
+    wrong = {40: "0i,g=7x,h=9u", 50: "0i,g=7i", 60: "0i,g=7i,h=9u,k=1", 70: "i,g=7i,h=9u"}
+    lines = [f"measurement,a=x f={({**said, **wrong}).get(n, '0i,g=7i,h=9u')},z={n}i {T}" for n in range(200)]
+    found, others = cuts_of(*lines)
+    whole = found[0]
+    assert others == [n + 1 for n in (40, 70)]
+    assert [each.shape.fields for each in found[1:]] == [("f", "g", "z"), ("f", "g", "h", "k", "z")]
+    expected = [n for n in range(200) if n not in wrong]
+    assert whole.counts["z"].to_list() == expected
+    assert whole.counts.filter(whole.counts["z"].is_in([3, 78, 111, 199])).rows() == [
+        (0, 7, 9, 3), (0, 7, 9, 78), (0, 77, 9, 111), (5, 7, 9, 199)
+    ]  # fmt: skip
+
+
 # ---- files
 
 _JOBS = ("1", "22", "cp.0", r"a\ b", '"q:1"')
