@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from studies.joint.figures import draw_distances
-from studies.joint.running import CHOSEN, JOINT, ORACLE, PLAIN, USUAL, Results
+from studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
 from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
 from studies.pages import Block, Figure, Table, percent
 from studies.signatures.sites import STUDIED
@@ -27,6 +27,7 @@ def document(results: Results) -> dict[str, list[dict[str, object]]]:
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """Yield titles and tables."""
     yield "Distances to the truth", distance_table(results)
+    yield "Where the rest comes from", budget_table(results)
     yield "Every way", way_table(results)
 
 
@@ -48,7 +49,8 @@ def distances(results: Results) -> pl.DataFrame:
         .agg(best=pl.col("way").sort_by("distance").first(), plain=pl.col("distance").min())
     )
     own = {
-        way: mean.filter(way=way).select(*key, pl.col("distance").alias(way)) for way in (USUAL, JOINT, CHOSEN, ORACLE)
+        way: mean.filter(way=way).select(*key, pl.col("distance").alias(way))
+        for way in (USUAL, JOINT, CHOSEN, ORACLE, PACED)
     }
     told = mean.filter(way=JOINT).select(*key, "better_ratio", "explained_ratio")
     found = plain
@@ -69,8 +71,29 @@ def distance_table(results: Results) -> Table:
         ("chosen", "{chosen:.3f}"),
         ("of the best plain one's", "{share:%}"),
         ("others' bytes known", "{oracle:.3f}"),
+        ("gaps known", "{paced:.3f}"),
         ("joint stands", "{better_ratio:%}"),
         ("foreign explained", "{explained_ratio:%}"),
+    )
+
+
+def budget_table(results: Results) -> Table:
+    """Return what distance is left at each level, the more is known of what makes it up, as shares of the plain one."""
+    found = distances(results).filter(pl.col("family").is_in(_logged()))
+    rows = found.group_by("level", maintain_order=True).agg(
+        pl.col("plain").mean(),
+        *(pl.col(way).mean() / pl.col("plain").mean() for way in (JOINT, CHOSEN, ORACLE, PACED)),
+        below=pl.col("family").filter(pl.col(PACED) > _WANTED * pl.col("plain")).str.join(", "),
+    )
+    return Table.of(
+        rows.with_columns(below=pl.when(pl.col("below") == "").then(pl.lit("none")).otherwise("below")),
+        ("level", "{level}"),
+        ("best plain method", "{plain:.3f}"),
+        ("published", "{chosen:%}"),
+        ("every joint answer", "{joint:%}"),
+        ("others' bytes known", "{oracle:%}"),
+        ("gaps known", "{paced:%}"),
+        ("half is less than that in", "{below}"),
     )
 
 
@@ -118,13 +141,24 @@ def blocks(results: Results) -> Iterator[Block]:
     yield (
         "Most of what makes a sample noisy is other jobs, and most of these have signatures. Here sites are simulated "
         "on which that is so: what all applications do is fitted to the traffic at once, from when their runs were "
-        "there, and of each sample what the others' runs are given is taken off before its signature is found anew. "
+        "there; of each sample what the others' runs are given is taken off, and what they cost it in time; then its "
+        "signature is found anew. "
         "What comes of it is held against what each application does alone."
     )
     yield _in_short(results)
     yield Figure("Distances to the truth", "distances", partial(draw_distances, distances(results)))
     yield distance_table(results)
     yield _words(results)
+    yield "## Where the rest comes from"
+    yield (
+        "Distances in the mean of the families whose others are logged, as shares of the best plain method's: what is "
+        "published; what is left if every joint answer stood; if exactly the others' bytes were taken off and it were "
+        "known how many of them were at work; and if the gaps between the bursts of an application's whole runs were "
+        "known exactly, and its bursts were as they are alone. In the last one no traffic is left at all: it is by "
+        "how much the mean pace of these ten runs differs from that of the application, which no method can tell from "
+        "them. Where half of the plain distance is less than that it cannot be asked for."
+    )
+    yield budget_table(results)
     yield "## The families"
     yield Table(("family", "what it is"), [(name, one.doc) for name, one in FAMILIES.items()])
     yield "## Every way"
@@ -153,8 +187,9 @@ def _in_short(results: Results) -> str:
     ]
     further = found.filter(~pl.col("is_logged")).select((pl.col(CHOSEN) - pl.col(USUAL)).max()).item()
     return (
-        "Distance is 1 - correlation. Where the others are in the job log, what is published with `joint` is at "
-        f"{'; '.join(lines)}. Where none of them is, it is {further:.3f} further than the usual answers at most."
+        "Distance is 1 - correlation: what is left to the truth, not what was gained. Where the others are in the job "
+        f"log, the distance of what is published with `joint` is at {'; '.join(lines)}. Where none of them is, it is "
+        f"{further:.3f} further than the usual answers at most."
     )
 
 

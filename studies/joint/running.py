@@ -16,7 +16,9 @@ from studies.study import SeedParams
 from transforms.joint.envelope import extract
 from transforms.joint.finding import Found, JointParams, find
 from transforms.joint.shared import Known
+from transforms.joint.slowing import alone
 from transforms.signatures import methods
+from transforms.signatures.bursts import bursts_of
 from transforms.signatures.methods import SignatureParams, chosen
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
@@ -25,6 +27,8 @@ from transforms.signatures.similarity import correlation, cross_correlation, vol
 #: the plain methods that are held against it, and what is published of them if nothing is said
 PLAIN = ("warped", "robust", "stretched", "iosi", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
+#: what nobody who has these runs can come nearer than, but by chance: their gaps known exactly, their bursts as alone
+PACED = "paced"
 #: of half of a set's runs fewer are enough: the smallest of what a method takes
 _LEAST_HALF = 3
 
@@ -66,13 +70,16 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     known = Known(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
     found = find(site.shared, known, plainly, JointParams())
     both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_better, strict=True)]
-    seen = extract(site.shared.sets(site.own, raw.values - site.own.values), 1)
+    clean = site.shared.sets(site.own, raw.values - site.own.values)
+    seen = extract(alone(clean, site.at_work, site.work_ratio, site.cost), 1)
+    paced = [Signature.curve(one, bursts_of(one)) for one in site.paced]
     rows = [
         *(_rows(site, answer.method, answer.signatures, answer.trust) for answer in answers),
         _rows(site, USUAL, plain, trust),
         _rows(site, JOINT, found.signatures, found.trust, found),
         _rows(site, CHOSEN, both, np.where(found.is_better, found.trust, trust)),
         _rows(site, ORACLE, seen.signatures, seen.trust),
+        _rows(site, PACED, paced, np.full(len(paced), np.nan)),
     ]
     labels = {"family": family, "level": level, "seed": seed}
     return pl.concat(rows).select(*(pl.lit(value).alias(name) for name, value in labels.items()), pl.all())

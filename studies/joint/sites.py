@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from studies.signatures.sites import STUDIED, Truth
-from transforms.arrays import Ints, Ragged, offsets_of
+from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
 from transforms.joint.shared import Shared
-from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.site import Site, SiteParams, signature, simulate
 from transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
 
 #: the mean of all traffic over the applications' usual peak, and that peak
@@ -64,11 +64,18 @@ class Drawn:
 
     shared: its traffic and all logged runs that have ended, each a sample. applications: the logged ones; the first
     ones are those of the study of signatures. own: what each sample's run moved itself, in the steps of the samples.
+    at_work: how many others were at work there. work_ratio: for which share of the step the run itself was. cost: what
+    each of the others at work costs it, as `transforms.joint.slowing` has it. paced: what each application does if
+    its gaps between bursts are the means of those of its whole runs, and its bursts as they are alone.
     """
 
     shared: Shared
     applications: tuple[Application, ...]
     own: Ragged
+    at_work: Reals
+    work_ratio: Reals
+    cost: float
+    paced: tuple[Reals, ...]
 
     @property
     def truths(self) -> list[Truth]:
@@ -123,8 +130,62 @@ def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
         times["ended_at"].to_numpy(),
         np.ones(runs.height, dtype=np.bool_),
     )
-    own = _own(site, runs["job_id"][shared.samples].to_list(), *shared.windows())
-    return Drawn(shared, tuple(logged), own)
+    job_ids = runs["job_id"][shared.samples].to_list()
+    first, after = shared.windows()
+    own = _own(site, job_ids, first, after)
+    work_ratio = _work_ratio(site, job_ids, first, after)
+    every = _at_work(site, np.arange(len(shared.volume_bytes) + 1))
+    at_work = np.maximum(every[places_of(first, after - first)] - work_ratio, 0.0)
+    paced = tuple(_paced(site, one, runs) for one in logged)
+    return Drawn(shared, tuple(logged), own, at_work, work_ratio, site.params.seek_loss_ratio, paced)
+
+
+def _work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Reals:
+    """Return for which share of each step from a first one to that before another one runs were at work."""
+    parts = site.bursts.filter(pl.col("started_at").is_not_null()).partition_by("job_id", as_dict=True)
+    found = [
+        _at_work(replace(site, bursts=parts.get((job_id,), site.bursts.clear())), np.arange(begin, end + 1))
+        for job_id, begin, end in zip(job_ids, first.tolist(), after.tolist(), strict=True)
+    ]
+    return np.concatenate(found)
+
+
+def _at_work(site: Site, edges: Ints) -> Reals:
+    """Return how many transfers there were between neighbouring edges of steps, in the mean."""
+    times = site.bursts.filter(pl.col("started_at").is_not_null()).select(
+        (pl.col("started_at", "ended_at") - pl.lit(site.params.start)).dt.total_microseconds() / 1e6
+    )
+    begun, ended = (times[name].fill_null(site.params.span_s).to_numpy() for name in ("started_at", "ended_at"))
+    at_s = (edges - 1.0) * site.params.interval_s
+    # what one transfer after the other has lasted until each edge
+    lasted = [
+        np.searchsorted(own, at_s) * at_s - np.concatenate([[0.0], np.cumsum(own)])[np.searchsorted(own, at_s)]
+        for own in (np.sort(begun), np.sort(ended))
+    ]
+    found: Reals = np.diff(lasted[0] - lasted[1]) / site.params.interval_s
+    return found
+
+
+def _paced(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
+    """Return what an application does whose gaps are the means of those of its whole runs."""
+    whole = runs.filter(pl.col("application") == application.name, pl.col("kind") == "complete")
+    if whole.is_empty():
+        return signature(application, "write")
+    since = pl.col("begun_at", "started_at", "ended_at") - pl.lit(site.params.start)
+    times = (
+        site.bursts.join(whole.select("job_id", begun_at="started_at"), on="job_id")
+        .sort("job_id", "burst")
+        .select(since.dt.total_microseconds() / 1e6)
+        .to_numpy()
+        .reshape(whole.height, len(application.bursts), 3)
+    )
+    # the log cuts off half a second of a start, in the mean
+    ended_s = np.concatenate([times[:, :1, 0] + 0.5, times[:, :-1, 2]], axis=1)
+    at_s, bursts = 0.0, []
+    for burst, gap_s in zip(application.bursts, (times[:, :, 1] - ended_s).mean(axis=0).tolist(), strict=True):
+        bursts.append(replace(burst, offset_s=at_s + gap_s))
+        at_s = bursts[-1].ended_s
+    return signature(replace(application, bursts=tuple(bursts), duration_s=max(at_s, application.duration_s)), "write")
 
 
 def _own(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Ragged:

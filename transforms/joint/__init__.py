@@ -5,4 +5,5 @@
 - `finding` (`find`, `Found`): Samples cleaned and extracted anew, and whether held-out runs are predicted better.
 - `fitting` (`fitted`, `Given`): What all applications do at once, from the traffic that their runs made together.
 - `shared` (`Shared`, `Known`): A file system's traffic, the runs that were there, and what is known of applications.
+- `slowing` (`usual_cost`, `alone`): What runs at work cost each other, and samples as they were without that.
 """

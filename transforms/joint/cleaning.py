@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.arrays import Ints, Ragged, Reals, places_of
-from transforms.joint.fitting import fitted
+from transforms.joint.fitting import Given, fitted
 from transforms.joint.shared import Known, Shared
 
 
@@ -21,11 +21,15 @@ class Cleaned:
     """Samples (k) of a shared file system, cleaned.
 
     own: bytes in each step of each sample, less what others were given; NaN where not measured. others: what others
-    were given there, in all, in the same order.
+    were given there, in all, in the same order. at_work, work_ratio: how many others were at work there, and for which
+    share of the step the run itself. cost: what each of them costs it; see `slowing`.
     """
 
     own: Ragged
     others: Reals
+    at_work: Reals
+    work_ratio: Reals
+    cost: float
 
 
 def cleaned(shared: Shared, known: Known, least_run_count: int) -> Cleaned:
@@ -42,7 +46,22 @@ def cleaned(shared: Shared, known: Known, least_run_count: int) -> Cleaned:
         rows, is_own = order[edges[one] : edges[one + 1]], of_sample == one
         others[is_own] -= np.bincount(given.step[rows], given.volume_bytes[rows], count)[place[is_own]]
     others = np.maximum(others, 0.0)
-    return Cleaned(Ragged(np.maximum(raw.values - others, 0.0), raw.offsets), others)
+    work_ratio = _own_work(shared, given, raw)
+    at_work = np.maximum(np.bincount(given.step, given.work_ratio, count)[place] - work_ratio, 0.0)
+    return Cleaned(Ragged(np.maximum(raw.values - others, 0.0), raw.offsets), others, at_work, work_ratio, given.cost)
+
+
+def _own_work(shared: Shared, given: Given, raw: Ragged) -> Reals:
+    """Return for which share of each step of the samples the run itself was at work."""
+    first, after = shared.windows()
+    sample = np.full(len(shared.application), -1)
+    sample[shared.samples] = np.arange(len(first))
+    own = sample[given.run]
+    is_in = (own >= 0) & (given.step >= first[own]) & (given.step < after[own])
+    found = np.zeros(len(raw.values))
+    rows = own[is_in]
+    found[raw.offsets[rows] + given.step[is_in] - first[rows]] = given.work_ratio[is_in]
+    return found
 
 
 def _steps(shared: Shared) -> Ints:

@@ -20,6 +20,7 @@ from transforms.arrays import Bools, Ints, Reals, owners
 from transforms.joint.cleaning import Cleaned, cleaned
 from transforms.joint.envelope import extract
 from transforms.joint.shared import Known, Shared
+from transforms.joint.slowing import alone
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 from transforms.signatures.trust import LEAST_TRUST, Judge, alike
@@ -51,8 +52,8 @@ class Found:
 
     signatures (m), trust (m): as `envelope.Envelopes` has them. explained_ratio (m): of the foreign traffic in the
     samples, what others' signatures explain; NaN without samples. gain (m): by how much likelier held-out runs look to
-    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands; see `favour`. delay:
-    see `envelope.usual_delay`.
+    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands; see `favour`. cost:
+    what each other run at work costs a run; see `slowing`.
     """
 
     signatures: tuple[Signature, ...]
@@ -60,7 +61,7 @@ class Found:
     explained_ratio: Reals
     gain: Reals
     is_better: Bools
-    delay: float
+    cost: float
 
 
 def find(shared: Shared, plain: Known, make_plain: Plain, params: JointParams | None = None) -> Found:
@@ -71,12 +72,17 @@ def find(shared: Shared, plain: Known, make_plain: Plain, params: JointParams | 
     """
     params = params or JointParams()
     now = cleaned(shared, plain, params.least_run_count)
-    found = extract(shared.sets(now.own, now.others), params.least_run_count)
+    found = extract(_alone(shared, now), params.least_run_count)
     ratio = _explained_ratio(shared, now, found.signatures)
     asked = (np.nan_to_num(found.trust) >= LEAST_TRUST) & (np.nan_to_num(ratio) >= params.least_explained_ratio)
     gain = _gain(shared, now, make_plain, asked)
     is_better = asked & (np.nan_to_num(gain) > favour(plain.trust))
-    return Found(found.signatures, found.trust, ratio, gain, is_better, found.delay)
+    return Found(found.signatures, found.trust, ratio, gain, is_better, now.cost)
+
+
+def _alone(shared: Shared, now: Cleaned) -> SampleSets:
+    """Return the cleaned samples as they were, had nobody slowed their runs."""
+    return alone(shared.sets(now.own, now.others), now.at_work, now.work_ratio, now.cost)
 
 
 # ---- whether it stands
@@ -114,7 +120,7 @@ def _gain(shared: Shared, now: Cleaned, make_plain: Plain, asked: Bools) -> Real
     gain = np.zeros(len(asked))
     is_known = asked.copy()
     raw = shared.cut(shared.volume_bytes)
-    every = shared.sets(raw), shared.sets(now.own, now.others)
+    every = shared.sets(raw), _alone(shared, now)
     for which in (0, 1):
         plain_sets, joint_sets = (_half(sets, which) for sets in every)
         plain, joint = make_plain(plain_sets), extract(joint_sets, 1).signatures

@@ -10,7 +10,7 @@ runs that were there. A site has no more bursts than it has, so a curve that say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from transforms.arrays import Bools, Ints, Reals, joined, offsets_of, places_of, rows_of
 from transforms.attribution.explaining import room_of
 from transforms.joint.shared import Known, Shared
+from transforms.joint.slowing import Steps, share_alone, sums, usual_cost
 from transforms.signatures import left_out
 from transforms.signatures.robust_alignment import running_totals
 
@@ -35,6 +36,8 @@ _DESCENT_STEPS, _POWER_STEPS = 100, 15
 _MOST_STEPS = 6_000_000
 #: a run whose pace differs by more from that of most was stopped, or begun again
 _MOST_APART = 0.15
+#: what runs cost each other is asked so often, and is nothing if it is less than this share of their pace
+_SLOWING_ROUNDS, _LEAST_COST = 5, 0.02
 #: a descent's step is safe by so much
 _SAFE = 1.1
 
@@ -43,7 +46,7 @@ _SAFE = 1.1
 class Clocks:
     """Where in their applications r runs are: `lag` steps after its begin when the run starts, then `pace` a step.
 
-    run (r): which of the runs there are.
+    run (r): which of the runs there are. A step is as long as it is for a run that nobody slows.
     """
 
     run: Ints
@@ -61,29 +64,40 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What runs were given (k): the run, the step and the bytes of each row."""
+    """What runs were given (k): the run, the step and the bytes of each row.
+
+    work_ratio (k): the share of the step in which the run was at work. cost: what each other run at work costs a run;
+    see `slowing`.
+    """
 
     run: Ints
     step: Ints
     volume_bytes: Reals
+    work_ratio: Reals
+    cost: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The traffic as a sum: its weight and volume in units (steps), 0 where not measured, and the runs that made it."""
+    """The traffic as a sum: its weight and volume in units (steps), 0 where not measured, and the runs that made it.
 
-    shared: Shared
+    steps: of the n runs, by the clocks of runs that nobody slows. application (n): whose run each is. offsets (m + 1):
+    where the curve of each application begins among all of them.
+    """
+
     volume: Reals
     weights: Reals
+    steps: Steps
+    application: Ints
     offsets: Ints
 
     def matrix(self, clocks: Clocks) -> csr_matrix:
         """Return how much of each step of the curves (columns) falls into each step of the traffic (rows)."""
         from scipy.sparse import csr_matrix  # its import takes long
 
-        owner, step, left, right = _ways(self.shared, clocks)
-        application = self.shared.application[clocks.run[owner]]
-        count, begin = np.diff(self.offsets)[application], self.offsets[application]
+        owner, row, left, right = _ways(self.steps, clocks)
+        application = self.application[clocks.run[owner]]
+        step, count, begin = self.steps.step[row], np.diff(self.offsets)[application], self.offsets[application]
         rows, columns, shares = [], [], []
         low = np.floor(left).astype(np.int64)
         for place in range(int(np.ceil(clocks.pace.max(initial=0.0))) + 1):
@@ -120,41 +134,83 @@ class _Sum:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """What is fitted: a file system's traffic on steps that may be put together, and its runs by the wall's clock.
+
+    shared: as it was, but on steps that are so many times as long (factor); its volume in units [bytes], 0 where not
+    measured. weights (steps). steps: of its runs.
+    """
+
+    shared: Shared
+    factor: int
+    unit: float
+    weights: Reals
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Curves of all applications, and the clocks of the runs that have a part. is_usual (n): which took as long."""
+
+    problem: _Sum
+    clocks: Clocks
+    curves: Reals
+    is_usual: Bools
+
+
 def fitted(shared: Shared, known: Known, least_run_count: int) -> Given:
     """Return what each run was given, where the curves of all applications are found together.
 
     known: what is known of the applications; taken as it is where fewer runs than `least_run_count` took as long as
-    most, and those without a signature have no part then.
+    most, and those without a signature have no part then. What runs at work cost each other is told by what comes of
+    it, and all is fitted anew by the clocks that follow.
     """
-    duration, is_usual = _usual(shared)
+    site = _site(shared, known)
+    if not site.unit > 0:
+        return Given(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
+    share, cost = np.ones(len(site.steps.run)), 0.0
+    found = unslowed = _together(site, site.steps, known, least_run_count)
+    for _ in range(_SLOWING_ROUNDS):
+        others, work = _at_work(site, found)
+        asked = np.where(found.is_usual, site.shared.application, -1)
+        lasted_s = site.steps.duration * site.shared.interval_s
+        cost = usual_cost(lasted_s, asked, site.steps.offsets, others, work * site.shared.interval_s)
+        if cost < _LEAST_COST:
+            return _given(shared, site, np.ones(len(share)), unslowed, 0.0)
+        lasted = site.steps.lasted
+        share = share_alone(others, np.divide(work, lasted, out=np.zeros(len(work)), where=lasted > 0), cost)
+        found = _together(site, site.steps.slowed(share), known, least_run_count)
+    return _given(shared, site, share, found, cost)
+
+
+def _together(site: _Site, steps: Steps, known: Known, least_run_count: int) -> _Fit:
+    """Return the curves that come nearest to the traffic by clocks that stand still while runs are slowed."""
+    shared = site.shared
+    duration, is_usual = _usual(shared, steps.duration)
     runs = np.bincount(shared.application[is_usual], minlength=shared.application_count)
     is_free = runs >= least_run_count
     told = [None if free else one for free, one in zip(is_free.tolist(), known.signatures, strict=True)]
     seconds = np.array([0.0 if one is None else one.duration_s for one in told])
     duration = np.where(is_free, duration, seconds / shared.interval_s)
-    is_there = (duration > 0)[shared.application]
-    factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_there].sum()) // _MOST_STEPS))
-    counts = np.ceil(duration / factor).astype(np.int64)
-    problem, unit = _problem(shared, factor, offsets_of(counts))
-    if not unit > 0:
-        return Given(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    counts = np.ceil(duration).astype(np.int64)
+    problem = _Sum(shared.volume_bytes, site.weights, steps, shared.application, offsets_of(counts))
     curves = [
-        np.zeros(count) if one is None else _on_steps(one.bytes_per_s, count, shared.interval_s * factor) / unit
+        np.zeros(count) if one is None else _on_steps(one.bytes_per_s, count, shared.interval_s) / site.unit
         for one, count in zip(told, counts.tolist(), strict=True)
     ]
     cost = np.repeat(np.where(is_free, _COST * np.sqrt(np.maximum(runs, 1)), np.inf), counts)
-    clocks, found = _fitted(problem, np.concatenate([np.zeros(0), *curves]), cost, duration / factor, is_usual)
-    return _given(shared, problem, clocks, found * unit, factor)
+    clocks, found = _descended(problem, np.concatenate([np.zeros(0), *curves]), cost, duration, is_usual)
+    return _Fit(problem, clocks, found, is_usual)
 
 
-def _fitted(problem: _Sum, curves: Reals, cost: Reals, duration: Reals, is_usual: Bools) -> tuple[Clocks, Reals]:
+def _descended(problem: _Sum, curves: Reals, cost: Reals, duration: Reals, is_usual: Bools) -> tuple[Clocks, Reals]:
     """Return the clocks of the runs that have a part, and the curves: of usual runs first, then of the others, too.
 
     A run of another duration than most was stopped, or is the rest of one that was: what fits better is taken, and
     nothing where neither fits.
     """
-    shared = problem.shared
-    lasted, whole = shared.ended - shared.started, duration[shared.application]
+    lasted, whole = problem.steps.duration, duration[problem.application]
     clocks = Clocks(np.arange(len(whole)), np.zeros(len(whole)), whole / np.maximum(lasted, 1e-9))
     is_usual = is_usual & (np.abs(clocks.pace - 1.0) < _MOST_APART)
     usual, others = clocks.kept(is_usual & (whole > 0)), clocks.kept(~is_usual & (whole > 0))
@@ -172,24 +228,54 @@ def _fitted(problem: _Sum, curves: Reals, cost: Reals, duration: Reals, is_usual
 
 def _gain(problem: _Sum, clocks: Clocks, curves: Reals, left: Reals) -> Reals:
     """Return by how much nearer to the traffic the curves come if each run has a part, too (r)."""
-    owner, step, begin, end = _ways(problem.shared, clocks)
-    part = _passed(problem, clocks, owner, curves, begin, end)
+    owner, row, begin, end = _ways(problem.steps, clocks)
+    step, part = problem.steps.step[row], _passed(problem, clocks, owner, curves, begin, end)
     nearer = problem.weights[step] * part * (2.0 * left[step] - part)
     found: Reals = np.bincount(owner, nearer, len(clocks.run)).astype(np.float64)
     return found
 
 
-def _given(shared: Shared, problem: _Sum, clocks: Clocks, curves: Reals, factor: int) -> Given:
+def _at_work(site: _Site, found: _Fit) -> tuple[Reals, Reals]:
+    """Return how many others were at work in each step of each run, and for how much of it the run itself (k)."""
+    owner, row, begin, end = _ways(found.problem.steps, found.clocks)
+    steps = site.steps
+    work = np.zeros(len(steps.run))
+    work[row] = _work_ratio(found, owner, begin, end) * steps.lasted[row]
+    every = np.bincount(steps.step, work, len(site.weights))
+    return np.maximum(every[steps.step] - work, 0.0), work
+
+
+def _work_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
+    """Return for how much of the way between two places of its application each run is at work (k)."""
+    work = np.minimum(fit.curves / np.repeat(_heights(fit), np.diff(fit.problem.offsets)), 1.0)
+    way = end - begin
+    passed = _passed(fit.problem, fit.clocks, owner, work, begin, end)
+    found: Reals = np.divide(passed, way, out=np.zeros(len(way)), where=way > 0)
+    return found
+
+
+def _heights(fit: _Fit) -> Reals:
+    """Return the rate at which each application moves its bytes: the mean over them; infinite where it moves none."""
+    offsets = fit.problem.offsets
+    total, squares = sums(fit.curves, offsets), sums(fit.curves**2, offsets)
+    found: Reals = np.divide(squares, total, out=np.full(len(total), np.inf), where=total > 0)
+    return found
+
+
+def _given(shared: Shared, site: _Site, share: Reals, found: _Fit, cost: float) -> Given:
     """Return what runs were given in the steps of the traffic itself."""
-    fine = Clocks(clocks.run, clocks.lag * factor, clocks.pace)
-    owner, step, begin, end = _ways(shared, fine)
-    part = _passed(problem, clocks, owner, curves, begin / factor, end / factor)
-    return Given(clocks.run[owner], step, part)
+    fine = Steps.of(shared)
+    # steps that were put together are slowed alike
+    among = fine.step // site.factor - site.steps.step[site.steps.offsets[fine.run]] + site.steps.offsets[fine.run]
+    owner, row, begin, end = _ways(fine.slowed(share[among]), found.clocks, site.factor)
+    part = _passed(found.problem, found.clocks, owner, found.curves, begin, end)
+    work_ratio = _work_ratio(found, owner, begin, end)
+    return Given(fine.run[row], fine.step[row], part * site.unit, work_ratio, cost)
 
 
 def _passed(problem: _Sum, clocks: Clocks, owner: Ints, curves: Reals, begin: Reals, end: Reals) -> Reals:
     """Return what the curves have between two places of their applications each (k)."""
-    application = problem.shared.application[clocks.run[owner]]
+    application = problem.application[clocks.run[owner]]
     first, count = problem.offsets[application], np.diff(problem.offsets)[application]
     total = running_totals(curves[None])[0]
     places = np.arange(len(total), dtype=np.float64)
@@ -198,47 +284,46 @@ def _passed(problem: _Sum, clocks: Clocks, owner: Ints, curves: Reals, begin: Re
     return found
 
 
-def _ways(shared: Shared, clocks: Clocks) -> tuple[Ints, Ints, Reals, Reals]:
-    """Return of each step of each run (k) which of the clocks is its own, the step, and from where to where it goes."""
-    count = len(shared.volume_bytes)
-    first = np.clip(np.floor(shared.started[clocks.run]), 0, count).astype(np.int64)
-    after = np.clip(np.ceil(shared.ended[clocks.run]), first, count).astype(np.int64)
-    owner = np.repeat(np.arange(len(clocks.run)), after - first)
-    step = places_of(first, after - first)
-    since = step - shared.started[clocks.run][owner]
-    begin = np.maximum(since, 0.0) * clocks.pace[owner] + clocks.lag[owner]
-    lasted = (shared.ended - shared.started)[clocks.run][owner]
-    end = np.minimum(since + 1.0, lasted) * clocks.pace[owner] + clocks.lag[owner]
-    return owner, step, begin, end
+def _ways(steps: Steps, clocks: Clocks, factor: int = 1) -> tuple[Ints, Ints, Reals, Reals]:
+    """Return of each step of each run (k) which of the clocks is its own, its row, and from where to where it goes.
+
+    factor: so many of the steps are one of the clocks'.
+    """
+    counts = np.diff(steps.offsets)[clocks.run]
+    owner = np.repeat(np.arange(len(clocks.run)), counts)
+    row = places_of(steps.offsets[clocks.run], counts)
+    pace, lag = clocks.pace[owner] / factor, clocks.lag[owner]
+    return owner, row, steps.begin[row] * pace + lag, steps.end[row] * pace + lag
 
 
-def _problem(shared: Shared, factor: int, offsets: Ints) -> tuple[_Sum, float]:
-    """Return the traffic as a sum on steps that are so many times as long, and its unit [bytes]."""
+def _site(shared: Shared, known: Known) -> _Site:
+    """Return what is fitted, on steps that are as long as their number asks for."""
+    duration, _ = _usual(shared, shared.ended - shared.started)
+    is_known = np.array([one is not None for one in known.signatures], dtype=np.bool_)
+    is_there = ((duration > 0) | is_known)[shared.application]
+    factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_there].sum()) // _MOST_STEPS))
     is_known = np.isfinite(shared.volume_bytes)
     first = np.arange(0, len(is_known), factor)
     room = np.where(is_known, room_of(shared.volume_bytes, shared.interval_s), 0.0)
-    known = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
+    known_count = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
     moved = np.add.reduceat(room, first) if len(first) else np.zeros(0)
     # what was not measured of a step was as the rest of it
-    moved = np.divide(moved * factor, known, out=np.zeros(len(known)), where=known > 0)
+    moved = np.divide(moved * factor, known_count, out=np.zeros(len(first)), where=known_count > 0)
     total = float(moved.sum())
     unit = _UNIT_RATIO * float((moved * (moved / total)).sum()) if total > 0 else 0.0
     volume = moved / unit if unit > 0 else moved
-    longer = Shared(
-        volume,
-        shared.interval_s * factor,
-        shared.application,
-        shared.application_count,
-        shared.started / factor,
-        shared.ended / factor,
-        shared.is_sample,
+    longer = replace(
+        shared,
+        volume_bytes=volume,
+        interval_s=shared.interval_s * factor,
+        started=shared.started / factor,
+        ended=shared.ended / factor,
     )
-    return _Sum(longer, volume, (known > 0) / (1.0 + volume), offsets), unit
+    return _Site(longer, factor, unit, (known_count > 0) / (1.0 + volume), Steps.of(longer))
 
 
-def _usual(shared: Shared) -> tuple[Reals, Bools]:
+def _usual(shared: Shared, lasted: Reals) -> tuple[Reals, Bools]:
     """Return how many steps most runs of each application take (m), 0 without runs, and which runs do (n)."""
-    lasted = shared.ended - shared.started
     order = np.argsort(shared.application, kind="stable")
     offsets = offsets_of(np.bincount(shared.application, minlength=shared.application_count))
     is_usual = np.zeros(len(order), dtype=np.bool_)

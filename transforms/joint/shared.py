@@ -10,6 +10,9 @@ from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 
+#: times of a log are of whole seconds if they are no further from it [s]
+_NEARLY_S = 1e-3
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -35,6 +38,24 @@ class Shared:
     started: Reals
     ended: Reals
     is_sample: Bools
+
+    @property
+    def begun(self) -> Reals:
+        """When each run began, as near as its log tells (n), in steps."""
+        return self.started + self._cut_off
+
+    @property
+    def ceased(self) -> Reals:
+        """When each run ended, as near as its log tells (n), in steps."""
+        return self.ended + self._cut_off
+
+    @property
+    def _cut_off(self) -> float:
+        """What a job log that knows whole seconds only cuts off of a time, in the mean, in steps."""
+        times_s = np.concatenate([self.started, self.ended]) * self.interval_s
+        since_s = times_s - times_s[:1]
+        is_whole = bool((np.abs(since_s - np.round(since_s)) < _NEARLY_S).all())
+        return 0.5 / self.interval_s if is_whole else 0.0
 
     @property
     def samples(self) -> Ints:
@@ -68,7 +89,7 @@ class Shared:
         own, (first, _) = self.samples, self.windows()
         return SampleSets(
             Ragged(volumes.values / self.interval_s, volumes.offsets),
-            (first - self.started[own]) * self.interval_s,
+            (first - self.begun[own]) * self.interval_s,
             (self.ended - self.started)[own] * self.interval_s,
             np.full(self.application_count, self.interval_s),
             self.set_offsets,

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from studies.command import study_command
 from studies.joint import STUDY, page
-from studies.joint.running import CHOSEN, JOINT, ORACLE, PLAIN, USUAL, Results, StudyParams, judged
+from studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, judged
 from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, drawn, neighbours
 from tests.study_pages import page_of
 from transforms.synthetic.workload import Application
@@ -23,7 +23,14 @@ def made_up() -> Results:
     """Return results of which the best plain method is twice as far away as what is found together."""
     rows = []
     for family, level, name in product(FAMILIES, LEVELS, ("ior_a", "n01")):
-        told = dict.fromkeys(PLAIN, 0.4) | {"stretched": 0.6, USUAL: 0.5, JOINT: 0.9, CHOSEN: 0.85, ORACLE: 0.95}
+        told = dict.fromkeys(PLAIN, 0.4) | {
+            "stretched": 0.6,
+            USUAL: 0.5,
+            JOINT: 0.9,
+            CHOSEN: 0.85,
+            ORACLE: 0.95,
+            PACED: 0.7,
+        }
         for way, correlation in told.items():
             is_joint = way == JOINT
             rows.append(
@@ -58,6 +65,18 @@ def test_distances_are_held_against_the_best_plain_method() -> None:
     assert found["plain"].to_list() == pytest.approx([0.4] * found.height)
     assert found["share"].to_list() == pytest.approx([0.15 / 0.4] * found.height)
     assert set(found["better_ratio"]) == {0.5}
+
+
+def test_the_budget_says_where_half_cannot_be_reached() -> None:
+    found = page.budget_table(made_up())
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    assert [row["level"] for row in rows] == list(LEVELS)
+    assert {row["best plain method"] for row in rows} == {"0.400"}
+    assert {(row["published"], row["others' bytes known"], row["gaps known"]) for row in rows} == {
+        ("38 %", "13 %", "75 %")
+    }
+    # .3 is left by gaps alone, and half of .4 is less
+    assert all("heavy seeks" in row["half is less than that in"] for row in rows)
 
 
 @pytest.mark.slow

@@ -49,8 +49,8 @@ def test_each_run_is_given_what_it_moved() -> None:
 def test_runs_are_given_nothing_where_they_were_not() -> None:
     shared = site().shared
     given = fitted(shared, ALL, LEAST)
-    assert (given.step + 1 > shared.started[given.run]).all()
-    assert (given.step < shared.ended[given.run]).all()
+    assert (given.step + 1 > shared.begun[given.run]).all()
+    assert (given.step < shared.ceased[given.run]).all()
 
 
 def test_units_do_not_matter() -> None:

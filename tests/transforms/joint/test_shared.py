@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from transforms.joint.shared import Shared
 
@@ -35,6 +38,17 @@ def test_sets_are_rates_with_times_of_their_runs() -> None:
     sets = shared.sets(shared.cut(shared.volume_bytes))
     assert sets.others is None
     assert sets.samples.values[:3].tolist() == [1.0, 1.5, 2.0]
-    assert sets.started_s.tolist() == [-1.0, 0.0]
+    # a log of whole seconds cuts half of one off, in the mean
+    assert sets.started_s.tolist() == [-1.5, -0.5]
     assert sets.duration_s.tolist() == [35.0, 8.0]
     assert sets.offsets.tolist() == [0, 1, 2]
+
+
+def test_times_are_taken_as_they_are_where_the_log_knows_more_than_whole_seconds() -> None:
+    exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
+    assert exact.begun.tolist() == exact.started.tolist()
+    assert exact.ceased.tolist() == exact.ended.tolist()
+    # whole seconds of a grid that begins between them are whole seconds
+    shifted = replace(small(), started=small().started + 0.15, ended=small().ended + 0.15)
+    assert shifted.begun == pytest.approx(shifted.started + 0.25)
+    assert shifted.ceased == pytest.approx(shifted.ended + 0.25)
