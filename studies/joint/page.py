@@ -210,7 +210,7 @@ def _words(results: Results) -> str:
         f"{', '.join(PLAIN)}, known afterwards. A method that gives no signature counts as correlation 0. *Others' "
         "bytes known* is the same estimator of samples from which exactly the others' bytes were taken: what is left "
         "there is what others did to the runs themselves, by which no subtraction gains. A joint answer stands where "
-        "half of the foreign traffic in its samples is explained, its trust suffices, and runs that it was not made "
+        "six tenths of the foreign traffic in its samples are explained, its trust suffices, and runs that it was not made "
         "of are likelier with it than with the usual answer of the same ones, by the more the more that is trusted. "
         "The method's numbers, and the rule of when an answer stands, were chosen on sites of seeds 1 to 3."
     )

@@ -43,7 +43,7 @@ class JointParams:
     """
 
     least_run_count: int = 5
-    least_explained_ratio: float = 0.5
+    least_explained_ratio: float = 0.6
 
 
 @dataclass(frozen=True, slots=True)
