@@ -208,9 +208,10 @@ def _words(results: Results) -> str:
         "nothing is said, `joint` every joint answer, `chosen` the joint ones that stand and else the usual ones; the "
         "best plain method is that with the least mean distance of "
         f"{', '.join(PLAIN)}, known afterwards. A method that gives no signature counts as correlation 0. *Others' "
-        "bytes known* is the same estimator of samples from which exactly the others' bytes were taken: what is left "
-        "there is what others did to the runs themselves, by which no subtraction gains. A joint answer stands where "
-        "six tenths of the foreign traffic in its samples are explained, its trust suffices, and runs that it was not made "
+        "bytes known* is the same estimator of samples from which exactly the others' bytes were taken, where it is "
+        "known how many others were at work and what each costs. *Gaps known*: the application's bursts as they are "
+        "alone, its gaps the means of those of its whole runs, as they were. A joint answer stands where six tenths "
+        "of the foreign traffic in its samples are explained, its trust suffices, and runs that it was not made "
         "of are likelier with it than with the usual answer of the same ones, by the more the more that is trusted. "
         "The method's numbers, and the rule of when an answer stands, were chosen on sites of seeds 1 to 3."
     )
