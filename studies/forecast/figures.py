@@ -9,7 +9,7 @@ import polars as pl
 
 from reports import panels
 from reports.style import GREY, HUES
-from studies.drawing import MARKERS
+from studies.drawing import MARKERS, headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def draw_ranges(sites: pl.DataFrame, path: Path) -> None:
 
     sites: level, way, held, width; a mark is a site.
     """
-    panels.write((11.0, 3.9), lambda figure: _ranges(figure, sites), path)
+    panels.write((11.0, 4.2), lambda figure: _ranges(figure, sites), path)
 
 
 def _ranges(figure: Figure, sites: pl.DataFrame) -> None:
@@ -38,7 +38,14 @@ def _ranges(figure: Figure, sites: pl.DataFrame) -> None:
     every[0].set_ylabel("in the range", fontsize=9)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels))
+    headline(figure, _finding(sites.filter(way=names[0]), names[0]))
     figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
+
+
+def _finding(sites: pl.DataFrame, name: str) -> str:
+    held = sites.group_by("level", maintain_order=True).agg(pl.col("held").mean())
+    shares = ", ".join(f"{100 * share:.0f} % ({level})" for level, share in held.iter_rows())
+    return f"In the range of `{name}` meant to hold {100 * _WANTED:.0f} % came {shares}"
 
 
 def _draw(axes: Axes, rows: pl.DataFrame, name: str, place: int) -> None:

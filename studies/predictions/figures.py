@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from reports import panels, style
-from studies.drawing import legend_below
+from studies.drawing import headline, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,10 @@ _MARKS = (
 )
 #: errors that are smaller are at the lower edge of their panel
 _LEAST_ERROR = 0.003
+#: so many phases after a change it should be known
+_LATE = 4
+#: where panels end that have a headline above, as a share of the figure
+_BELOW_HEADLINE = 0.97
 #: shares of fewer evaluations say too little to be drawn
 _LEAST_COUNT = 30
 
@@ -68,7 +72,15 @@ def _changes(figure: Figure, changes: pl.DataFrame, jitters: Sequence[float]) ->
     counts = (0, 5, 10, 100, 1000)
     most = max(10.0, *grid[1][0].get_ylim())
     grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
-    legend_below(figure, grid[0][0])
+    headline(figure, _told(changes, panels.in_order(changes, "rule")[0]))
+    legend_below(figure, grid[0][0], _BELOW_HEADLINE)
+
+
+def _told(changes: pl.DataFrame, rule: str) -> str:
+    own = changes.filter(pl.col("rule") == rule).with_columns(is_still=pl.col("branch") == "unchanged")
+    (least,) = own.filter(~pl.col("is_still")).select(100 * pl.col("in_time_ratio").min()).row(0)
+    (most,) = own.filter("is_still").select((100 * pl.col("false_count") / pl.col("run_count")).max()).row(0)
+    return f"{rule} tells at least {least:.0f} % of the changes in time, and at most {most:.0f} false ones in 100 runs"
 
 
 def _lines(axes: Axes, found: pl.DataFrame) -> None:
@@ -122,7 +134,15 @@ def _following(figure: Figure, following: pl.DataFrame, branches: Sequence[str])
     grid[0][0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     grid[0][0].minorticks_off()
     grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
-    legend_below(figure, grid[0][0])
+    headline(figure, _followed(shown))
+    legend_below(figure, grid[0][0], _BELOW_HEADLINE)
+
+
+def _followed(shown: pl.DataFrame) -> str:
+    late = shown.filter(pl.col("since") >= _LATE).group_by("strategy", maintain_order=True)
+    errors = late.agg(error=100 * pl.col("error").median()).sort("error")
+    told = [f"{strategy} by {error:.1f} %" for strategy, error in errors.iter_rows()]
+    return f"From {_LATE} phases after a change on, periods err in the median: {', '.join(told)}"
 
 
 # ---- next bursts and intervals
@@ -167,4 +187,12 @@ def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nomin
     held.set_title("Intervals that hold the true period", pad=22)
     for axes in (within, errors, held):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 0.985), ncols=4, handlelength=1.2, columnspacing=0.9)
+    least, most = (
+        100 * value for value in bursts.select(pl.min("within_ratio"), pl.max("within_ratio").alias("most")).row(0)
+    )
+    headline(
+        figure,
+        f"Of next bursts {least:.0f} to {most:.0f} % come within the range meant to hold {100 * nominal:.0f} %, "
+        "by setting",
+    )
     figure.tight_layout()

@@ -31,6 +31,8 @@ _PLACES = {
 }
 #: what is no method, but bounds them
 _BOUNDS = {"known, mean": "--", "known, shortest": ":"}
+#: of a legend
+_MOST_IN_A_ROW = 7
 _YARDSTICKS = {
     "cross_correlation": "cross-correlation",
     "correlation": "correlation",
@@ -72,7 +74,7 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
         axes.set_ylabel(words)
     _accuracy_axes(cells, len(applications))
     headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=len(methods))
+    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
     save_study(figure, path)
 
 
@@ -85,7 +87,9 @@ def _style(name: str, number: int = 0) -> dict[str, Any]:
     if name in _BOUNDS:
         return {"linestyle": _BOUNDS[name], "color": GREY, "zorder": 1}
     place = _PLACES.get(name, number)
-    return {"marker": MARKERS[place % len(MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
+    marks = {"marker": MARKERS[place % len(MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
+    # where colours and markers begin anew, they are empty
+    return marks if place < len(MARKERS) else marks | {"markerfacecolor": "none"}
 
 
 def _points(
@@ -149,7 +153,7 @@ def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path
         cells[1, column].set_xticks(sorted(set(chosen["value"])))
     _similarity_axes(cells)
     headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=8)
+    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
     save_study(figure, path)
 
 
@@ -173,7 +177,7 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     _similarity_axes(cells)
     cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]")
     headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=8)
+    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
     save_study(figure, path)
 
 
@@ -221,7 +225,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
         axes.set_axisbelow(True)
     both[0].set_ylabel("time for one set [s]")
     headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=8)
+    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
     save_study(figure, path)
 
 
