@@ -84,6 +84,7 @@ def do_step(night: Night, step: Step) -> Any:
             pieces += 1
     except IosigError as error:
         return _failed(error)
+    night.adopt(step)
     return pieces if pieces else Completed(name="Cached", message="All of it was done before.", data=0)
 
 

@@ -30,7 +30,7 @@ from flows.steps.signatures import CHANGES
 from warehouse.contracts import Table
 from warehouse.contracts.signatures import SIGNATURES
 from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.releases import expiring, releases, seals, superseding
+from warehouse.releases import expiring, publishing, releases, seals, superseding
 from warehouse.releases.releases import Release
 from warehouse.store import forgetting, ledger
 from warehouse.store.files import ASIDE
@@ -263,6 +263,7 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
     if (current := releases.current(store)) is not None:
         seals.add(store, current, [*made, *new])
     ledger.forget(store)
+    publishing.abandon(store)
     store.files.remove("builds/*", f"{store.data_docs.name}/refused", _INTENT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import import_module
@@ -40,6 +40,7 @@ from flows.steps import (
 )
 from flows.steps.pieces import Done
 from flows.steps.run import Run, Work
+from warehouse.releases.publishing import Adopted
 from warehouse.releases.releases import Release
 from warehouse.releases.servers import agree
 from warehouse.store import landing
@@ -79,11 +80,13 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Night:
-    """A run, who does its pieces, and the checks that are under way."""
+    """A run, who does its pieces, the checks that are under way, and what comes to its place in a release."""
 
     run: Run
     executor: Executor = field(default_factory=Inline)
     begun: list[Future[Done]] = field(default_factory=list)
+    adopted: list[Future[Adopted]] = field(default_factory=list)
+    beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "adopting"))
 
     def do(self, step: Step, begin: Callable[[str], None] = lambda _: None) -> Iterator[Done]:
         """Do what is to be done of a step, and yield each piece as it ends; `begin` is told if there is anything.
@@ -112,10 +115,21 @@ class Night:
         for check in self.begun:
             check.result()
 
+    def adopt(self, step: Step) -> None:
+        """Begin to bring what a step built to where a release keeps it, where others work meanwhile.
+
+        In a folder that is done at once when the time has come.
+        """
+        if self.run.store.url is not None and not any(work.is_last for work in step.works):
+            self.adopted.append(self.beside.submit(releasing.adopt, self.run, step.works))
+
     def release(self) -> Release:
         """Publish what was built."""
         self.executor.end()
-        return releasing.release(self.run, (work for step in STEPS for work in step.works))
+        self.beside.shutdown()
+        # what could not be brought is tried again, and told then
+        adopted = {name: own for one in self.adopted if not one.exception() for name, own in one.result().items()}
+        return releasing.release(self.run, (work for step in STEPS for work in step.works), adopted)
 
     def maintain(self) -> releasing.Freed:
         """Let go what the settings do not keep."""
@@ -195,6 +209,7 @@ def run_inline(
         for step in STEPS:
             for piece in night.do(step, pace.begin):
                 report(piece.name, piece.row_count, piece.duration_s)
+            night.adopt(step)
         pace.begin("release")
         clock.restart()
         published = night.release()

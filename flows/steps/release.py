@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,28 +15,41 @@ from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
 from warehouse.releases import clearing, expiring, publishing
 from warehouse.releases.locations import Part
-from warehouse.releases.publishing import Draft
+from warehouse.releases.publishing import Adopted, Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
 
-def release(run: Run, works: Iterable[Work]) -> Release:
-    """Publish all that works built and checks let pass, as one release, tell of it, and remove the plan's folder."""
+def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> Release:
+    """Publish all that works built and checks let pass, as one release, tell of it, and remove the plan's folder.
+
+    adopted: see `adopt`.
+    """
     from expectations import docs
 
-    published = publishing.publish(run.store, *drafted(run, works))
+    draft, built = drafted(run, works, adopted or {})
+    published = publishing.publish(run.store, draft, built, adopted)
     docs.of_release(run.store, published)
     run.store.files.remove(run.place(run.folder))
     shutil.rmtree(run.folder, ignore_errors=True)
     return published
 
 
-def drafted(run: Run, works: Iterable[Work]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
-    """Return what works built, to be published, and what is to be said of it; GateFailed where checks refuse it."""
+def adopt(run: Run, works: Iterable[Work]) -> Adopted:
+    """Bring what works built to where a release keeps it; return where it lies."""
+    return publishing.adopt_early(run.store, run.plan.release_id, run.plan.fingerprint, _built(run, works))
+
+
+def drafted(
+    run: Run, works: Iterable[Work], adopted: Collection[str] = ()
+) -> tuple[Draft, dict[str, dict[Part, Path]]]:
+    """Return what works built, to be published, and what is to be said of it; GateFailed where checks refuse it.
+
+    adopted: the names of tables whose files are needed here no more.
+    """
     from expectations import gate
 
-    plan, works = run.plan, list(works)
-    run.store.files.fetch(file.path for work in works for files in work.files(run).values() for file in files)
+    plan, built = run.plan, _built(run, works, adopted)
     draft = Draft(
         release_id=plan.release_id,
         fingerprint=plan.fingerprint,
@@ -48,13 +61,17 @@ def drafted(run: Run, works: Iterable[Work]) -> tuple[Draft, dict[str, dict[Part
         verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
         base_release_id=plan.base.release_id if plan.base else None,
     )
-    built = {
-        table.name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in files}
-        for work in works
-        for table, files in work.files(run).items()
-        if table.is_published
-    }
     return draft, built
+
+
+def _built(run: Run, works: Iterable[Work], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
+    """Return the files of published tables that works built, by part, all of them on this machine but those known."""
+    files = {table.name: own for work in works for table, own in work.files(run).items() if table.is_published}
+    run.store.files.fetch(file.path for name in files if name not in known for file in files[name])
+    return {
+        name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in own}
+        for name, own in files.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from warehouse.releases.catalogue import Shown
 
 _INTENT = "publishing.json"
+#: of tables where their built files lie now, and where they were
+Adopted: TypeAlias = Mapping[str, Mapping[str, Path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +44,28 @@ class Draft:
     base_release_id: str | None
 
 
-def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]) -> Release:
+def publish(
+    store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]], adopted: Adopted | None = None
+) -> Release:
     """Publish built tables as a release, on top of the current one, and return it.
 
     `built` maps a table to the Parquet files of its days or buckets; tables that are not named keep their snapshot.
-    All tables change at once, and every one of them has the release's id as a tag. Raises MachineFault where another
-    writer published meanwhile. A release that is published already, by one who did not hear of it, is returned.
+    adopted: what became of those tables whose files were adopted before. All tables change at once, and every one of
+    them has the release's id as a tag. Raises MachineFault where another writer published meanwhile. A release that is
+    published already, by one who did not hear of it, is returned.
     """
     from warehouse.releases.relocating import relocate
 
     require_form(store)
     mark_form(store)
     relocate(store)
-    _begin(store, draft)
+    _begin(store, draft.release_id, draft.fingerprint)
     seen, parent, copies = releases_location(store), current(store), dict[str, Path]()
     if parent is None or parent.release_id != draft.release_id:
         _require_base(store, draft, parent)
-        adopted = _adopted(store, draft, built)
+        known = adopted or {}
+        left = {name: parts for name, parts in built.items() if name not in known}
+        adopted = {**known, **_adopted(store, draft.fingerprint, left)}
         copies = {name_of(name, place): path for name, own in adopted.items() for place, path in own.items()}
         try:
             _leave_lists(store, _commit(store, draft, parent, seen, adopted, built))
@@ -71,12 +78,18 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     return find(store, draft.release_id)
 
 
-def _adopted(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
+def adopt_early(store: Store, release_id: str, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> Adopted:
+    """Adopt files of tables of a release to come, while others are made: readers see nothing of them until then."""
+    _begin(store, release_id, fingerprint)
+    return _adopted(store, fingerprint, built)
+
+
+def _adopted(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
     """Bring built files into their tables' folders; return of each table where they lie now, and where they were."""
     from warehouse.releases.catalogue import adopt
 
     files = [(name, part, path) for name, parts in built.items() for part, path in parts.items()]
-    places = store.files.each(lambda file: adopt(store, contract(file[0]), *file[1:], draft.fingerprint), files)
+    places = store.files.each(lambda file: adopt(store, contract(file[0]), *file[1:], fingerprint), files)
     found: dict[str, dict[str, Path]] = {name: {} for name in built}
     for (name, _, path), place in zip(files, places, strict=True):
         if place is not None:
@@ -181,15 +194,24 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
             seals.seal(store, release, tables, copies)
 
 
-def _begin(store: Store, draft: Draft) -> None:
-    """Note what is about to be published, after removing the files of one that was killed at it and given up."""
-    begun = cached(store, _INTENT, lambda document: (str(document["release_id"]), str(document["fingerprint"])))
-    if begun is not None:
-        release_id, fingerprint = begun
-        is_published = any(release.release_id == release_id for release in history(store))
-        if fingerprint != draft.fingerprint and not is_published:
-            store.files.remove(f"tables/*/data/*-{fingerprint}.parquet")
-    put_document(store, _INTENT, {"release_id": draft.release_id, "fingerprint": draft.fingerprint})
+def _begin(store: Store, release_id: str, fingerprint: str) -> None:
+    """Note what is about to be published, after removing the files of one that was not, and was given up."""
+    if _begun(store) != (release_id, fingerprint):
+        abandon(store, fingerprint)
+        put_document(store, _INTENT, {"release_id": release_id, "fingerprint": fingerprint})
+
+
+def abandon(store: Store, fingerprint: str | None = None) -> None:
+    """Remove the files of a run that began to publish and never did, unless it is the one of this fingerprint."""
+    release_id, begun = _begun(store) or (None, fingerprint)
+    if begun != fingerprint:
+        if not any(release.release_id == release_id for release in history(store)):
+            store.files.remove(f"tables/*/data/*-{begun}.parquet")
+        store.files.remove(_INTENT)
+
+
+def _begun(store: Store) -> tuple[str, str] | None:
+    return cached(store, _INTENT, lambda document: (str(document["release_id"]), str(document["fingerprint"])))
 
 
 def rollback(store: Store, release_id: str) -> Release:

@@ -147,6 +147,40 @@ def interrupted(store: Store, name: str, content: Any, monkeypatch: pytest.Monke
             publish(store, name, content)
 
 
+def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: Store, tmp_path: Path) -> None:
+    plan = draft("third", on=releases.current(two))
+    early = {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})}
+    adopted = publishing.adopt_early(two, plan.release_id, plan.fingerprint, early)
+    assert len(list(two.tables.rglob("*-third0123.parquet"))) == 1
+    assert "92" not in keys(two, releases.find(two, None), "jobs", "job_id"), "nobody published it yet"
+    (other,) = built(tmp_path, JOBS, {9: "job_id \n 93"}).values()
+    other.replace(early["jobs"][on(9)])
+    late = {"applications": built(tmp_path, APPLICATIONS, {None: "application_id \n d/w/4"})}
+    third = publishing.publish(two, plan, early | late, adopted)
+    assert "92" in keys(two, third, "jobs", "job_id"), "what was adopted is not looked at again"
+    assert keys(two, third, "applications", "application_id") == ["d/w/4"]
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Path, is_forgotten: bool) -> None:
+    plan = draft("lost", on=releases.current(two))
+    publishing.adopt_early(two, plan.release_id, plan.fingerprint, {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})})
+    if is_forgotten:
+        publishing.abandon(two)
+    else:
+        publish(two, "fourth", {"jobs": {9: "job_id \n 93"}})
+    assert not list(two.tables.rglob("*-lost0123.parquet"))
+    assert keys(two, releases.find(two, None), "jobs", "job_id") == [
+        "100",
+        "80",
+        "81",
+        "91" if is_forgotten else "93",
+        "run",
+    ]
+    publishing.abandon(two)
+    assert releases.current(two) == releases.history(two)[-1], "and what was published stays"
+
+
 LOST: dict[str, Any] = {
     "jobs": {8: "job_id \n lost", 11: "job_id \n lost-too", None: ""},
     "applications": {None: "application_id \n lost"},
