@@ -280,6 +280,7 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
             ended_s=pl.Series(ended_s),
             alone_s=pl.Series(runs.lasting[at] * traffic.interval_s),
             meant_bytes=pl.Series(runs.volume_bytes[at]),
+            withheld_bytes=pl.Series(np.where(placed.is_given, 0.0, placed.filled) * runs.volume_bytes[at]),
             step_s=traffic.interval_s,
         )
         .join(who.select("who", *_RUN), on=_RUN, how="left", maintain_order="left")
@@ -290,7 +291,9 @@ def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.Data
     """Return the bursts with how late they were, how much longer they took, and what of others was there."""
     began_s, ended_s = floats(bursts["began_s"]), floats(bursts["ended_s"])
     there: Reals = np.sum([one.traffic.between(began_s, ended_s) for one in laid], axis=0)
-    others = np.maximum(there - moves.between(ints(bursts["who"]), began_s, ended_s), 0.0)
+    # a doubtful burst has no bytes, and yet they are no others'
+    own = moves.between(ints(bursts["who"]), began_s, ended_s) + floats(bursts["withheld_bytes"])
+    others = np.maximum(there - own, 0.0)
     alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
     crowded_s = crowded(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
     known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))

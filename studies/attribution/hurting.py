@@ -30,6 +30,7 @@ class _Laid:
     ended_s: Reals
     alone_s: Reals
     meant_bytes: Reals
+    withheld_bytes: Reals
     late_s: Reals
     duration_s: Reals
 
@@ -41,12 +42,12 @@ def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direc
     hurt that name another job, is_there: whether that moved anything meanwhile.
     """
     found = {direction: _laid(one, known[direction]) for direction, one in seen.items()}
-    job, began_s, ended_s, alone_s, meant, late_s, duration_s = (
+    job, began_s, ended_s, alone_s, meant, withheld, late_s, duration_s = (
         np.concatenate([getattr(laid, name) for laid, _ in found.values()]) for name in _Laid.__slots__
     )
     moves = _moves([moved for _, moved in found.values()], len(seen["write"].logged.started_s))
     there = np.sum([_between(one, began_s, ended_s) for one in seen.values()], axis=0)
-    others = np.maximum(there - moves.between(job, began_s, ended_s), 0.0)
+    others = np.maximum(there - moves.between(job, began_s, ended_s) - withheld, 0.0)
     crowded_s = crowded(alone_s, meant, ended_s - began_s, others)
     runs, at = np.unique(job, return_index=True)
     sums: Reals = np.bincount(np.searchsorted(runs, job), crowded_s).astype(np.float64)
@@ -83,6 +84,7 @@ def _laid(seen: Seen, known: Known) -> tuple[_Laid, tuple[Ints, Reals, Reals]]:
         placed.ended[is_found] * step_s,
         runs.lasting[at] * step_s,
         runs.volume_bytes[at],
+        np.where(placed.is_given, 0.0, placed.filled)[is_found] * runs.volume_bytes[at],
         _late_s(runs, step_s)[run],
         runs.duration[run] * step_s,
     )

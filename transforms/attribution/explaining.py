@@ -2,7 +2,9 @@
 
 Each run takes what its bursts find room for (see `placing`), tall and well known ones first. A burst loses no byte to
 others, so a signature of whose bursts many are not there is not what its runs do: these have nothing. Then each is
-placed anew in what all others leave. So the runs together never have more than was measured.
+placed anew in what all others leave. So the runs together never have more than was measured. In the end a burst that is
+too doubtful has nothing: where its application's bursts fit badly, or as much flows just before and after it. Nobody
+else is given that.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ class ExplainParams:
     round_count: how often each run is placed. background_s, background_quantile: what flows all the time is this
     quantile of the traffic in stretches of that length, and nobody's burst. least_found: a signature of whose bursts
     less than this share is found in all runs together is not what they do; prior_found: beside so many that count as
-    found, for few bursts tell little. Both were chosen on simulated sites (seeds 1 and 2, stormy).
+    found, for few bursts tell little. Both were chosen on simulated sites (seeds 1 and 2, stormy). most_doubt: a burst
+    of more doubt has nothing; its doubt is what the places of its application's bursts cost in the mean, and
+    beside_doubt times how much flows just before and after it, in multiples of its peak, twice at most: so far as a
+    burst lasts, and least_beside_s at least. These were chosen on simulated sites (seeds 1 to 4, stormy).
     """
 
     placing: PlacingParams = field(default_factory=PlacingParams)
@@ -33,6 +38,9 @@ class ExplainParams:
     background_quantile: float = 0.05
     least_found: float = 0.7
     prior_found: float = 8.0
+    most_doubt: float = 1.25
+    beside_doubt: float = 0.8
+    least_beside_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,8 @@ class Placements:
     """Where runs did their bursts (m), by run and burst: the run, and which of its bursts it is.
 
     step (m): where it was placed. began, ended (m): when it had its bytes, in steps. filled (m): the share of its
-    volume that it found; 0 where its application's signature is not borne out.
+    volume that it found; 0 where its application's signature is not borne out. is_given (m): whether the run has that:
+    not where it is too little, or too doubtful.
     """
 
     run: Ints
@@ -49,6 +58,7 @@ class Placements:
     began: Reals
     ended: Reals
     filled: Reals
+    is_given: Bools
 
     @classmethod
     def of(cls, found: Mapping[int, tuple[Placed, Moved]], first: Ints) -> Placements:
@@ -64,7 +74,8 @@ class Placements:
             np.concatenate([np.zeros(0), *(getattr(one, name) for one in done)])
             for name in ("began", "ended", "filled")
         )
-        return cls(run, burst, step + first[run], began + first[run], ended + first[run], filled)
+        is_given = np.concatenate([np.zeros(0, np.bool_), *(one.is_given for one in done)])
+        return cls(run, burst, step + first[run], began + first[run], ended + first[run], filled, is_given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: Explain
             is_borne_out = laying.borne_out(np.isfinite(traffic_bytes))
             laying.withdraw(order[~is_borne_out[order]])
             order = order[is_borne_out[order]]
+    laying.withhold(room, np.isfinite(traffic_bytes))
     return laying.explained(room)
 
 
@@ -146,10 +158,7 @@ class _Laying:
         is_known (steps): where something was measured: of a burst elsewhere nobody knows.
         """
         placed, runs = Placements.of(self.found, self.first), self.runs
-        lasting = runs.lasting[runs.offsets[placed.run] + placed.burst]
-        known, steps = np.concatenate([[0.0], np.cumsum(is_known)]), np.arange(len(is_known) + 1)
-        seen = np.interp(placed.step + lasting, steps, known) - np.interp(placed.step, steps, known)
-        is_seen = seen > lasting - 1e-6
+        is_seen = self._is_seen(placed, is_known)
         application = runs.application[placed.run[is_seen]]
         is_there = placed.filled[is_seen] >= self.params.placing.least_filled
         count, prior = int(runs.application.max(initial=-1)) + 1, self.params.prior_found
@@ -157,13 +166,51 @@ class _Laying:
         found: Bools = share[runs.application] >= self.params.least_found
         return found
 
+    def _is_seen(self, placed: Placements, is_known: Bools) -> Bools:
+        """Return of which bursts (m) it was measured whether they are there."""
+        lasting = self.runs.lasting[self.runs.offsets[placed.run] + placed.burst]
+        known, steps = np.concatenate([[0.0], np.cumsum(is_known)]), np.arange(len(is_known) + 1)
+        seen = np.interp(placed.step + lasting, steps, known) - np.interp(placed.step, steps, known)
+        found: Bools = seen > lasting - 1e-6
+        return found
+
     def withdraw(self, runs: Ints) -> None:
         """Take from runs what they have: their bursts are not there."""
         for run in runs.tolist():
             self.own[run] += self.taken[run]
             placed, done = self.found[run]
-            done = replace(done, volume_bytes=np.zeros_like(done.volume_bytes), filled=np.zeros_like(done.filled))
-            self.taken[run], self.cost[run], self.found[run] = done.volume_bytes, np.inf, (placed, done)
+            nothing, count = np.zeros_like(done.volume_bytes), len(placed.burst)
+            done = replace(done, volume_bytes=nothing, filled=np.zeros(count), is_given=np.zeros(count, np.bool_))
+            self.taken[run], self.cost[run], self.found[run] = nothing, np.inf, (placed, done)
+
+    def withhold(self, room: Reals, is_known: Bools) -> None:
+        """Take from runs what bursts have of which it is too doubtful that they were there: nobody has it then."""
+        placements = Placements.of(self.found, self.first)
+        is_given = placements.is_given & (self._doubt(placements, room, is_known) <= self.params.most_doubt)
+        for run in np.unique(placements.run[placements.is_given & ~is_given]).tolist():
+            placed, _ = self.found[run]
+            # what all others left stays as it is: nobody is given what is taken here
+            there = self.own[run] + self.taken[run]
+            meant = self.runs.one(run, int(self.first[run]))
+            done = moved(meant, placed, there, self.params.placing, is_given[placements.run == run])
+            self.taken[run], self.found[run] = done.volume_bytes, (placed, done)
+
+    def _doubt(self, placed: Placements, room: Reals, is_known: Bools) -> Reals:
+        """Return how doubtful it is that bursts were there (m): they fit badly, or much flows beside them, too."""
+        runs, params = self.runs, self.params
+        at, application = runs.offsets[placed.run] + placed.burst, runs.application[placed.run]
+        # places cost nothing to speak of where part of a run was not measured, or where it has nothing already
+        is_told = np.isfinite(self.cost)
+        is_told[placed.run[~self._is_seen(placed, is_known)]] = False
+        count = np.bincount(application, is_told[placed.run]) + params.prior_found
+        mean = np.bincount(application, np.where(is_told, self.cost, 0.0)[placed.run]) / count
+        beside = np.maximum(runs.lasting[at], params.least_beside_s / self.interval_s)
+        total, steps = np.concatenate([[0.0], np.cumsum(room)]), np.arange(len(room) + 1)
+        before = np.interp(placed.began, steps, total) - np.interp(placed.began - beside, steps, total)
+        after = np.interp(placed.ended + beside, steps, total) - np.interp(placed.ended, steps, total)
+        height = (before + after) / (2 * beside * runs.peak_bytes[at])
+        found: Reals = mean[application] + params.beside_doubt * np.minimum(height, 2.0)
+        return found
 
     def explained(self, room: Reals) -> Explained:
         """Return what runs have, by run and step."""

@@ -71,14 +71,15 @@ class Moved:
     """What a run's bursts took of the room: volume_bytes (steps).
 
     Per burst that was placed (b): began, ended: when it had its bytes, in steps of the room, which may begin later than
-    where it was placed, and end where it was given up. filled: the share of its volume that it found; of less than
-    `least_filled` it takes nothing.
+    where it was placed, and end where it was given up. filled: the share of its volume that it found. is_given: whether
+    that is the run's; of less than `least_filled` it never is.
     """
 
     volume_bytes: Reals
     began: Reals
     ended: Reals
     filled: Reals
+    is_given: Bools
 
 
 def place(run: Run, room: Reals, interval_s: float, params: PlacingParams | None = None) -> Placed:
@@ -92,10 +93,16 @@ def place(run: Run, room: Reals, interval_s: float, params: PlacingParams | None
     return min(fitted, key=lambda one: one.cost)
 
 
-def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = None) -> Moved:
-    """Return what a run's bursts take where they are placed, of the room there is."""
+def moved(
+    run: Run, placed: Placed, room: Reals, params: PlacingParams | None = None, is_given: Bools | None = None
+) -> Moved:
+    """Return what a run's bursts take where they are placed, of the room there is.
+
+    is_given (b): which bursts have what they find, all if None; what others find no burst of the run has.
+    """
     params = params or PlacingParams()
-    left, filled = room.copy(), np.zeros(len(placed.burst))
+    left, taken, filled = room.copy(), np.zeros(len(room)), np.zeros(len(placed.burst))
+    is_given = np.ones(len(placed.burst), np.bool_) if is_given is None else is_given
     began, ended = placed.step.astype(np.float64), placed.step.astype(np.float64)
     volumes, peaks = run.volume_bytes.tolist(), run.peak_bytes.tolist()
     places = zip(placed.burst.tolist(), placed.step.tolist(), placed.reach.tolist(), strict=True)
@@ -111,11 +118,13 @@ def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = 
             # a burst loses no byte to others: less than half of one is no burst
             if filled[place] >= params.least_filled:
                 there -= own
+                if is_given[place]:
+                    taken[first : first + len(own)] += own
             began[place] = first + _full_at(by_then, (1 - _NEARLY) * volume)
             ended[place] = first + _full_at(by_then, _NEARLY * volume)
     # the first bytes and the last ones may be anybody's: they come as fast as those between
     unseen = (ended - began) * (1 - _NEARLY) / (2 * _NEARLY - 1)
-    return Moved(room - left, began - unseen, ended + unseen, filled)
+    return Moved(taken, began - unseen, ended + unseen, filled, is_given & (filled >= params.least_filled))
 
 
 def _full_at(by_then: Reals, volume: float) -> float:

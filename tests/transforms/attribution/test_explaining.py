@@ -75,7 +75,7 @@ def test_a_signature_whose_bursts_are_not_there_explains_nothing() -> None:
     assert volumes(found, 6) == pytest.approx([0, 0, 0, 0, 0, 38 * 40])
     assert not found.certainty[:5].any()
     assert not found.placements.filled[found.placements.run < 5].any()
-    believed = explain(traffic, runs, 2.0, replace(STILL, least_found=0.0))
+    believed = explain(traffic, runs, 2.0, replace(STILL, least_found=0.0, most_doubt=np.inf))
     assert sum(volumes(believed, 6)[:5]) > 200
 
 
@@ -87,6 +87,32 @@ def test_bursts_where_nothing_was_polled_say_nothing_of_a_signature() -> None:
     assert volumes(explain(traffic, runs, 2.0, STILL), 20) == pytest.approx([40] * 5 + [0] * 15)
     # polled, and not there
     assert not len(explain(np.nan_to_num(traffic), runs, 2.0, STILL).run)
+
+
+def test_a_doubtful_burst_has_nothing_and_nobody_else_has_it() -> None:
+    """Before the last burst of one application and after it as much flows as in it; what it found stays nobody's."""
+    starts = range(0, 4000, 200)
+    runs = runs_of(*((start, start + 200, [(20, 8), (100, 8)]) for start in starts), (3800, 4000, [(100, 7)]))
+    runs = replace(runs, application=np.array([0] * 20 + [1]))
+    traffic = traffic_of(4000, *((start + at + 12, 8) for start in starts for at in (20, 100)))
+    traffic[3900:3950] = 8
+    found = explain(traffic, runs, 2.0, replace(STILL, most_doubt=0.5))
+    doubtful = ~found.placements.is_given
+    assert found.placements.run[doubtful].tolist() == [19]
+    assert (found.placements.filled[doubtful] > 0.9).all(), "there is what it says: it may be anybody's"
+    assert volumes(found, 21) == pytest.approx([80] * 19 + [40, 35])
+    believed = explain(traffic, runs, 2.0, replace(STILL, most_doubt=np.inf))
+    assert volumes(believed, 21) == pytest.approx([80] * 20 + [35])
+
+
+def test_few_bursts_that_fit_badly_are_no_doubt() -> None:
+    runs = runs_of(*((start, start + 200, [(20, 8)]) for start in range(0, 4000, 200)))
+    traffic = traffic_of(4000, *((start + 32, 8) for start in range(0, 4000, 200)))
+    of = np.zeros(20, np.int64)
+    params = replace(STILL, most_doubt=0.05)
+    assert not len(explain(traffic, replace(runs, application=of), 2.0, params).run)
+    few = explain(traffic, replace(runs, application=np.arange(20)), 2.0, params)
+    assert volumes(few, 20) == pytest.approx([40] * 20)
 
 
 def test_what_was_not_measured_is_nobodys() -> None:
