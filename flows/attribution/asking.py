@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.attribution.likely import BESIDE, Beside, with_likely
+from flows.attribution.likely import BESIDE, Beside, likely_moved
 from warehouse.errors import NothingToDo, UsageError, meant
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -22,6 +22,7 @@ _MINUTE = timedelta(minutes=1)
 _YEARS = range(1970, 9000)
 #: what is read of a release
 _TABLES = "attributed_io jobs ticks"
+_RUN = ("cluster", "job_id", "started_at")
 _SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
 #: from which certainty on a signature's fit is good, or fair
 _GOOD, _FAIR = 0.7, 0.4
@@ -60,10 +61,10 @@ class Asked:
 class Answer:
     """Who moved what. Frames are in order of their bytes.
 
-    jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit; users,
-    applications: the same of all their runs, with job_count. minutes: measured_bytes by direction and minute_at, parts:
-    explained_bytes by application_id too. others: runs that were there and have no bytes, with likely_bytes, those
-    first that are likeliest to have moved most.
+    jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit, and likely_bytes,
+    what it is likely to have moved besides; users, applications: the same of all their runs, with job_count. minutes:
+    measured_bytes by direction and minute_at, parts: explained_bytes by application_id too. others: runs that were
+    there and have no bytes, with likely_bytes, those first that are likeliest to have moved most.
     is_landed: whether that is of what has landed, not of a release.
     """
 
@@ -86,6 +87,19 @@ class Answer:
     def explained_bytes(self) -> float:
         """What of it is some job's; what jobs of different days were given beyond the polls of a minute is left out."""
         return float(self._beside["known_bytes"].sum())
+
+    @property
+    def likeliest(self) -> pl.DataFrame:
+        """Runs by what they moved and are likely to have moved besides: whom to ask first.
+
+        Columns: cluster, job_id, started_at, user, application, explained_bytes, likely_bytes, NULL where servers
+        counted it.
+        """
+        names = (*_RUN, "user", "application")
+        known = self.jobs.select(*names, "explained_bytes", "likely_bytes")
+        others = self.others.select(*names, "likely_bytes", explained_bytes=pl.lit(0.0)).select(known.columns)
+        together = pl.col("explained_bytes") + pl.col("likely_bytes").fill_null(0.0)
+        return pl.concat([known, others]).filter(together > 0).sort(-together, "job_id", "started_at", "cluster")
 
     @property
     def unexplained_bytes(self) -> float:
@@ -141,12 +155,12 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
         )
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
-    runs = ["cluster", "job_id", "started_at"]
-    jobs = parts.group_by(*runs, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=runs, how="left")
+    jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
+    likely = _likely(connection, directed)
     return Answer(
         asked,
         until,
-        _ranked(jobs.with_columns(job_count=1), "job_id", "started_at", "cluster"),
+        _ranked(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
         _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
         _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
         minutes,
@@ -154,17 +168,24 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
         parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
             pl.col("explained_bytes").sum()
         ),
-        _others(connection, there.join(jobs, on=runs, how="anti"), directed),
+        _others(there.join(jobs, on=_RUN, how="anti"), likely),
     )
 
 
-def _others(connection: duckdb.DuckDBPyConnection, others: pl.DataFrame, directed: dict[str, Any]) -> pl.DataFrame:
-    """Return runs of whom no byte is known, with what they are likely to have moved."""
+def _likely(connection: duckdb.DuckDBPyConnection, directed: dict[str, Any]) -> pl.DataFrame:
+    """Return what runs are likely to have moved of what nobody explains."""
     wider = directed | {"since": directed["since"] - BESIDE, "until": directed["until"] + BESIDE}
     told = {name: wider[name] for name in ("filesystem", "since", "until")}
     ticks, there = (connection.sql(query, params=told).pl() for query in (_TICKS, _JOBS))
     beside = Beside(ticks, connection.sql(_PARTS, params=wider).pl(), there)
-    return with_likely(others, beside, directed["directions"], (directed["since"], directed["until"]))
+    return likely_moved(beside, directed["directions"], (directed["since"], directed["until"]))
+
+
+def _others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
+    """Return runs of whom no byte is known, those first that are likeliest to have moved most."""
+    return others.join(likely, on=_RUN, how="left", maintain_order="left").sort(
+        "likely_bytes", "node_count", *_RUN, descending=[True, True, False, False, False], nulls_last=True
+    )
 
 
 def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
@@ -268,6 +289,7 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
         "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
         "users": rows(told.users, "user", "job_count"),
         "applications": rows(told.applications, "application", "job_count"),
+        "likeliest_jobs": [plain_row(row) for row in told.likeliest.head(most_count).to_dicts()],
         "other_jobs": [plain_row(row) for row in told.others.head(most_count).to_dicts()],
     }
 

@@ -1,4 +1,4 @@
-"""Which of the runs of whom no byte is known are likely to have moved most: by when much flowed beside them."""
+"""Which runs are likely to have moved most of what nobody explains: by when much flowed beside them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ class Beside:
     there: pl.DataFrame
 
 
-def with_likely(
-    others: pl.DataFrame, beside: Beside, directions: Sequence[str], window: tuple[datetime, datetime]
-) -> pl.DataFrame:
-    """Return runs of whom no byte is known with their likely_bytes in a window: who is likeliest to have moved most."""
-    runs = beside.there.join(beside.parts.select(_RUN).unique(), on=_RUN, how="anti", maintain_order="left")
+def likely_moved(beside: Beside, directions: Sequence[str], window: tuple[datetime, datetime]) -> pl.DataFrame:
+    """Return runs with their likely_bytes: what they are likely to have moved in a window, of what nobody explains.
+
+    A run with a signature may have moved more than that explains; one that servers counted has not.
+    """
+    is_counted = pl.col("low_bytes") == pl.col("high_bytes")
+    runs = beside.there.join(beside.parts.filter(is_counted), on=_RUN, how="anti", maintain_order="left")
     total = sum((_likely(runs, beside, direction, window) for direction in directions), np.zeros(runs.height))
-    told = runs.select(_RUN).with_columns(likely_bytes=pl.Series(total))
-    return others.join(told, on=_RUN, how="left", maintain_order="left").sort(
-        "likely_bytes", "node_count", *_RUN, descending=[True, True, False, False, False], nulls_last=True
-    )
+    return runs.select(_RUN).with_columns(likely_bytes=pl.Series(total))
 
 
 def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[datetime, datetime]) -> Reals:

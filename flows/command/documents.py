@@ -404,6 +404,7 @@ def _attribution() -> tuple[Field, ...]:
         _list("jobs", "the first of them", *job, *moved),
         _list("users", "by user", _text("user", "the user"), jobs, *moved),
         _list("applications", "by application", _text("application", "the program"), jobs, *moved),
+        _list("likeliest_jobs", "jobs by what they moved and are likely to have moved besides", of="any"),
         _list("other_jobs", "jobs of which nothing is known", of="any"),
     )
 

@@ -152,7 +152,7 @@ def _show(told: Answer, most_count: int) -> None:
         if rows:
             show(_rest(frame, most_count, name), (name, second, *_COLUMNS), rows)
     share = told.unexplained_bytes / told.measured_bytes if told.measured_bytes else 0.0
-    say(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}")
+    say(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}{_likeliest(told)}")
 
 
 _COLUMNS = ("bytes", "share", "range", "sure", "fit")
@@ -236,6 +236,23 @@ def _others(told: Answer) -> str:
     said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
     more = f"\n  and {count - len(names):,} more" if count > len(names) else ""
     return "\n".join(map(printable, f"{said}{':' if names else '.'}{''.join(names)}{more}".split("\n")))
+
+
+def _likeliest(told: Answer) -> str:
+    """Return who is likeliest to have moved most, where the tables do not say so already."""
+    from flows.command.printing import bytes_text, printable
+
+    columns = ("job_id", "user", "application")
+    first = told.likeliest.head(_MOST_OTHERS)
+    named = told.jobs if told.jobs.height else told.others
+    if first.is_empty() or first.select(columns).equals(named.head(_MOST_OTHERS).select(columns)):
+        return ""
+    rows = first.select(*columns, "explained_bytes", "likely_bytes").rows()
+    names = [
+        f"  {job_id} ({user}, {application}): perhaps {bytes_text(known + (likely or 0.0))}"
+        for job_id, user, application, known, likely in rows
+    ]
+    return "\n".join(map(printable, ["\nLikeliest to have moved most, with what nobody explains:", *names]))
 
 
 def _time_text(instant: datetime) -> str:

@@ -23,7 +23,7 @@ STUDY = Study(
     """Measure what is found in the traffic that signatures leave unexplained.
 
     On simulated sites applications are planted that no log names: how many are found, and what else is taken for one.
-    Jobs without a signature are ranked by when much flowed: how often the one that moved most is among the first three.
+    Jobs are ranked by when much flowed, too: how often the one that moved most is among the first three.
     With a real day of polls and its job log: whether its runs come before decoys.
     """,
     (

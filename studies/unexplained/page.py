@@ -136,8 +136,8 @@ def _likely_words(results: Results) -> str:
     alone = ", ".join(f"{percent(row['top'])}" for row in tops.filter(way="signatures alone").iter_rows(named=True))
     return (
         "On the same sites, in minutes of more than 1 GB/s: how often the first three jobs hold the one that moved "
-        f"most, whether it has a signature or not. By signatures alone in {alone} of them; with the others ranked by "
-        f"likely rates in {told}. Likely bytes rank jobs: nobody is given them."
+        f"most, whether it has a signature or not. By signatures alone in {alone} of them; with all ranked by "
+        f"likely rates of what is left, too, in {told}. Likely bytes rank jobs: nobody is given them."
     )
 
 

@@ -78,18 +78,16 @@ def _ways(one: Seen, known: Known, given: Reals) -> dict[str, Reals]:
     return {
         "signatures alone": given,
         "rest shared equally": rest_shared(one, known),
-        "rest by likely rates": given + likely_bytes(one, known, given),
+        "rest by likely rates": given + likely_bytes(one, given),
     }
 
 
-def likely_bytes(one: Seen, known: Known, given: Reals) -> Reals:
-    """Return what jobs without a signature are likely to have moved, by job and minute, as `iosig who` reckons it."""
-    jobs = np.flatnonzero(~known_jobs(one.logged, known))
+def likely_bytes(one: Seen, given: Reals) -> Reals:
+    """Return what jobs are likely to have moved of what is left, by job and minute, as `iosig who` reckons it."""
     traffic, minute = planted.in_steps(one, STEP_S)
     left = left_in_proportion(traffic, given.sum(axis=0), minute, STEP_S)
-    started, ended = one.logged.started_s[jobs] / STEP_S, one.logged.ended_s[jobs] / STEP_S
-    found = likely(left, started, ended, one.logged.application[jobs])
-    at = jobs[found.run] * one.minute_count + minute[found.step]
+    found = likely(left, one.logged.started_s / STEP_S, one.logged.ended_s / STEP_S, one.logged.application)
+    at = found.run * one.minute_count + minute[found.step]
     moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
     return moved
 

@@ -1,4 +1,4 @@
-"""Likely bytes: who of those without a signature moved most, by when they were there.
+"""Likely bytes: who moved most of what nobody explains, by when they were there.
 
 What is left of a step was moved by those who were there, at rates that nobody knows. Each run has one of its own, which
 is like that of its application's other runs; nobody's has one too. The rates under which the traffic is most likely are

@@ -81,6 +81,18 @@ def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> N
     assert told.others.select("job_id", pl.col("likely_bytes") > 0).rows() == [("4", True), ("7", False)]
 
 
+def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site, "10:00:00", "10:02:00", "write")
+    likely = dict(told.jobs.select("job_id", "likely_bytes").iter_rows())
+    assert likely["2"] is None, "servers counted all that it moved"
+    assert likely["1"] > 0, "its signature does not explain all of the first minute"
+    assert likely["3"] == 0, "nothing is left of the second one, with which it came"
+    assert told.likeliest["job_id"].to_list() == ["2", "1", "3", "4"]
+    (first, *_, last) = told.likeliest.select("explained_bytes", "likely_bytes").rows()
+    assert first == (600, None)
+    assert last == (0, told.others["likely_bytes"][0])
+
+
 def test_a_time_in_which_nothing_moved_has_no_jobs(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:02:00", "10:03:00")
     assert (told.measured_bytes, told.jobs.height, told.users.height) == (0, 0, 0)

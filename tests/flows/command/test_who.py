@@ -33,11 +33,20 @@ def test_it_says_who_it_was_and_what_is_nobodys(store: Store, cli: Cli, tmp_path
     assert ["ann", "2", "1.04", "kB", "77%", "0.94-1.14", "0.85", "good"] in lines
     assert "By job, the first 2 of 3" in out
     assert (
-        "Nobody: 190 B, 14%.\n1 other job was there; no byte is known to be theirs:\n  4 (bob, ior): perhaps 190 B\n"
+        "Nobody: 190 B, 14%.\n1 other job was there; no byte is known to be theirs:\n  4 (bob, ior): perhaps 7 B\n"
         in out
     )
+    assert "Likeliest" not in out, "the jobs' own order says it"
     assert max(map(len, out.splitlines())) <= 80
     assert imread(path).shape[1] == 1440
+
+
+def test_it_says_whom_to_ask_first_where_the_tables_do_not(store: Store, cli: Cli) -> None:
+    code, out, _ = cli("--warehouse", store.root, "who", "lake", "--at", "2018-02-09T10:00:30")
+    assert code == 0
+    said = out[out.index("Likeliest to have moved most, with what nobody explains:") :].splitlines()
+    assert [line.split()[0] for line in said[1:]] == ["1", "2", "4"]
+    assert said[2] == "  2 (ann, s3d): perhaps 40 B", "what servers counted is all of it"
 
 
 def test_programs_get_json(store: Store, cli: Cli) -> None:
@@ -45,6 +54,7 @@ def test_programs_get_json(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "who", "lake", *minute)
     told = json.loads(out)
     assert (code, told["measured_bytes"], [row["job_id"] for row in told["jobs"]]) == (0, 1000, ["2", "1", "3"])
+    assert [row["job_id"] for row in told["likeliest_jobs"]] == ["2", "1", "3"]
 
 
 def test_it_says_who_was_hurt(store: Store, cli: Cli) -> None:
