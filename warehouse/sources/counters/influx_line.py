@@ -41,7 +41,7 @@ from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
 #: rows that are told from those before them at once
-_NEWS_ROWS = 200_000
+_NEWS_ROWS = 100_000
 _THREADS = 2
 _SNIFFED_LINES = 20
 LUSTRE: Final = "lustre2"

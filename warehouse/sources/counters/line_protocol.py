@@ -108,7 +108,7 @@ class Points:
     def tag(self, name: str) -> pl.Series:
         """Return the texts of a tag, NULL where there is none of that name."""
         if name not in self.tags:
-            return pl.repeat(None, self._parts.height, dtype=pl.String, eager=True)
+            return pl.Series([None], dtype=pl.String).new_from_index(0, self._parts.height)
         place = self.tags.index(name)
         values = self._parts[f"field_{place + 1}"].str.strip_suffix(_ends(self.tags, self.fields)[place + 1])
         return values.str.replace_many(_PLAIN) if values.str.contains_any(list(_PLAIN)).any() else values
