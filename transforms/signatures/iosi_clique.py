@@ -142,12 +142,11 @@ class _Cells:
 
 def _cut(values: Reals, span: float, sizes: Reals) -> tuple[Ints, int]:
     """Return in which part of a span each value lies for each size of the parts (g, n), and the most parts."""
-    different, which = np.unique(sizes, return_inverse=True)
-    counts = np.maximum(np.ceil(span / different - _ROUNDING), 1.0)
-    places = np.maximum(values, 0.0) / different[:, None]
+    counts = np.maximum(np.ceil(span / sizes - _ROUNDING), 1.0)
+    places = np.maximum(values, 0.0) / sizes[:, None]
     np.minimum(places, counts[:, None] - 1.0, out=places)
     # numbers from 0 on: what is behind the point falls away
-    return places.astype(np.int64).take(which, axis=0), int(counts.max())
+    return places.astype(np.int64), int(counts.max())
 
 
 def _starts(ordered: npt.NDArray[np.integer]) -> Ints:

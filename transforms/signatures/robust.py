@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, owners, places_within
-from transforms.signatures.averages import quantile_of, row_medians
+from transforms.signatures.averages import quantile_of, row_medians, without_gaps
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
 from transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
@@ -103,7 +103,7 @@ class _Runs:
     @property
     def rates(self) -> Reals:
         """Mean rates of steps (runs, steps)."""
-        return np.diff(self.total_bytes, axis=1) / self.step_s
+        return (self.total_bytes[:, 1:] - self.total_bytes[:, :-1]) / self.step_s
 
     @property
     def background(self) -> float:
@@ -249,11 +249,11 @@ def _together(runs: _Runs) -> Generator[Spans, Reals, tuple[_Aligned, Template] 
     """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
     aligned = _unaligned(runs)
     template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
-    latest = int((runs.duration_s.max() - quantile_of(runs.duration_s, 0.2)) / runs.step_s)
+    latest, rates = int((runs.duration_s.max() - quantile_of(runs.duration_s, 0.2)) / runs.step_s), runs.rates
     for turn in range(_ROUND_COUNT):
         if template is None:
             return None
-        begun_s = starts(runs.rates, template, latest, runs.step_s) * runs.step_s
+        begun_s = starts(rates, template, latest, runs.step_s) * runs.step_s
         alone_s = yield _spans(runs, begun_s, template, aligned.foreign_ratio)
         aligned = _brought_together(runs, begun_s, alone_s, template)
         before, template = template, _template(aligned, runs)
@@ -301,7 +301,7 @@ def _foreign_ratio(rates: Reals, is_foreign: Bools, runs: _Runs) -> float:
 
 def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
     weights = runs.weights[:, None] * aligned.is_known
-    return np.nan_to_num(weighted_quantiles(aligned.rates, weights, np.clip(levels, 0.0, 1.0)))
+    return without_gaps(weighted_quantiles(aligned.rates, weights, np.clip(levels, 0.0, 1.0)))
 
 
 def _level(aligned: _Aligned) -> float:
@@ -341,7 +341,7 @@ def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_
     begins_s (steps): when each step begins, in order; step_s: how long all of them are.
     """
     burst = np.clip(np.searchsorted(alone_s[:-1] - MARGIN_S, begins_s, side="right") - 1, 0, begun_s.shape[1] - 1)
-    shift_s = begun_s[:, burst] - alone_s[burst]
+    shift_s = (begun_s - alone_s[:-1]).take(burst, axis=1)
     left, right = (begins_s + shift_s) / runs.step_s, (begins_s + step_s + shift_s) / runs.step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
