@@ -154,6 +154,7 @@ def meant(kinds: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _faults(has_given: bool) -> list[Fault]:
     """Return what can be wrong with a line."""
     is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
@@ -242,6 +243,7 @@ def _naming_faults() -> list[Fault]:
     ]
 
 
+@cache
 def request_bytes() -> pl.Expr:
     """Return the bytes that a read or write moved; NULL where that is not told. A call that failed moved none."""
     ret = pl.col("ret")

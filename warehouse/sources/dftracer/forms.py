@@ -287,11 +287,13 @@ class Forms:
         first, lengths, is_negative, _ = self._table.places(name)
         if not lengths[used].any():
             return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(form))
-        length = lengths.astype(np.uint8).take(form)
-        values = self._digits.numbers(starts + (first + lengths).take(form), length)
+        asked = np.zeros_like(lengths)
+        asked[used] = lengths[used]
+        values = self._digits.numbers(starts, form, first + lengths, asked)
         if is_negative[used].any():
             values *= (1 - 2 * is_negative).take(form)
-        return pl.Series(values) if lengths[used].all() else pl.Series(values).set(pl.Series(length == 0), None)
+        found = pl.Series(values)
+        return found if lengths[used].all() else found.set(pl.Series(lengths.take(form) == 0), None)
 
     def _texts(self, name: str, form: Ints, starts: Ints, used: Ints, raw: pl.Series) -> pl.Series:
         """Return a cell that is a text; used: the forms there are."""

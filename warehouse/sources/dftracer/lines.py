@@ -28,8 +28,8 @@ from warehouse.sources.rows.text_blocks import Block, line_ends
 if TYPE_CHECKING:
     import duckdb
 
-#: text that is read at once
-BLOCK_BYTES = 8 << 20
+#: text that is read at once; a last line that is left for the next time may be as long as a chunk
+BLOCK_BYTES = 15 << 20
 _CHUNK_BYTES = 1 << 20
 #: what is read of a line: its own members, and those of `args`, by our names
 OF_LINE = ("id", "name", "cat", "pid", "tid", "ts", "dur", "ph")
@@ -80,7 +80,7 @@ class Ending:
     is_cut: bool = False
 
 
-def blocks(path: Path, ending: Ending, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(path: Path, ending: Ending) -> Iterator[Block]:
     """Yield the lines of a file, plain or compressed, many at a time, without the brackets around them.
 
     What a packed file that breaks off holds is yielded, and `ending` says so. Raises InputRefused for other damage,
@@ -93,10 +93,10 @@ def blocks(path: Path, ending: Ending, block_bytes: int = BLOCK_BYTES) -> Iterat
             while content := file.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
                 held.append(content)
                 size += len(content)
-                if size < block_bytes:
+                if size < BLOCK_BYTES + _CHUNK_BYTES:
                     continue
-                whole, rest = _whole_lines(b"".join(held))
-                held, size = [rest], len(rest)
+                whole, held = _whole_lines(held)
+                size = sum(len(each) for each in held)
                 if whole:
                     found, number = _block(whole, number)
                     yield found
@@ -109,12 +109,17 @@ def blocks(path: Path, ending: Ending, block_bytes: int = BLOCK_BYTES) -> Iterat
         yield _block(last, number)[0]
 
 
-def _whole_lines(content: bytes) -> tuple[bytes, bytes]:
-    """Return whole lines, and what is behind them; raise InputRefused for a line that is longer than the limit."""
-    end = content.rfind(b"\n") + 1
-    if not end and len(content) > in_force().line_bytes:
+def _whole_lines(parts: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
+    """Return the whole lines of a content in parts, and what is behind them.
+
+    Raises InputRefused for a line that is longer than the limit.
+    """
+    for place, part in reversed(list(enumerate(parts))):
+        if end := part.rfind(b"\n") + 1:
+            return b"".join([*parts[:place], part[:end]]), [part[end:], *parts[place + 1 :]]
+    if sum(len(part) for part in parts) > in_force().line_bytes:
         raise _too_long()
-    return content[:end], content[end:]
+    return b"", list(parts)
 
 
 def _unclosed(content: bytes, ending: Ending) -> bytes:

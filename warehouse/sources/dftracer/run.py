@@ -49,6 +49,8 @@ _HELD_BYTES = 1 << 27
 _MOST_KINDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECORD = ("module", "file_number", "rank")
+#: what calls that do the same add up to
+_SUMS = ("count", "bytes", "time_s", "began_s", "ceased_s")
 
 
 def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
@@ -331,15 +333,19 @@ class _Functions:
     module: pl.Series
     deed: pl.Series
     name: pl.Series
+    #: whether they move bytes
+    moves: pl.Series
 
     @classmethod
     def of(cls, codes: Codes) -> _Functions:
         known = list(codes.functions)
         modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in known]
+        deeds = pl.Series([deed for _, deed, _ in known], dtype=pl.String)
         return cls(
             pl.Series(modules, dtype=pl.String),
-            pl.Series([deed for _, deed, _ in known], dtype=pl.String),
+            deeds,
             pl.Series([name for _, _, name in known], dtype=pl.String),
+            deeds.is_in(["read", "write"]),
         )
 
 
@@ -440,54 +446,61 @@ class _Tally:
 
     def add(self, piece: pl.DataFrame) -> Iterator[Batch]:
         """Yield what calls become; one outside of its process's life is refused."""
-        told = self._told(piece)
-        is_timely = (pl.col("ts") >= pl.col("first_us")) & (pl.col("ts") + pl.col("dur") <= pl.col("last_us"))
-        rows = told.filter(is_timely)
-        if rows.height < told.height:
-            yield self._untimely(told.filter(~is_timely))
-        self._count(rows)
-        moves = pl.col("deed").is_in(["read", "write"])
-        self.unsized_count += rows.filter(moves & pl.col("request_bytes").is_null()).height
-        yield from self._requests(rows.filter(moves))
-        yield from self._metadata(rows.filter(~moves & (pl.col("module") != KERNEL)))
-
-    def _told(self, piece: pl.DataFrame) -> pl.DataFrame:
-        process, function = piece["process"], piece["function"]
-        number = self.files.numbers_of(piece["file"])
-        zero = self.processes.zero_us
-        return piece.with_columns(
-            rank=self.processes.rank.gather(process),
-            host=self.processes.host.gather(process),
-            first_us=self.processes.first_us.gather(process),
-            last_us=self.processes.last_us.gather(process),
-            name=self.functions.name.gather(function),
-            deed=self.functions.deed.gather(function),
-            file_number=number,
-            of_kernel=self.files.of_kernel.gather(number),
-            of_module=self.functions.module.gather(function),
+        zero, process = self.processes.zero_us, piece["process"]
+        placed = piece.with_columns(
+            file_number=self.files.numbers_of(piece["file"]),
             began_s=(pl.col("ts") - zero) / 1e6,
             ceased_s=(pl.col("ts") + pl.col("dur") - zero) / 1e6,
-        ).with_columns(module=pl.when("of_kernel").then(pl.lit(KERNEL)).otherwise("of_module"))
+            is_timely=(pl.col("ts") >= self.processes.first_us.gather(process))
+            & (pl.col("ts") + pl.col("dur") <= self.processes.last_us.gather(process)),
+        )
+        if not placed["is_timely"].all():
+            yield self._untimely(placed.filter(~pl.col("is_timely")))
+            placed = placed.filter("is_timely")
+        self._count(placed)
+        moves = self.functions.moves.gather(placed["function"])
+        yield from self._requests(placed.filter(moves))
+        of_kernel = self.files.of_kernel.gather(placed["file_number"])
+        yield from self._metadata(placed.filter(~(moves | of_kernel)))
 
     def _untimely(self, rows: pl.DataFrame) -> Batch:
         self.untimely_count += rows.height
         return reject_frame(
             rows.select(
                 LINE,
-                reason=pl.format("The call of {} lies outside of its process's own start and end.", "name"),
+                reason=pl.format(
+                    "The call of {} lies outside of its process's own start and end.",
+                    self.functions.name.gather(rows["function"]),
+                ),
                 remedy=pl.lit("Trace again; the call is not counted."),
                 raw=pl.lit(None, pl.String),
             )
         )
 
     def _count(self, rows: pl.DataFrame) -> None:
-        for module, name, count in rows.group_by("module", "name").len().sort("module", "name").iter_rows():
+        """Count calls: those that have all codes alike are added up before what the codes stand for is looked up."""
+        # in order, so that sums of seconds are the same each time
+        alike = rows.group_by("process", "function", "file_number", "is_nested", maintain_order=True)
+        added = alike.agg(_added_up())
+        counted = added.with_columns(
+            module=self._modules(added),
+            rank=self.processes.rank.gather(added["process"]),
+            name=self.functions.name.gather(added["function"]),
+            deed=self.functions.deed.gather(added["function"]),
+        )
+        named = counted.group_by("module", "name").agg(pl.col("count").sum()).sort("module", "name")
+        for module, name, count in named.iter_rows():
             kinds = self.kinds.setdefault(module, Counter())
             kinds[name if name in kinds or len(kinds) < _MOST_KINDS else "other"] += count
-        counted = rows.filter(~pl.col("is_nested"))
-        self.parts.append(counted.group_by(*_RECORD, "deed").agg(_added_up()))
+        self.unsized_count += int(counted.filter(pl.col("deed").is_in(["read", "write"]))["unsized_count"].sum())
+        self.parts.append(counted.filter(~pl.col("is_nested")).select(*_RECORD, "deed", *_SUMS))
         if len(self.parts) > 50:
             self.parts = [_together(self.parts)]
+
+    def _modules(self, rows: pl.DataFrame) -> pl.Series:
+        modules = self.functions.module.gather(rows["function"])
+        of_kernel = self.files.of_kernel.gather(rows["file_number"])
+        return modules.set(of_kernel, KERNEL) if of_kernel.any() else modules
 
     def records(self) -> Iterator[Batch]:
         """Yield what each process did to each file."""
@@ -500,20 +513,17 @@ class _Tally:
             return
         numbers = pl.int_range(self.request_count, self.request_count + rows.height, eager=True)
         self.request_count += rows.height
-        own = (
-            "module",
-            "rank",
-            "host",
-            "file_number",
-            "offset_bytes",
-            "request_bytes",
-            "began_s",
-            "ceased_s",
-            "is_nested",
-        )
+        own = ("offset_bytes", "request_bytes")
         yield traced.rows(
             TRACE_REQUESTS,
-            {name: rows[name] for name in own} | {"request": numbers, "direction": rows["deed"], "is_async": False},
+            self._told(rows)
+            | {name: rows[name] for name in own}
+            | {
+                "host": self.processes.host.gather(rows["process"]),
+                "request": numbers,
+                "direction": self.functions.deed.gather(rows["function"]),
+                "is_async": False,
+            },
         )
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
@@ -521,11 +531,16 @@ class _Tally:
             return
         numbers = pl.int_range(self.metadata_count, self.metadata_count + rows.height, eager=True)
         self.metadata_count += rows.height
-        own = ("module", "rank", "file_number", "began_s", "ceased_s", "is_nested")
-        yield traced.rows(
-            TRACE_METADATA,
-            {name: rows[name] for name in own} | {"metadata_call": numbers, "operation": rows["deed"]},
-        )
+        operations = self.functions.deed.gather(rows["function"])
+        yield traced.rows(TRACE_METADATA, self._told(rows) | {"metadata_call": numbers, "operation": operations})
+
+    def _told(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """Return what is told of any call."""
+        own = ("file_number", "began_s", "ceased_s", "is_nested")
+        return {name: rows[name] for name in own} | {
+            "module": self._modules(rows),
+            "rank": self.processes.rank.gather(rows["process"]),
+        }
 
 
 def _added_up() -> list[pl.Expr]:
@@ -533,6 +548,7 @@ def _added_up() -> list[pl.Expr]:
     size = pl.col("request_bytes")
     return [
         pl.len().cast(pl.Int64).alias("count"),
+        size.null_count().alias("unsized_count"),
         pl.when(size.null_count() == 0).then(size.sum()).alias("bytes"),
         (pl.col("ceased_s") - pl.col("began_s")).sum().alias("time_s"),
         pl.col("began_s").min(),

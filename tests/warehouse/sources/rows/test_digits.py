@@ -33,10 +33,10 @@ def test_numbers_are_read_where_they_end() -> None:
     text = "".join(f"{value}:" for value in values).encode() + b"\n"
     found = Digits()
     found.take(text)
-    ends = np.array([place for place, sign in enumerate(text) if sign == ord(":")])
-    lengths = np.array([len(str(value)) for value in values], np.uint8)
-    assert found.numbers(ends, lengths).tolist() == values
-    assert found.numbers(ends, np.zeros_like(lengths)).tolist() == [0] * len(values)
+    lengths = np.array([len(str(value)) for value in values])
+    starts, form = np.append(0, np.cumsum(lengths + 1)[:-1]), np.arange(len(values))
+    assert found.numbers(starts, form, lengths, lengths).tolist() == values
+    assert found.numbers(starts, form, lengths, np.zeros_like(lengths)).tolist() == [0] * len(values)
 
 
 def test_each_run_of_digits_is_marked_with_its_place() -> None:
