@@ -133,7 +133,8 @@ def _in_short(results: Results) -> str:
     return (
         f"Of the known bytes attribution explains {explained}. Of what it gives, {wrong} are wrong. In minutes of more "
         f"than {LEAST_BYTES_PER_S / 1e9:.0f} GB/s in which a job with a signature moved most, that job is among the "
-        f"first three in {top} of them."
+        f"first three by what is given in {top} of them; `iosig who` ranks by what is likely besides, too, and "
+        "[is right more often](unexplained-study.md#who-is-likely)."
     )
 
 
@@ -166,8 +167,9 @@ def _limits(results: Results) -> str:
         "What has no signature is given nothing, and where that moved most, attribution names others or nobody. "
         f"Sharing what is left among these jobs names them more often, but "
         f"{_by_level(results, 'wrong', 'rest shared')} of what is given are wrong then: so the night leaves it, and "
-        "`iosig who` says who else was there. Where others move much more than the known "
-        "jobs, signatures themselves are poor; a certainty says so, and who wants to be sure asks for it."
+        "`iosig who` says who is likely to have moved it. Where others move much more than the known "
+        "jobs, signatures themselves are poor: bursts that are too doubtful are given nothing, of the others a "
+        "certainty says so, and who wants to be sure asks for it."
     )
 
 

@@ -199,7 +199,7 @@ class _Laying:
         """Return how doubtful it is that bursts were there (m): they fit badly, or much flows beside them, too."""
         runs, params = self.runs, self.params
         at, application = runs.offsets[placed.run] + placed.burst, runs.application[placed.run]
-        # places cost nothing to speak of where part of a run was not measured, or where it has nothing already
+        # what a run's places cost tells nothing where part of it was not measured, or where it has nothing already
         is_told = np.isfinite(self.cost)
         is_told[placed.run[~self._is_seen(placed, is_known)]] = False
         count = np.bincount(application, is_told[placed.run]) + params.prior_found
