@@ -85,11 +85,16 @@ class Shared:
         return Ragged(values[places_of(first, after - first)], offsets_of(after - first))
 
     def sets(self, volumes: Ragged, others: Reals | None = None) -> SampleSets:
-        """Return sample sets of each application with so many bytes in each step, and of others' in the same steps."""
+        """Return sample sets of each application with so many bytes in each step, and of others' in the same steps.
+
+        Samples as they are begin when the log says, as plain methods have it; those of which others' are known when the
+        runs did, as near as that is told.
+        """
         own, (first, _) = self.samples, self.windows()
+        began = self.started if others is None else self.begun
         return SampleSets(
             Ragged(volumes.values / self.interval_s, volumes.offsets),
-            (first - self.begun[own]) * self.interval_s,
+            (first - began[own]) * self.interval_s,
             (self.ended - self.started)[own] * self.interval_s,
             np.full(self.application_count, self.interval_s),
             self.set_offsets,

@@ -38,10 +38,16 @@ def test_sets_are_rates_with_times_of_their_runs() -> None:
     sets = shared.sets(shared.cut(shared.volume_bytes))
     assert sets.others is None
     assert sets.samples.values[:3].tolist() == [1.0, 1.5, 2.0]
-    # a log of whole seconds cuts half of one off, in the mean
-    assert sets.started_s.tolist() == [-1.5, -0.5]
+    assert sets.started_s.tolist() == [-1.0, 0.0]
     assert sets.duration_s.tolist() == [35.0, 8.0]
     assert sets.offsets.tolist() == [0, 1, 2]
+
+
+def test_cleaned_samples_begin_when_runs_did() -> None:
+    shared = small()
+    raw = shared.cut(shared.volume_bytes)
+    # a log of whole seconds cuts half of one off, in the mean
+    assert shared.sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
 
 
 def test_times_are_taken_as_they_are_where_the_log_knows_more_than_whole_seconds() -> None:
