@@ -246,6 +246,8 @@ def _period_axis(run: Run, axes: Axes) -> float:
     axes.set_yscale("log")
     axes.set_ylim(low * 10 ** (-0.08 * decades), high * 10 ** (0.16 * decades))
     ticks = time_ticks(low / 1.1, high * 1.1)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
     if len(ticks) > 1:
         axes.set_yticks([tick[0] for tick in ticks], [tick[1] for tick in ticks])
         axes.set_yticks([], minor=True)

@@ -211,7 +211,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
 
     times: by (`samples` or `points`), value, method, seconds.
     """
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     figure = figure_of(_WIDTH_IN, 4.2)
     both = figure.subplots(1, 2, sharey=True)
@@ -220,6 +220,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
         _lines(axes, times.filter(by=by), "method", "seconds", is_labelled=by == "samples")
         axes.set_xlabel(label)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)

@@ -217,7 +217,7 @@ def _accuracy(results: Results, levels: pl.DataFrame, names: Sequence[str]) -> I
     columns = ("level", "method", *names)
     keys = ("level", "method")
     yield "## Accuracy"
-    title = "Accuracy, means and quartiles (paper: Figure 16)"
+    title = f"{_agreement(levels)} (paper: Figure 16)"
     yield Figure("Accuracy", "accuracy", partial(figures.draw_accuracy, levels, title))
     yield "Cross-correlation and correlation with the truth, means ± standard deviations over seeds:"
     yield Table(columns, list(table(levels, keys, spread_cell)))
@@ -229,6 +229,16 @@ def _accuracy(results: Results, levels: pl.DataFrame, names: Sequence[str]) -> I
     yield Table(columns, list(table(levels, keys, burst_cell)))
     title = "Samples, truth and signatures, busy (paper: Figures 12 to 15)"
     yield Figure("Examples", "examples", partial(figures.draw_examples, _examples(results), title))
+
+
+def _agreement(rows: pl.DataFrame) -> str:
+    """Return the means over applications that the default and the paper's method reach, by level."""
+    told = []
+    for method in (DEFAULT, "iosi"):
+        means = rows.filter(method=method).group_by("level", maintain_order=True)
+        values = means.agg(pl.col("mean_cross_correlation").mean()).iter_rows()
+        told.append(f"{method} {', '.join(f'{value:.2f} ({level})' for level, value in values)}")
+    return f"Cross-correlation with the truth: {'; '.join(told)}"
 
 
 def _winners(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -268,7 +278,9 @@ def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) ->
             f"can tell; `{KNOWN[1]}` takes the shortest run, as IOSI's duration correction does, and shows what that "
             "costs. Short bursts late in a long run lose most."
         )
-        title = "Runs whose computing differs, calm"
+        ends = drift.filter(pl.col("value").is_in([drift["value"].min(), drift["value"].max()]))
+        ends = ends.with_columns(level=pl.format("{} %", (100 * pl.col("value")).round(3)))
+        title = f"Runs whose computing differs, calm: {_agreement(ends)}"
         yield Figure("Runs that differ", "drift", partial(figures.draw_drift, drift, title))
         rows = [(f"{100 * float(row[0]):g} %", *row[1:]) for row in table(drift, ("value", "method"), similarity_cell)]
         yield Table(("", "method", *names), rows)
@@ -276,7 +288,7 @@ def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) ->
     if others.is_empty():
         return
     yield "## Lost polls, and real traffic" if results.params.polls else "## Lost polls"
-    title = "Accuracy where polls are lost, and among real traffic"
+    title = _agreement(others)
     yield Figure("Lost polls and real traffic", "others", partial(figures.draw_accuracy, others, title))
     yield Table(("", "method", *names), list(table(others, ("level", "method"), spread_cell)))
     if results.params.polls:
@@ -295,9 +307,13 @@ def _edison() -> str:
 
 def _times(results: Results) -> Iterator[Block]:
     yield "## Time"
-    yield Figure(
-        "Time", "times", partial(figures.draw_times, results.times, "Time for one sample set (paper: Figure 19)")
+    most = results.times.filter(by="points").filter(pl.col("value") == pl.col("value").max())
+    told = ", ".join(
+        f"{name} {1000 * time_s:,.{1 if time_s < 0.1 else 0}f} ms"
+        for name, time_s in most.select("method", "seconds").iter_rows()
     )
+    title = f"A set of 8 samples of {float(most['value'][0]):,.0f} points takes {told} (paper: Figure 19)"
+    yield Figure("Time", "times", partial(figures.draw_times, results.times, title))
     yield _time_table(results.times, "ms")
     exponents = ", ".join(f"{name} {value:.2f}" for name, value in growth(results.times).items())
     yield (
