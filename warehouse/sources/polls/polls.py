@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -175,7 +176,8 @@ class _Steps:
         # Most rows repeat the instant of the row before; leaving them out first is what makes this fast.
         is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in _POLLED)
         new = rows.lazy().select(_POLLED).filter(is_new | (pl.int_range(pl.len()) == 0)).collect()
-        self._new.append((new["filesystem"].hash().to_numpy(), new["polled_at"].to_physical().to_numpy()))
+        # copies: what is left of a filter may lie in memory for all of its rows
+        self._new.append((new["filesystem"].hash().to_numpy().copy(), new["polled_at"].to_physical().to_numpy().copy()))
         self._new_count += new.height
         # as many as there were before: each instant is looked at a few times, however many pieces there are
         if self._new_count > max(len(self._at_us), _FEWEST_NEW):
@@ -227,6 +229,28 @@ def _changes(values: UInts | Ints) -> Bools:
     return is_new
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A piece that waits: columns that say the same in all of its rows are held once, which half of them mostly do."""
+
+    rows: pl.DataFrame
+    same: pl.DataFrame
+    refused: pl.DataFrame
+
+    @classmethod
+    def of(cls, piece: Sifted) -> Self:
+        """Hold a piece with rows."""
+        differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
+        same = [name for name in differs.columns if not differs[name][0]]
+        first = piece.rows.select(same).head(1)
+        # made anew: a slice would hold all of them
+        return cls(piece.rows.drop(same), pl.DataFrame(first.rows(), schema=first.schema, orient="row"), piece.refused)
+
+    def piece(self) -> Sifted:
+        """Return the piece."""
+        return Sifted(self.rows.with_columns(pl.lit(column).first() for column in self.same), self.refused)
+
+
 def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
     rows = piece.rows
     if rows["interval_s"].has_nulls():
@@ -254,7 +278,7 @@ def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None
     """
     most = HELD_ROWS if held_rows is None else held_rows
     steps = _Steps()
-    waiting: list[Sifted] = []
+    waiting: list[_Held] = []
     again: set[int] = set()
     held_count = yielded_count = 0
     for index, piece in enumerate(read()):
@@ -268,15 +292,15 @@ def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None
             yield from _completed(piece, pl.DataFrame(), is_again=False)
         elif held_count < most:
             held_count += piece.rows.height
-            waiting.append(piece)
+            waiting.append(_Held.of(piece))
         else:
             again.add(index)
-            waiting.append(Sifted(piece.rows.clear(), piece.refused))
+            waiting.append(_Held.of(Sifted(piece.rows.clear(), piece.refused)))
     found = steps.intervals()
     if waiting and not yielded_count and found["step"].null_count() == found.height:
         raise InputRefused("All polls are of one instant: their interval is not known.", "Add the column interval_s.")
     while waiting:
-        yield from _completed(waiting.pop(0), found, is_again=False)
+        yield from _completed(waiting.pop(0).piece(), found, is_again=False)
     if again:
         for index, piece in enumerate(read()):
             if index in again:

@@ -126,13 +126,16 @@ def text_pieces(
 
 
 def gathered(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
-    """Yield pieces that follow each other together, as many as make so many rows."""
+    """Yield pieces that follow each other together, as many as make so many rows, or a tenth as many refused ones."""
     waiting: list[Sifted] = []
+    good_count = refused_count = 0
     for piece in pieces:
         waiting.append(piece)
-        if sum(each.rows.height for each in waiting) >= row_count:
+        good_count += piece.rows.height
+        refused_count += piece.refused.height
+        if good_count >= row_count or refused_count >= row_count // 10:
             yield _together(waiting)
-            waiting = []
+            waiting, good_count, refused_count = [], 0, 0
     if waiting:
         yield _together(waiting)
 

@@ -11,7 +11,7 @@ import pytest
 from warehouse.errors import InputRefused
 from warehouse.sources.rows.faults import Fault, no_number, sift
 from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.tables import ahead, names_of, parquet_names, parquet_pieces, text, text_pieces
+from warehouse.sources.rows.tables import ahead, gathered, names_of, parquet_names, parquet_pieces, text, text_pieces
 
 ROWS = pl.DataFrame({"n": [*range(40)], "other": ["x"] * 40})
 
@@ -100,3 +100,15 @@ def test_texts_are_stripped_and_empty_ones_are_missing(cells: list[str | None], 
     found = rows.select(found=text(rows, "name"))["found"]
     assert found.dtype == pl.String
     assert found.to_list() == [(cell.strip() or None) if cell else None for cell in cells]
+
+
+def test_pieces_are_gathered_by_their_rows_and_sooner_where_these_are_refused() -> None:
+    def pieces(good: int, refused: int) -> Iterator[Sifted]:
+        for number in range(100):
+            taken.append(number)
+            yield Sifted(ROWS.head(good), ROWS.select(line="n").head(refused))
+
+    for good, refused, count in ((10, 0, 4), (10, 1, 4), (0, 2, 2), (10, 4, 1)):
+        taken: list[int] = []
+        first = next(gathered(pieces(good, refused), 40))
+        assert (len(taken), first.rows.height, first.refused.height) == (count, count * good, count * refused)
