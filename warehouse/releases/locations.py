@@ -35,7 +35,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
     """
     server = server_of(store)
     found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
-    if not found and store.files.matching(f"{SEALS}/*.json"):
+    if not found and _has_seals(store):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
         raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
     return found
@@ -47,9 +47,15 @@ def releases_location(store: Store) -> str | None:
     if server.kind == "rest":
         from warehouse.releases import rest
 
-        if found := rest.location(server, RELEASES.name):
+        found = rest.location(server, RELEASES.name)
+        # all tables are asked for where it must be told whether the catalogue lost them
+        if found or not _has_seals(store):
             return found
     return metadata_locations(store).get(RELEASES.name)
+
+
+def _has_seals(store: Store) -> bool:
+    return bool(store.files.matching(f"{SEALS}/*.json"))
 
 
 def _on_server(store: Store, server: Server) -> dict[str, str]:
