@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from multiprocessing import get_context, parent_process
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -160,6 +161,16 @@ def kept() -> Iterator[None]:
         gc.enable()
         # some libraries tell on stderr of what is left at the end, which is what nobody looks through
         atexit.register(gc.unfreeze)
+
+
+@cache
+def imported(name: str) -> None:
+    """Import a module that takes long, and have nothing that is there by then looked through for garbage any more.
+
+    Of a night with all its libraries that took a third of a second, again and again.
+    """
+    with kept():
+        import_module(name)
 
 
 def in_order(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 
+from flows import processes
 from flows.landing import Arrival, Told, land_paths
 from flows.night.executors import Executor, Inline
 from flows.night.pace import Begin, Pace
@@ -111,7 +111,7 @@ class Night:
 
     def _end_checks(self) -> None:
         # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
-        import_module("warehouse.releases.catalogue")
+        processes.imported("warehouse.releases.catalogue")
         for check in self.begun:
             check.result()
 

@@ -19,7 +19,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -178,7 +177,7 @@ class _CallsOfFlow(_Calls):
         """Have a function called by one of them."""
         begun = super().begin(function, *args)
         # the plan needs Iceberg, whose import takes a second
-        import_module("warehouse.releases.catalogue")
+        processes.imported("warehouse.releases.catalogue")
         return begun
 
 

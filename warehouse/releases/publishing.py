@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
@@ -187,11 +188,16 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
         catalogue = open_catalogue(store)
         tables = catalogue.all_tables()
         catalogue.close()
-        leave_hints(store, {name: table.metadata_location for name, table in tables.items()})
-        files_of(store, release)
-        links.link_latest(store, release, [name for name, table in tables.items() if len(table.metadata.schemas) > 1])
-        if not seals.is_sealed(store, release):
-            seals.seal(store, release, tables, copies)
+        changed = [name for name, table in tables.items() if len(table.metadata.schemas) > 1]
+        locations = {name: table.metadata_location for name, table in tables.items()}
+        # both wait for the store most of the time, and neither for the other
+        with ThreadPoolExecutor(1, "hinting") as beside:
+            hinted = beside.submit(leave_hints, store, locations)
+            files_of(store, release)
+            links.link_latest(store, release, changed)
+            if not seals.is_sealed(store, release):
+                seals.seal(store, release, tables, copies)
+            hinted.result()
 
 
 def _begin(store: Store, release_id: str, fingerprint: str) -> None:
