@@ -28,6 +28,8 @@ DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
 ROW_GROUP_ROWS = 1 << 20
 #: the lock of a warehouse, beside which stands who holds it, for people; and how often one who waits asks
 _LOCK, _ASKED_EVERY_S = "lock", 1.0
+#: who takes a lock has said within so long who it is
+_TOLD_WITHIN_S = 0.5
 #: what says whose copies lie in a folder
 _URL = ".url"
 
@@ -272,6 +274,9 @@ def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 
         deadline = time.monotonic() + wait_s
         while not _is_held(store, lock, held):
             if time.monotonic() >= deadline:
+                if holder(store, lock) is None:
+                    # who has just taken it says in a moment who that is
+                    time.sleep(_TOLD_WITHIN_S)
                 raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
         # it is there to be read by people: where there is no room for it, the work goes on
