@@ -22,6 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 _OWN = ("bench", "_typeshed")
 ROOMS = ("expectations", "flows", "reports", "sql", "studies", "tests", "transforms", "warehouse")
 MOST_LINES = 600
+#: what lies beside the rooms: a stranger sees it first, and what a measurement left behind shows at once
+_BESIDE_ROOMS = {
+    *(".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "GLOSSARY.md"),
+    *("LICENSE", "README.md", "bench", "docs", "prefect.yaml", "pyproject.toml", "uv.lock"),
+}
 #: tests hold tables of cases
 MOST_TEST_LINES = 750
 _UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b|NotImplemented" + "Error")
@@ -61,6 +66,10 @@ def texts() -> list[Path]:
 
 def test_rooms_are_there() -> None:
     assert [room for room in ROOMS if not (ROOT / room).is_dir()] == []
+
+
+def test_nothing_strange_lies_at_the_top() -> None:
+    assert {name.split("/")[0] for name in names(tracked())} - {*ROOMS, *_BESIDE_ROOMS} == set()
 
 
 def test_python_lies_in_rooms() -> None:
