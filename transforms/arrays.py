@@ -41,6 +41,12 @@ def places_of(first: Ints, counts: Ints) -> Ints:
     return np.arange(int(offsets[-1])) + np.repeat(first - offsets[:-1], counts)
 
 
+def clipped(values: Reals, low: Any, high: Any) -> Reals:
+    """Return numbers as `numpy.clip` does, which takes several times as long for few."""
+    found: Reals = np.minimum(np.maximum(values, low), high)
+    return found
+
+
 class InPieces:
     """What all tables have whose rows belong to pieces: those of piece i are from offsets[i] to offsets[i + 1]."""
 

@@ -84,7 +84,7 @@ def bursts_of(bytes_per_s: Reals) -> Bursts:
     if not typical > 0:
         return Bursts.none()
     first, after = joined(*stretches(rates > HEIGHT_RATIO * typical), DIP_S)
-    volume = _sums(rates, first, after)
+    volume = sums(rates, first, after)
     is_left = volume >= VOLUME_RATIO * _typical(volume, power=1)
     first, after, volume = first[is_left], after[is_left], volume[is_left]
     return Bursts.between(rates, first, after, volume, np.full(len(first), np.nan))
@@ -92,8 +92,11 @@ def bursts_of(bytes_per_s: Reals) -> Bursts:
 
 def stretches(is_in: Bools) -> tuple[Ints, Ints]:
     """Return where stretches of true values begin, and where they are over."""
-    turns = np.diff(np.concatenate([[False], is_in, [False]]).astype(np.int8))
-    return np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
+    padded = np.zeros(len(is_in) + 2, dtype=np.bool_)
+    padded[1:-1] = is_in
+    # they take turns: one begins, and it is over
+    turns = np.flatnonzero(padded[1:] != padded[:-1])
+    return turns[::2], turns[1::2]
 
 
 def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
@@ -103,7 +106,9 @@ def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
     order = np.argsort(first, kind="stable")
     first, reach = first[order], np.maximum.accumulate(last[order])
     is_apart = first[1:] - reach[:-1] > most_apart
-    return first[np.append(True, is_apart)], reach[np.append(is_apart, True)]
+    edges = np.ones(len(first) + 1, dtype=np.bool_)
+    edges[1:-1] = is_apart
+    return first[edges[:-1]], reach[edges[1:]]
 
 
 def _typical(values: Reals, power: int) -> float:
@@ -115,9 +120,9 @@ def _typical(values: Reals, power: int) -> float:
     return float(ordered[np.searchsorted(weights, weights[-1] / 2)])
 
 
-def _sums(rates: Reals, first: Ints, after: Ints) -> Reals:
+def sums(rates: Reals, first: Ints, after: Ints) -> Reals:
     """Return the sum of each stretch: of each alone, as a difference of running sums would lose small ones."""
-    edges = np.stack([first, after], axis=1).ravel()
+    edges = np.array([first, after]).T.ravel()
     with np.errstate(over="ignore"):
         found: Reals = np.add.reduceat(np.append(rates, 0.0), edges)[::2]
     return found

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, owners, places_within
-from transforms.signatures.averages import quantile_of, row_medians, without_gaps
+from transforms.arrays import Bools, Ints, Ragged, Reals, clipped, owners, places_within
+from transforms.signatures.averages import middle_of, quantile_of, row_medians, without_gaps
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
 from transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
@@ -232,7 +232,7 @@ def _weights(volume: Reals) -> tuple[Reals, Bools]:
 
     A run that moves next to nothing where most move much did not do the same: it is left out.
     """
-    is_whole = volume >= _LEAST_VOLUME_RATIO * np.median(volume)
+    is_whole = volume >= _LEAST_VOLUME_RATIO * middle_of(volume)
     ordered = np.sort(volume[is_whole])
     least = ordered[0]
     ratio = np.divide(volume, least, out=np.full(len(volume), _MOST), where=volume < _MOST * least)
@@ -301,7 +301,7 @@ def _foreign_ratio(rates: Reals, is_foreign: Bools, runs: _Runs) -> float:
 
 def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
     weights = runs.weights[:, None] * aligned.is_known
-    return without_gaps(weighted_quantiles(aligned.rates, weights, np.clip(levels, 0.0, 1.0)))
+    return without_gaps(weighted_quantiles(aligned.rates, weights, clipped(np.array(levels), 0.0, 1.0)))
 
 
 def _level(aligned: _Aligned) -> float:
@@ -340,11 +340,12 @@ def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_
 
     begins_s (steps): when each step begins, in order; step_s: how long all of them are.
     """
-    burst = np.clip(np.searchsorted(alone_s[:-1] - MARGIN_S, begins_s, side="right") - 1, 0, begun_s.shape[1] - 1)
+    # as many as there are bursts at most
+    burst = np.maximum((alone_s[:-1] - MARGIN_S).searchsorted(begins_s, side="right") - 1, 0)
     shift_s = (begun_s - alone_s[:-1]).take(burst, axis=1)
     left, right = (begins_s + shift_s) / runs.step_s, (begins_s + step_s + shift_s) / runs.step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
-    whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
+    whole = np.minimum(np.maximum(left.astype(np.int64), 0), runs.is_known.shape[1] - 1)
     # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
     is_there = (left >= -0.5) & (right * runs.step_s <= runs.duration_s[:, None] + runs.step_s)
     whole += (np.arange(len(whole)) * runs.is_known.shape[1])[:, None]
@@ -446,7 +447,7 @@ def _by_second(curves: Reals, step_s: float) -> Reals:
     seconds = np.arange(max(1, int(np.ceil(curves.shape[1] * step_s - 1e-9))) + 1)
     at = np.broadcast_to(seconds / step_s, (len(curves), len(seconds)))
     # no rate is 1 or more in its unit: the highest of all is not to leave the range by rounding
-    return np.clip(np.diff(read_totals(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
+    return clipped(np.diff(read_totals(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
 
 
 def _supports(aligned: _Aligned, template: Template) -> Reals:

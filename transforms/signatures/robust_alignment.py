@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, clipped
 from transforms.signatures.preprocessing import medians
 from transforms.signatures.robust_template import Template
 
@@ -49,12 +49,12 @@ def starts(rates: Reals, template: Template, latest: int, step_s: float) -> Real
     """
     margin = int(_WINDOW_S / step_s + _WINDOW_RATIO * rates.shape[1])
     offsets = np.arange(-margin, margin + latest + 1)
-    reach = np.clip(template.length // 2, 2, max(2, round(_EDGE_S / step_s)))
+    reach = np.minimum(np.maximum(template.length // 2, 2), max(2, round(_EDGE_S / step_s)))
     fits, rises = _fits(rates, template, reach, offsets, step_s)
     path = _best_path(fits + _EDGE_WEIGHT * rises, offsets, template, step_s)
     path += _to_rise(rises, path, template, step_s)
     begun = template.first + offsets[0] + path.astype(np.float64)
-    begun += _within_rise(running_totals(rates), begun, template.height, np.clip(reach, 3.0 / step_s, 6.0 / step_s))
+    begun += _within_rise(running_totals(rates), begun, template.height, clipped(reach, 3.0 / step_s, 6.0 / step_s))
     return np.maximum.accumulate(begun, axis=1)
 
 
@@ -97,7 +97,8 @@ def _best_path(scores: Reals, offsets: Ints, template: Template, step_s: float) 
     """Return the offsets' places (runs, bursts) whose scores are the highest in sum, less the costs of changing."""
     run_count, burst_count, offset_count = scores.shape
     place = np.arange(offset_count, dtype=np.float64)
-    gap_s = np.diff(template.first, prepend=0) * step_s
+    gap_s = template.first * step_s
+    gap_s[1:] = (template.first[1:] - template.first[:-1]) * step_s
     before_s = np.concatenate([[0.0], (template.last - template.first)[:-1] * step_s])
     usual_s = DEVIATION_S + DRIFT_RATIO * gap_s
     later = LATER_COST * step_s / (usual_s + STRETCH_RATIO * before_s)
@@ -130,13 +131,13 @@ def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Int
     shifts = np.arange(-int(halves.max()), int(halves.max()) + 1)
     at = path[:, :, None] + shifts
     is_near = (np.abs(shifts) <= halves[:, None]) & (at >= 0) & (at < rises.shape[2])
-    near = np.where(is_near, np.take_along_axis(rises, np.clip(at, 0, rises.shape[2] - 1), 2), -np.inf)
+    near = np.where(is_near, np.take_along_axis(rises, np.minimum(np.maximum(at, 0), rises.shape[2] - 1), 2), -np.inf)
     shift = shifts[near.argmax(axis=2)]
     is_clear = near.max(axis=2) > 0.5
     common = _commonest(shift, is_clear, 2.0 / step_s)
     found = np.where(is_clear & (np.abs(shift - common) <= 3.0 / step_s), shift, np.rint(common)).astype(np.int64)
     is_told = is_clear.sum(axis=0) >= np.maximum(2.0, 0.4 * len(path))
-    return np.clip(np.where(is_told, found, 0), -path, rises.shape[2] - 1 - path)
+    return np.minimum(np.maximum(np.where(is_told, found, 0), -path), rises.shape[2] - 1 - path)
 
 
 def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
@@ -163,7 +164,7 @@ def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
     rise = (end - high) / (reach - half) - before
     area = high - low - before * 2 * half
     is_clear = rise > 0.3 * height
-    shift = np.clip(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
+    shift = clipped(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
     common = medians(np.where(is_clear, shift, np.nan))
     return np.where(is_clear & (np.abs(shift - common) < 2.5), shift, common)
 

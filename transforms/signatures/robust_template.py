@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
-from transforms.signatures.bursts import joined, stretches
+from transforms.arrays import Bools, Ints, Reals, clipped
+from transforms.signatures.averages import middle_of
+from transforms.signatures.bursts import joined, stretches, sums
 
 #: how improbable a time of a signature of _LEVEL_SPAN_S seconds is to be; it falls with this power of the signatures'
 #: length, since a longer one has more times at which others may meet
@@ -24,6 +25,8 @@ EDGE_RATIO = 0.25
 DIP_S = 4.0
 #: shorter bursts are none, nor are those of less than this share of the median burst's volume
 LEAST_S, LEAST_VOLUME_RATIO = 2.0, 0.03
+#: what is true and what is not, as bytes
+_TRUE, _FALSE = b"\1", b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Template:
         height: of the curve in each, as `heights` gives it.
         """
         volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
-        length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
+        length = clipped(np.rint(volume / height), 1, last - first).astype(np.int64)
         return cls(first, last, height, length)
 
 
@@ -80,7 +83,8 @@ def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
     from scipy.special import betaincinv
 
     run_count, count = rates.shape
-    foreign = (rates[:, is_foreign] if is_foreign.sum() * 20 > count else rates).ravel()
+    is_enough = np.count_nonzero(is_foreign) * 20 > count
+    foreign = (rates.compress(is_foreign, axis=1) if is_enough else rates).ravel()
     reaching = run_count - np.arange(max(1, run_count // 2))
     share = betaincinv(reaching, run_count - reaching + 1, min(level, 1.0))
     # p is not known any finer than by one of the foreign rates
@@ -116,36 +120,28 @@ def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, 
     is_long = last - first >= LEAST_S / step_s
     first, last = _grown(curve, first[is_long], last[is_long])
     first, last = joined(first, last, DIP_S / step_s)
-    total = np.concatenate([[0.0], np.cumsum(curve)])
-    volume = total[last] - total[first]
-    if not len(volume):
+    if not len(first):
         return first, last
-    is_large = (volume > LEAST_VOLUME_RATIO * np.median(volume)) & (last - first >= LEAST_S / step_s)
+    total = np.concatenate([[0.0], curve.cumsum()])
+    volume = total[last] - total[first]
+    is_large = (volume > LEAST_VOLUME_RATIO * middle_of(volume)) & (last - first >= LEAST_S / step_s)
     return first[is_large], last[is_large]
 
 
 def _grown(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Return stretches as long as the curve exceeds a share of each one's height around it."""
     ends: list[tuple[int, int]] = []
-    for begin, end, least in zip(first, last, EDGE_RATIO * heights(curve, first, last), strict=True):
-        inside = np.flatnonzero(curve[begin:end] > least)
-        if not len(inside):
+    least = EDGE_RATIO * heights(curve, first, last)
+    for begin, end, own in zip(first.tolist(), last.tolist(), least.tolist(), strict=True):
+        # bytes are searched from a place on in either direction, and no further than needed
+        is_high = (curve > own).tobytes()
+        start = is_high.find(_TRUE, begin, end)
+        if start < 0:
             continue
-        start, stop = int(begin + inside[0]), int(begin + inside[-1]) + 1
-        ends.append((start - _leading(curve[:start][::-1], least), stop + _leading(curve[stop:], least)))
+        stop = is_high.find(_FALSE, is_high.rfind(_TRUE, begin, end))
+        ends.append((is_high.rfind(_FALSE, 0, start) + 1, len(curve) if stop < 0 else stop))
     places = np.array(ends, dtype=np.int64).reshape(-1, 2)
     return places[:, 0], places[:, 1]
-
-
-def _leading(values: Reals, least: float) -> int:
-    """Return how many of the first values exceed something, looking no further than about nine times as many."""
-    done, size = 0, 64
-    while done < len(values):
-        is_in = values[done : done + size] > least
-        if not is_in.all():
-            return done + int(is_in.argmin())
-        done, size = done + len(is_in), 8 * size
-    return done
 
 
 def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
@@ -153,16 +149,14 @@ def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
 
     That is its upper quartile there, or its mean if that is more, as where most of a burst is short pauses.
     """
-    counts = last - first
-    if not len(counts):
-        return np.zeros(0)
-    offsets = offsets_of(counts)
-    begins, owner = offsets[:-1], owners(offsets)
-    values = curve[first[owner] + places_within(counts)]
-    ordered = values[np.lexsort((values, owner))]
-    at = begins + 0.75 * (counts - 1)
-    low = at.astype(np.int64)
-    high = np.minimum(low + 1, begins + counts - 1)
-    quartiles = ordered[low] + (at - low) * (ordered[high] - ordered[low])
-    found: Reals = np.maximum(quartiles, np.add.reduceat(values, begins) / counts)
+    quartiles = [_upper_quartile(curve[begin:end]) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
+    found: Reals = np.maximum(quartiles, sums(curve, first, last) / (last - first))
     return found
+
+
+def _upper_quartile(values: Reals) -> float:
+    ordered = np.sort(values)
+    rank = 0.75 * (len(ordered) - 1)
+    below = int(rank)
+    low, high = ordered.item(below), ordered.item(min(below + 1, len(ordered) - 1))
+    return low + (rank - below) * (high - low)
