@@ -27,12 +27,13 @@ def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
 def owners(offsets: Ints) -> Ints:
     """Return the number of the piece to which each value belongs: shape (`offsets[-1]`,)."""
     # `numpy.diff` takes several times as long for few
-    return np.repeat(np.arange(len(offsets) - 1), offsets[1:] - offsets[:-1])
+    return np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
 
 
 def places_within(counts: Ints) -> Ints:
     """Return each value's place within its own piece, from 0, for pieces of these lengths: shape (sum of counts,)."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    total = counts.cumsum()
+    return np.arange(int(total[-1]) if len(total) else 0) - (total - counts).repeat(counts)
 
 
 def places_of(first: Ints, counts: Ints) -> Ints:

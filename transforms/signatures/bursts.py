@@ -84,7 +84,7 @@ def bursts_of(bytes_per_s: Reals) -> Bursts:
     if not typical > 0:
         return Bursts.none()
     first, after = joined(*stretches(rates > HEIGHT_RATIO * typical), DIP_S)
-    volume = sums(rates, first, after)
+    volume = _sums(rates, first, after)
     is_left = volume >= VOLUME_RATIO * _typical(volume, power=1)
     first, after, volume = first[is_left], after[is_left], volume[is_left]
     return Bursts.between(rates, first, after, volume, np.full(len(first), np.nan))
@@ -120,7 +120,7 @@ def _typical(values: Reals, power: int) -> float:
     return float(ordered[np.searchsorted(weights, weights[-1] / 2)])
 
 
-def sums(rates: Reals, first: Ints, after: Ints) -> Reals:
+def _sums(rates: Reals, first: Ints, after: Ints) -> Reals:
     """Return the sum of each stretch: of each alone, as a difference of running sums would lose small ones."""
     edges = np.array([first, after]).T.ravel()
     with np.errstate(over="ignore"):

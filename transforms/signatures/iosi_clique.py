@@ -153,7 +153,7 @@ def _starts(ordered: npt.NDArray[np.integer]) -> Ints:
     """Return where each new number begins."""
     is_new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return np.flatnonzero(is_new)
+    return is_new.nonzero()[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
-from transforms.signatures.averages import row_medians
+from transforms.signatures.averages import middle_of, row_medians
 from transforms.signatures.sample_sets import SampleSets
 
 #: a run that is shorter than most by more is not usual (ours: noise does not make a run shorter)
@@ -90,11 +90,11 @@ def usual_duration_s(duration_s: Reals) -> float:
     known = np.sort(duration_s[np.isfinite(duration_s) & (duration_s > 0)])
     if not len(known):
         return float("nan")
-    first = np.searchsorted(known, (1 - MOST_SHORTER_RATIO) * known, side="left")
-    last = np.searchsorted(known, (1 + MOST_LONGER_RATIO) * known, side="right")
+    first = known.searchsorted((1 - MOST_SHORTER_RATIO) * known, side="left")
+    last = known.searchsorted((1 + MOST_LONGER_RATIO) * known, side="right")
     alike = last - first
     longest = int(np.flatnonzero(alike >= LEAST_GROUP_SHARE * alike.max())[-1])
-    return float(np.median(known[first[longest] : last[longest]]))
+    return middle_of(known[first[longest] : last[longest]])
 
 
 # ---- outliers

@@ -71,6 +71,8 @@ def preprocessed(one: SampleSet) -> Preprocessed:
 def _missing(samples: Ragged) -> Ints:
     """Return how many steps of each sample were not measured (runs)."""
     is_missing = np.isnan(samples.values)
+    if not is_missing.any():
+        return np.zeros(len(samples.offsets) - 1, dtype=np.int64)
     return np.bincount(owners(samples.offsets)[is_missing], minlength=len(samples.offsets) - 1)
 
 

@@ -86,7 +86,7 @@ _LAST = np.finfo(np.float64).max
 class _Runs:
     """Runs on a clock of their own: total_bytes (runs, steps + 1) since the start, is_known (runs, steps).
 
-    peak: a rate that few steps of the clean runs exceed. All bytes are in units of 2 ** exponent, so that neither huge
+    background: the rate of what others do all the time. peak: one that few steps of the clean runs exceed. All bytes are in units of 2 ** exponent, so that neither huge
     nor tiny ones leave the range.
     """
 
@@ -94,7 +94,7 @@ class _Runs:
     total_bytes: Reals
     is_known: Bools
     duration_s: Reals
-    background_bytes_per_s: Reals
+    background: float
     weights: Reals
     is_clean: Bools
     peak: float
@@ -104,11 +104,6 @@ class _Runs:
     def rates(self) -> Reals:
         """Mean rates of steps (runs, steps)."""
         return (self.total_bytes[:, 1:] - self.total_bytes[:, :-1]) / self.step_s
-
-    @property
-    def background(self) -> float:
-        """What others do all the time, in bytes per second."""
-        return float(np.average(self.background_bytes_per_s, weights=self.weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +190,9 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float) -> _R
     steps = np.arange(int(own.max()) + 1) * step_s
     at = (np.minimum(steps, (own * step_s)[:, None]) - one.started_s[usable][:, None]) / one.interval_s
     measured_s = running_totals(is_measured * one.interval_s)
-    is_known = np.diff(read_totals(measured_s, at), axis=1) > 0.5 * step_s
-    found = np.diff(read_totals(volume, at), axis=1) / step_s
+    known_s, moved = read_totals(measured_s, at), read_totals(volume, at)
+    is_known = known_s[:, 1:] - known_s[:, :-1] > 0.5 * step_s
+    found = (moved[:, 1:] - moved[:, :-1]) / step_s
     background = np.nan_to_num(weighted_quantiles(found.T, is_known.T, np.array([_BACKGROUND_LEVEL]))[0])
     background = np.maximum(background, 0.0)
     # differences of running totals are exact to no more than this: a steady rate is to stay one
@@ -211,7 +207,7 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float) -> _R
         total_bytes=running_totals(above[order] * step_s),
         is_known=is_known[order],
         duration_s=one.duration_s[usable[order]],
-        background_bytes_per_s=background[order],
+        background=float((background * weights)[order].sum() / weights[order].sum()),
         weights=weights[order],
         is_clean=is_clean[order],
         peak=quantile_of(above[is_clean].ravel(), 0.98),
@@ -499,10 +495,10 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
     found = np.full((len(levels), values.shape[1]), np.nan)
     if not len(values) or not len(levels):
         return found
-    spread: npt.NDArray[Any] = np.broadcast_to(weights, values.shape)
-    is_zero = _are_zero(values, spread, float(np.max(levels)))
+    spread: npt.NDArray[Any] = weights if weights.shape == values.shape else np.broadcast_to(weights, values.shape)
+    is_zero = _are_zero(values, spread, float(levels.max()))
     found[:, is_zero] = 0.0
-    rest = np.flatnonzero(~is_zero)
+    rest = (~is_zero).nonzero()[0]
     if len(rest) == len(is_zero):
         return _quantiles(values, spread, levels)
     found[:, rest] = _quantiles(values[:, rest], spread[:, rest], levels)

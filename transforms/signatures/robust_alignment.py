@@ -175,7 +175,7 @@ def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
 def running_totals(values: Reals) -> Reals:
     """Return the running totals of rows (n, steps), with a zero before them (n, steps + 1)."""
     total = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=total[:, 1:])
+    values.cumsum(axis=1, out=total[:, 1:])
     return total
 
 
@@ -188,7 +188,7 @@ def read_totals(total: Reals, at: Reals) -> Reals:
     places = np.minimum(np.maximum(at, 0.0), width - 1)
     whole = np.minimum(places.astype(np.int64), width - 2)
     share = places - whole
-    flat = np.ravel(total)
+    flat = total.ravel()
     whole += np.arange(len(total))[:, None] * width
     low = flat.take(whole)
     read: Reals = low + share * (flat.take(whole + 1) - low)

@@ -14,7 +14,7 @@ import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals, clipped
 from transforms.signatures.averages import middle_of
-from transforms.signatures.bursts import joined, stretches, sums
+from transforms.signatures.bursts import joined, stretches
 
 #: how improbable a time of a signature of _LEVEL_SPAN_S seconds is to be; it falls with this power of the signatures'
 #: length, since a longer one has more times at which others may meet
@@ -150,12 +150,14 @@ def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
     That is its upper quartile there, or its mean if that is more, as where most of a burst is short pauses.
     """
     quartiles = [_upper_quartile(curve[begin:end]) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
-    found: Reals = np.maximum(quartiles, sums(curve, first, last) / (last - first))
+    edges = np.array([first, last]).T.ravel()
+    found: Reals = np.maximum(quartiles, np.add.reduceat(np.append(curve, 0.0), edges)[::2] / (last - first))
     return found
 
 
 def _upper_quartile(values: Reals) -> float:
-    ordered = np.sort(values)
+    ordered = values.copy()
+    ordered.sort()
     rank = 0.75 * (len(ordered) - 1)
     below = int(rank)
     low, high = ordered.item(below), ordered.item(min(below + 1, len(ordered) - 1))
