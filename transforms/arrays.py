@@ -39,7 +39,7 @@ def places_within(counts: Ints) -> Ints:
 def places_of(first: Ints, counts: Ints) -> Ints:
     """Return first[i], first[i] + 1 and so on for so many places of each piece i: shape (sum of counts,)."""
     offsets = offsets_of(counts)
-    return np.arange(int(offsets[-1])) + np.repeat(first - offsets[:-1], counts)
+    return np.arange(int(offsets[-1])) + (first - offsets[:-1]).repeat(counts)
 
 
 def clipped(values: Reals, low: Any, high: Any) -> Reals:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals, offsets_of, owners, places_within
+from transforms.arrays import Ints, Reals, offsets_of, owners, places_of, places_within
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.iosi_clique import Clusters, Grids, Points, clique
 from transforms.signatures.iosi_crests import Waves, waves
@@ -89,9 +89,9 @@ class _BurstPoints:
         """Return the bursts of samples (runs, points)."""
         lengths = found.last - found.first + 1
         offsets = offsets_of(lengths)
-        owner, point = owners(offsets), places_within(lengths)
-        place = (found.run * shares.shape[1] + found.first)[owner] + point
-        return cls(offsets[:-1], lengths, point - (found.peak - found.first)[owner], shares.ravel()[place])
+        place = places_of(found.run * shares.shape[1] + found.first, lengths)
+        offset = places_of(found.first - found.peak, lengths)
+        return cls(offsets[:-1], lengths, offset, shares.ravel().take(place))
 
     def sums(self, values: Reals) -> Reals:
         """Return the sum of values (p) over each burst (b)."""
@@ -137,7 +137,7 @@ def likenesses(values: Reals, found: Waves) -> Reals:
     place = bursts.offset - bursts.offset.min()
     reference = np.bincount(place, bursts.value) / np.maximum(np.bincount(place), 1)
     value = bursts.value
-    own = [bursts.sums(part) for part in (value, value * value, value * reference[place])]
+    own = [bursts.sums(part) for part in (value, value * value, value * reference.take(place))]
     theirs = [
         np.full(len(found), part) for part in (reference.sum(), (reference * reference).sum(), float(len(reference)))
     ]

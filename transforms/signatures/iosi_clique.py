@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of
 
 #: a share of a number of samples that misses a whole number by less than this is meant to be that number
 _ROUNDING = 1e-9
@@ -176,20 +176,20 @@ class _Pairs:
         """Return the units that are dense in a dense neighbourhood, if they had all points for themselves."""
         grid, column, row, density = cells.dense(points, needed(gamma, points.sample_count))
         unit, place = _beside(cells, grid, column)
-        far = cells.row.ravel()[place] - row[unit]
-        near = np.flatnonzero((far >= -1) & (far <= 1))
-        unit, place, far = unit[near], place[near], far[near]
-        sample = np.tile(points.sample, len(cells.column))[place]
+        far = cells.row.ravel().take(place) - row.take(unit)
+        near = (np.abs(far) <= 1).nonzero()[0]
+        unit, place, far = unit.take(near), place.take(near), far.take(near)
+        sample = np.broadcast_to(points.sample, cells.column.shape).ravel().take(place)
         around = _distinct(unit, sample, len(grid), points.sample_count)
         is_candidate = around >= needed(kappa, points.sample_count)
         # a stable sort keeps the order of time, then of likeness
-        turn = np.argsort(-(density * (points.sample_count + 1) + around)[is_candidate], kind="stable")
+        turn = (-(density * (points.sample_count + 1) + around)[is_candidate]).argsort(kind="stable")
         rank = np.empty(len(turn), dtype=np.int64)
         rank[turn] = np.arange(len(turn))
-        kept = np.flatnonzero(is_candidate[unit])
-        number, place = (np.cumsum(is_candidate) - 1)[unit[kept]], place[kept]
-        is_own = (far[kept] == 0) & (cells.column.ravel()[place] == column[unit[kept]])
-        return cls(rank, grid[is_candidate], number, place, sample[kept], is_own)
+        kept = is_candidate.take(unit).nonzero()[0]
+        unit, place = unit.take(kept), place.take(kept)
+        is_own = (far.take(kept) == 0) & (cells.column.ravel().take(place) == column.take(unit))
+        return cls(rank, grid[is_candidate], (is_candidate.cumsum() - 1).take(unit), place, sample.take(kept), is_own)
 
     def clusters(self, points: Points, grid_count: int, least: int) -> tuple[Ints, Ints]:
         """Return the unit that takes each point (g, n), -1 for none, and how many samples' points it explains (g).
@@ -201,22 +201,22 @@ class _Pairs:
         explained = np.zeros(grid_count, dtype=np.int64)
         unit, place, sample, is_own = self.unit, self.place, self.sample, self.is_own
         while len(unit):
-            turn = self.rank[unit]
+            turn = self.rank.take(unit)
             first = np.full(places, units)
             np.minimum.at(first, place, turn)
             has_to_wait = np.zeros(units, dtype=np.bool_)
-            has_to_wait[unit[first[place] != turn]] = True
+            has_to_wait[unit[first.take(place) != turn]] = True
             density = _distinct(unit, sample, units, points.sample_count)
             wins = ~has_to_wait & (density >= least)
-            taken = np.flatnonzero(wins[unit])
-            taker[place[taken]] = unit[taken]
+            taken = wins.take(unit).nonzero()[0]
+            taker[place.take(taken)] = unit.take(taken)
             np.add.at(explained, self.grid[wins], density[wins])
-            is_left = has_to_wait[unit] & (taker[place] < 0)
+            is_left = has_to_wait.take(unit) & (taker.take(place) < 0)
             # a unit whose own points are taken is not dense any more
             is_alive = np.zeros(units, dtype=np.bool_)
             is_alive[unit[is_left & is_own]] = True
-            left = np.flatnonzero(is_left & is_alive[unit])
-            unit, place, sample, is_own = unit[left], place[left], sample[left], is_own[left]
+            left = (is_left & is_alive.take(unit)).nonzero()[0]
+            unit, place, sample, is_own = (own.take(left) for own in (unit, place, sample, is_own))
         return taker.reshape(grid_count, -1), explained
 
 
@@ -225,36 +225,34 @@ def _beside(cells: _Cells, grid: Ints, column: Ints) -> tuple[Ints, Ints]:
     # points are in order of time, hence of columns; a gap of two keeps the grids' columns apart
     step = cells.column_count + 2
     columns = (np.arange(len(cells.column))[:, None] * step + cells.column).ravel()
-    first = np.searchsorted(columns, grid * step + column - 1, side="left")
-    last = np.searchsorted(columns, grid * step + column + 1, side="right")
-    unit = owners(offsets_of(last - first))
-    return unit, first[unit] + places_within(last - first)
+    own = grid * step + column
+    first, last = columns.searchsorted(own - 1, side="left"), columns.searchsorted(own + 1, side="right")
+    return owners(offsets_of(last - first)), places_of(first, last - first)
 
 
 def _distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> Ints:
     """Return how many different samples each unit has."""
-    # a row for each sample: sums of long rows are faster
-    has = np.zeros((sample_count, unit_count), dtype=np.bool_)
-    has[sample, unit] = True
-    found: Ints = has.sum(axis=0, dtype=np.int64)
-    return found
+    # a row for each sample, of the type of the sums: those of long rows are faster, and nothing is cast
+    has = np.zeros((sample_count, unit_count), dtype=np.int32)
+    has.ravel()[sample * unit_count + unit] = 1
+    return np.add.reduce(has, axis=0).astype(np.int64)
 
 
 def _elected(points: Points, cluster: Ints, width_s: float, height: float) -> Bools:
     """Mark one point of each sample in each cluster: the one with the least total distance to the others'."""
     elected = np.zeros(len(cluster), dtype=np.bool_)
-    members = np.flatnonzero(cluster >= 0)
+    members = (cluster >= 0).nonzero()[0]
     if not len(members):
         return elected
-    members = members[np.argsort(cluster[members], kind="stable")]
+    members = members[cluster[members].argsort(kind="stable")]
     ballot = cluster[members] * points.sample_count + points.sample[members]
     total = np.zeros(len(members))
     rival = _rivals(ballot)
     one, other = _couples(cluster[members], rival)
-    mine, theirs = members[one], members[other]
-    along = (points.time_s[mine] - points.time_s[theirs]) / width_s
-    across = (points.likeness[mine] - points.likeness[theirs]) / height
-    distance = np.where(points.sample[mine] != points.sample[theirs], np.sqrt(along * along + across * across), 0.0)
+    time_s, likeness, sample = (column[members] for column in (points.time_s, points.likeness, points.sample))
+    along = (time_s.take(one) - time_s.take(other)) / width_s
+    across = (likeness.take(one) - likeness.take(other)) / height
+    distance = np.where(sample.take(one) != sample.take(other), np.sqrt(along * along + across * across), 0.0)
     total[rival] = np.bincount(one, distance, len(members))[rival]
     # of equal totals the earlier wins: members are in order of time, and the sort is stable
     ranked = np.lexsort((total, ballot))
@@ -264,24 +262,25 @@ def _elected(points: Points, cluster: Ints, width_s: float, height: float) -> Bo
 
 def _rivals(ballot: Ints) -> Ints:
     """Return the places of those that are not alone in their ballot."""
-    return np.flatnonzero(np.bincount(ballot)[ballot] > 1)
+    return (np.bincount(ballot)[ballot] > 1).nonzero()[0]
 
 
 def _couples(cluster: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     """Return pairs of the chosen places with all places of their cluster; clusters lie one after the other."""
     starts = _starts(cluster)
-    group = np.searchsorted(starts, chosen, side="right") - 1
+    group = starts.searchsorted(chosen, side="right") - 1
     lengths = np.diff(starts, append=len(cluster))[group]
-    return np.repeat(chosen, lengths), np.repeat(starts[group], lengths) + places_within(lengths)
+    return chosen.repeat(lengths), places_of(starts[group], lengths)
 
 
 def _numbered(cluster: Ints, time_s: Reals) -> tuple[Ints, int]:
     """Return clusters numbered in order of mean time, and how many there are."""
     is_in = cluster >= 0
-    _, number = np.unique(cluster[is_in], return_inverse=True)
+    number = cluster[is_in]
     sizes = np.bincount(number)
-    turn = np.argsort(np.bincount(number, time_s[is_in]) / np.maximum(sizes, 1), kind="stable")
-    place = np.empty(len(turn), dtype=np.int64)
+    found = sizes.nonzero()[0]
+    turn = found[(np.bincount(number, time_s[is_in])[found] / sizes[found]).argsort(kind="stable")]
+    place = np.empty(len(sizes), dtype=np.int64)
     place[turn] = np.arange(len(turn))
     owner = np.full(len(cluster), -1)
     owner[is_in] = place[number]
