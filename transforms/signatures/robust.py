@@ -31,9 +31,11 @@ from transforms.signatures.robust_template import (
     EDGE_RATIO,
     Template,
     are_common,
-    common_bursts,
     false_alarm_level,
+    grown,
     heights,
+    large,
+    long_stretches,
 )
 from transforms.signatures.robust_timeline import SPANS, Spans, with_timelines
 from transforms.signatures.sample_sets import SampleSet
@@ -76,6 +78,8 @@ _LEAST_KEPT_RATIO = 0.35
 #: the runs are aligned on steps of their own interval, but no finer than this; the curve is on steps of this, or on
 #: steps that are so many times finer than theirs
 _FINEST_STEP_S, _FINENESS = 1.0, 5
+#: so many steps around what is common the runs' curve is made first, and so many times further where a burst goes on
+_FIRST_REACH, _FURTHER = 16, 4
 #: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
 _MOST = 1e6
 #: not less than any value: finite, so that it is no NaN after a multiplication
@@ -120,6 +124,15 @@ class _Aligned:
     foreign_ratio: float
     begun_s: Reals
     alone_s: Reals
+
+    def part(self, is_part: Bools) -> _Aligned:
+        """Return the steps that are marked (steps)."""
+        return replace(
+            self,
+            rates=self.rates.compress(is_part, axis=1),
+            is_known=self.is_known.compress(is_part, axis=1),
+            is_foreign=self.is_foreign[is_part],
+        )
 
 
 def robust(one: SampleSet) -> Signature:
@@ -306,13 +319,39 @@ def _level(aligned: _Aligned) -> float:
 
 def _template(aligned: _Aligned, runs: _Runs) -> Template | None:
     """Return the common bursts of the runs as they are aligned now."""
-    curve = _curve(aligned, runs, [_level(aligned)])[0]
-    level = false_alarm_level(len(curve), runs.step_s)
+    level = false_alarm_level(len(aligned.is_foreign), runs.step_s)
     is_common = are_common(aligned.rates[runs.is_clean], aligned.is_foreign, level)
-    first, last = common_bursts(curve, is_common, runs.step_s)
+    curve, first, last = _grown_along(aligned, runs, *long_stretches(is_common, runs.step_s))
+    first, last = large(curve, first, last, runs.step_s)
     height = heights(curve, first, last)
     is_high = height >= _LEAST_HEIGHT_RATIO * runs.background
     return Template.of(curve, first[is_high], last[is_high], height[is_high]) if is_high.any() else None
+
+
+def _grown_along(aligned: _Aligned, runs: _Runs, first: Ints, last: Ints) -> tuple[Reals, Ints, Ints]:
+    """Return the runs' curve around stretches (n), 0 elsewhere, and where these are when they have grown along it.
+
+    It is made no further than they grow: to put the runs' rates in order is most of what a template takes.
+    """
+    curve, is_made = np.zeros(len(aligned.is_foreign)), np.zeros(len(aligned.is_foreign), dtype=np.bool_)
+    reach = _FIRST_REACH
+    while True:
+        is_new = _near(first - reach, last + reach, len(curve)) & ~is_made
+        curve[is_new] = _curve(aligned.part(is_new), runs, [_level(aligned)])[0]
+        is_made |= is_new
+        begin, end = grown(curve, first, last)
+        # what each one ends at was made, too
+        if is_made[np.maximum(begin - 1, 0)].all() and is_made[np.minimum(end, len(curve) - 1)].all():
+            return curve, begin, end
+        reach *= _FURTHER
+
+
+def _near(first: Ints, last: Ints, count: int) -> Bools:
+    """Return which of so many places lie in some spans, which may reach beyond them."""
+    change = np.bincount(np.maximum(first, 0), minlength=count + 1)
+    change -= np.bincount(np.minimum(last, count), minlength=count + 1)
+    is_near: Bools = change.cumsum()[:-1] > 0
+    return is_near
 
 
 def _spans(runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float) -> Spans:

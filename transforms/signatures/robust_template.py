@@ -115,10 +115,18 @@ def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, 
     Ints, Ints : the first time of each burst, and the one after its last
 
     """
-    first, last = stretches(is_common)
-    first, last = joined(first, last, DIP_S / step_s)
+    return large(curve, *grown(curve, *long_stretches(is_common, step_s)), step_s)
+
+
+def long_stretches(is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
+    """Return where times that are common (times) make stretches that a burst may be of: the first, and after the last."""
+    first, last = joined(*stretches(is_common), DIP_S / step_s)
     is_long = last - first >= LEAST_S / step_s
-    first, last = _grown(curve, first[is_long], last[is_long])
+    return first[is_long], last[is_long]
+
+
+def large(curve: Reals, first: Ints, last: Ints, step_s: float) -> tuple[Ints, Ints]:
+    """Return the bursts of a curve (times) that stretches make: those hardly apart are one, and small ones are none."""
     first, last = joined(first, last, DIP_S / step_s)
     if not len(first):
         return first, last
@@ -128,8 +136,11 @@ def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, 
     return first[is_large], last[is_large]
 
 
-def _grown(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Return stretches as long as the curve exceeds a share of each one's height around it."""
+def grown(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Return stretches (n) as long as a curve (times) exceeds a share of each one's height around it.
+
+    One in which it never does is left out.
+    """
     ends: list[tuple[int, int]] = []
     least = EDGE_RATIO * heights(curve, first, last)
     for begin, end, own in zip(first.tolist(), last.tolist(), least.tolist(), strict=True):
