@@ -18,8 +18,8 @@ from transforms.joint.slowing import run_weights
 from transforms.signatures import left_out, stretched
 from transforms.signatures.averages import quantiles
 from transforms.signatures.bursts import bursts_of, height
-from transforms.signatures.robust import weighted_quantiles
 from transforms.signatures.robust_alignment import running_totals
+from transforms.signatures.robust_quantiles import weighted_quantiles
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
 from transforms.signatures.stretched import Stretched

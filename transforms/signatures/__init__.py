@@ -12,6 +12,7 @@
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
 - `robust` (`robust`, `robust_of_each`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
+- `robust_quantiles` (`weighted_quantiles`): Weighted quantiles across runs, point by point.
 - `robust_template`: Templates: the bursts that aligned runs have in common.
 - `robust_timeline`: Timelines: when an application would reach each of its bursts alone, from when its runs did.
 - `sample_sets` (`SampleSets`, `SampleSet`): Sample sets: the runs of one application.

@@ -216,7 +216,8 @@ class _Pairs:
             is_alive = np.zeros(units, dtype=np.bool_)
             is_alive[unit[is_left & is_own]] = True
             left = (is_left & is_alive.take(unit)).nonzero()[0]
-            unit, place, sample, is_own = (own.take(left) for own in (unit, place, sample, is_own))
+            unit, place, sample = unit.take(left), place.take(left), sample.take(left)
+            is_own = is_own.take(left)
         return taker.reshape(grid_count, -1), explained
 
 
@@ -235,7 +236,8 @@ def _distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> I
     # a row for each sample, of the type of the sums: those of long rows are faster, and nothing is cast
     has = np.zeros((sample_count, unit_count), dtype=np.int32)
     has.ravel()[sample * unit_count + unit] = 1
-    return np.add.reduce(has, axis=0).astype(np.int64)
+    found: Ints = np.add.reduce(has, axis=0).astype(np.int64)
+    return found
 
 
 def _elected(points: Points, cluster: Ints, width_s: float, height: float) -> Bools:

@@ -137,7 +137,8 @@ def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Int
     common = _commonest(shift, is_clear, 2.0 / step_s)
     found = np.where(is_clear & (np.abs(shift - common) <= 3.0 / step_s), shift, np.rint(common)).astype(np.int64)
     is_told = is_clear.sum(axis=0) >= np.maximum(2.0, 0.4 * len(path))
-    return np.minimum(np.maximum(np.where(is_told, found, 0), -path), rises.shape[2] - 1 - path)
+    moved: Ints = np.minimum(np.maximum(np.where(is_told, found, 0), -path), rises.shape[2] - 1 - path)
+    return moved
 
 
 def _commonest(values: Ints, counts: Bools, width: float) -> Reals:

@@ -119,7 +119,7 @@ def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, 
 
 
 def long_stretches(is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
-    """Return where times that are common (times) make stretches that a burst may be of: the first, and after the last."""
+    """Return where times that are common (times) make stretches that may be bursts."""
     first, last = joined(*stretches(is_common), DIP_S / step_s)
     is_long = last - first >= LEAST_S / step_s
     return first[is_long], last[is_long]
