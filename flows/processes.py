@@ -28,6 +28,8 @@ AHEAD = 2
 
 #: workers are the threads; libraries that start some of their own only get into their way
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+#: how many threads Polars has, and with it DuckDB: each process its share of the cores
+_THREADS = "POLARS_MAX_THREADS"
 
 
 class WorkerLost(MachineFault):
@@ -50,13 +52,17 @@ class Pool:
 
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
+        self.has_begun = False
         # a fork of a process that has threads may hang
         context = get_context("spawn")
         self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
+        share = max(1, (os.cpu_count() or 1) // worker_count)
+        self._variables = _ONE_THREAD | {_THREADS: str(share)}
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
-        with _environment(_ONE_THREAD):
+        self.has_begun = True
+        with _environment(self._variables):
             return self._processes.submit(function, *args)
 
     def end(self) -> None:
@@ -79,12 +85,22 @@ def done_by(others: Workers) -> Iterator[None]:
 
 
 @contextmanager
-def pool(worker_count: int | None) -> Iterator[Workers]:
+def offered(kept: Pool) -> Iterator[None]:
+    """Have all pools of this block be one that stays, unless others work for the block already."""
+    if _elsewhere.get() is not None:
+        yield
+        return
+    with done_by(kept):
+        yield
+
+
+@contextmanager
+def pool(worker_count: int | None, kept: Pool | None = None) -> Iterator[Workers]:
     """Open a pool of so many processes, as many as there are cores if None; they end with the block.
 
-    Raises WorkerLost in the block where one of them dies.
+    kept: who works where nobody else does, and stays. Raises WorkerLost in the block where a process dies.
     """
-    others = _elsewhere.get()
+    others = _elsewhere.get() or kept
     opened = Pool(workers(worker_count)) if others is None else None
     try:
         yield others or opened  # type: ignore[misc]
@@ -102,7 +118,7 @@ def pool(worker_count: int | None) -> Iterator[Workers]:
 def shared(worker_count: int | None = None, *, ready: Sequence[str] = ()) -> Iterator[None]:
     """Have all pools of this block be one, whose processes stay: each takes a second of a core to start.
 
-    For work of many small kinds. A long night lets processes go after each kind, for what they keep of memory.
+    For work of many small kinds.
     ready: modules, see `make_ready`; of none, each process starts when it is needed first.
     """
     if workers(worker_count) == 1 or _elsewhere.get() is not None:

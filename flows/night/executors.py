@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from flows.steps.pieces import Done, Piece
 
 _PATIENCE_S = 2.0
-#: so many pieces of a kind are worth processes of their own, which take a second to start; and so many where they are
-#: there already
+#: so many pieces of a kind are worth processes, which take a second to start; and so many where they are there already
 _MANY, _SEVERAL = 4, 2
 
 
@@ -59,7 +58,7 @@ class Inline:
 
 
 class _BesideChild(Inline):
-    """Does pieces in this process, and many of a kind in several.
+    """Does pieces in this process, and many of a kind in several, which stay: each takes a second to start.
 
     Those that check go to a child, which does one after the other meanwhile.
     """
@@ -68,22 +67,28 @@ class _BesideChild(Inline):
         self._connection = connection
         self._waiting = waiting
         self._worker_count = processes.workers(worker_count)
+        self._pool = processes.Pool(self._worker_count)
 
     def begin(self, root: Path, piece: Piece) -> Future[Done]:
         """Do a piece, or have it done."""
-        return self._waiting.submit(self._ask, root, piece) if piece.is_check else super().begin(root, piece)
+        if piece.is_check:
+            return self._waiting.submit(self._ask, root, piece)
+        with processes.offered(self._pool):
+            return super().begin(root, piece)
 
     def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
         """Do few pieces one after the other, many in several processes, a bounded number under way."""
-        if len(pieces) < (_SEVERAL if processes.are_shared() else _MANY) or self._worker_count == 1:
+        is_there = self._pool.has_begun or processes.are_shared()
+        if len(pieces) < (_SEVERAL if is_there else _MANY) or self._worker_count == 1:
             yield from super().each(root, pieces)
             return
-        with processes.pool(self._worker_count) as pool:
+        with processes.pool(self._worker_count, self._pool) as pool:
             yield from _as_they_end(pool, root, pieces)
 
     def end(self) -> None:
-        """Let the child end while this process goes on."""
+        """Let the child and the processes end while this one goes on."""
         self._connection.close()
+        self._pool.end()
 
     def _ask(self, root: Path, piece: Piece) -> Done:
         try:
@@ -167,11 +172,12 @@ def with_child(worker_count: int | None = None) -> Iterator[Executor]:
     theirs.close()
     # One thread: calls keep their order, and so do answers.
     waiting = ThreadPoolExecutor(1, "checks")
+    executor = _BesideChild(ours, waiting, worker_count)
     try:
-        yield _BesideChild(ours, waiting, worker_count)
+        yield executor
     finally:
+        executor.end()
         waiting.shutdown(wait=False, cancel_futures=True)
-        ours.close()
         # An idle child ends by itself and tidies up; a busy one is not waited for.
         process.join(_PATIENCE_S)
         process.kill()

@@ -28,11 +28,16 @@ def model_path(table: Table) -> Path:
 
 @contextmanager
 def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB in memory, in UTC, with a memory limit beyond which it spills into a folder."""
+    """Open DuckDB in memory, in UTC, with a memory limit beyond which it spills into a folder.
+
+    It has as many threads as Polars: those that work side by side have their share of the cores each.
+    """
     import duckdb
+    import polars as pl
 
     spill.mkdir(parents=True, exist_ok=True)
     config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": pl.thread_pool_size(),
         "memory_limit": memory_limit,
         "temp_directory": str(spill),
     }

@@ -81,7 +81,7 @@ def written(given: Given) -> int:
         raise ValueError("no such thing")
     if given.piece.name == "deadly":
         os._exit(9)
-    return (given.root / given.piece.name).write_text(str(os.getpid()))
+    return (given.root / given.piece.name).write_text(f"{os.getpid()} {os.environ.get('POLARS_MAX_THREADS')}")
 
 
 def pieces(*names: str) -> list[Piece]:
@@ -91,18 +91,25 @@ def pieces(*names: str) -> list[Piece]:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_many_pieces_are_done_in_several_processes_and_few_in_this_one(tmp_path: Path) -> None:
+def test_many_pieces_are_done_in_several_processes_that_stay_and_few_in_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
     names = [f"piece{number}" for number in range(9)]
     with with_child(2) as executor:
         assert [done.name for done in executor.each(tmp_path, pieces("one", "two"))] == ["one", "two"]
         assert sorted(done.name for done in executor.each(tmp_path, pieces(*names))) == names
+        assert sorted(done.name for done in executor.each(tmp_path, pieces("later", "last"))) == ["last", "later"]
         with pytest.raises(ValueError, match="no such thing"):
             list(executor.each(tmp_path, pieces("a", "b", "faulty", "c")))
         with pytest.raises(WorkerLost, match="ended before it answered"):
             list(executor.each(tmp_path, pieces("a", "b", "deadly", "c")))
-    assert {(tmp_path / name).read_text() for name in ("one", "two")} == {str(os.getpid())}
-    workers = {(tmp_path / name).read_text() for name in names}
-    assert str(os.getpid()) not in workers
+    assert {(tmp_path / name).read_text() for name in ("one", "two")} == {f"{os.getpid()} None"}
+    workers = {tuple((tmp_path / name).read_text().split()) for name in (*names, "later", "last")}
+    # each has its share of seven cores
+    assert {threads for _, threads in workers} == {"3"}
+    assert str(os.getpid()) not in {process for process, _ in workers}
     assert len(workers) <= 2
     assert multiprocessing.active_children() == []
 
