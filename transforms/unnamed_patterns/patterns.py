@@ -30,7 +30,8 @@ class PatternParams:
     nothing comes for so many typical distances. off_beat: after a longer pause it goes on if it is off by less of a
     period. least_cycles: a train has so many appearances. samples_a_cycle: of a train's signal. flank: bursts of an
     application that makes a kind differ from it by less, in logarithms of volume and width, where others were in their
-    way.
+    way. spoilt: what lies where a train's appearance is missing is one if the logarithm of how many times its volume it
+    moves is between these (seeds 60 to 65).
     """
 
     bursts: LeftBurstParams = field(default_factory=LeftBurstParams)
@@ -38,6 +39,7 @@ class PatternParams:
     beside: BesideParams = field(default_factory=BesideParams)
     companions: CompanionParams = field(default_factory=CompanionParams)
     flank: tuple[float, float] = (0.7, 1.0)
+    spoilt: tuple[float, float] = (-0.25, 0.7)
     together_ratio: float = 0.6
     most_gap: float = 3.5
     off_beat: float = 0.1
@@ -192,7 +194,10 @@ class _Search:
         return self.of_application(members, whose.application) if is_likely else np.zeros(0, np.int64)
 
     def due(self, train: Pattern) -> Ints:
-        """Return the bursts that lie where a train's appearances are due between those that were found."""
+        """Return the bursts that lie where a train's appearances are missing between those that were found.
+
+        They are as large as one, or larger by what fell into it: contention takes no byte away.
+        """
         if not train.is_train:
             return np.zeros(0, np.int64)
         gaps = np.diff(train.started)
@@ -203,11 +208,13 @@ class _Search:
         counts[is_anew] = 1
         owner = np.repeat(np.arange(len(gaps)), counts)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        due = train.started[owner] + place * (gaps / counts)[owner]
+        due = (train.started[owner] + place * (gaps / counts)[owner])[place > 0]
         inexact = slack(train.period, self.interval_s, self.params.companions)
         after = np.searchsorted(due, self.bursts.first - inexact)
         nearest = np.append(due, np.inf)[after]
-        return np.flatnonzero(nearest <= self.bursts.after + inexact)
+        more = np.log(self.bursts.volume_bytes / np.median(train.volume_bytes))
+        is_one = (more >= self.params.spoilt[0]) & (more <= self.params.spoilt[1])
+        return np.flatnonzero(is_one & (nearest <= self.bursts.after + inexact))
 
     def pattern(self, kinds: list[Ints], within: float = 0.0) -> Pattern:
         """Return the pattern of some kinds: an appearance begins where the first of its bursts does.

@@ -43,6 +43,28 @@ def test_a_train_has_a_period() -> None:
     assert found.signature_bytes == pytest.approx(np.full(6, 500.0), rel=0.02)
 
 
+def test_what_comes_as_it_likes_just_before_a_train_is_found() -> None:
+    left = traffic()
+    due = np.arange(90, COUNT - 100, 180)
+    put(left, due, 3000.0, 6)
+    at = np.sort(np.random.default_rng(3).choice(due, 9, replace=False)) - 22
+    put(left, at, 40000.0, 20)
+    whole, few = find(left, STEP_S, NOBODY)
+    assert (whole.pattern.is_train, few.pattern.is_train) == (True, False)
+    assert len(few.pattern.started) >= 7
+    assert set(few.pattern.started) <= set(at)
+
+
+def test_where_a_train_is_missing_lies_what_others_made_of_it() -> None:
+    left = traffic()
+    due = np.arange(90, COUNT - 100, 180)
+    missing = np.random.default_rng(4).choice(due[5:-5], 12, replace=False)
+    put(left, np.setdiff1d(due, missing), 3000.0, 6)
+    put(left, missing, 4500.0, 9)
+    (one,) = find(left, STEP_S, NOBODY)
+    assert one.pattern.is_train
+
+
 def test_bursts_that_come_together_are_one_pattern() -> None:
     left = traffic()
     at = np.sort(np.random.default_rng(8).choice(np.arange(100, COUNT - 400, 300), 20, replace=False))
