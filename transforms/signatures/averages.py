@@ -90,18 +90,19 @@ def quantiles_at(values: Reals, levels: Sequence[float]) -> Reals:
 
 
 def of_ordered(ordered: Reals, level: float) -> Reals:
-    """Return a quantile (points) of columns that are in order of size (runs, points), as `quantiles` does."""
-    rank = level * (len(ordered) - 1)
-    low, high = ordered[int(rank)], ordered[min(int(rank) + 1, len(ordered) - 1)]
+    """Return a quantile (..., points) of columns that are in order of size (..., runs, points), as `quantiles` does."""
+    last = ordered.shape[-2] - 1
+    rank = level * last
+    low, high = ordered[..., int(rank), :], ordered[..., min(int(rank) + 1, last), :]
     with np.errstate(under="ignore"):
         found: Reals = low + (high - low) * (rank - int(rank))
     return found
 
 
 def row_medians(values: Reals) -> Reals:
-    """Return the median of each row (rows, 1), of short ones faster than NumPy does."""
-    ordered, count = np.sort(values, axis=1), values.shape[1]
-    found: Reals = (ordered[:, [(count - 1) // 2]] + ordered[:, [count // 2]]) * 0.5
+    """Return the median of each row (..., 1) of values (..., n), of short ones faster than NumPy does."""
+    ordered, below, above = np.sort(values, axis=-1), (values.shape[-1] - 1) // 2, values.shape[-1] // 2
+    found: Reals = (ordered[..., below : below + 1] + ordered[..., above : above + 1]) * 0.5
     return found
 
 

@@ -97,11 +97,13 @@ def _judged(
     judged = {
         method: (list(ones), np.full(len(ones), np.nan), np.full(len(ones), np.nan)) for method, ones in found.items()
     }
-    for place in range(sets.set_count):
-        is_asked = any(ones[place].outcome in trust.LACKING for ones in found.values())
-        judge = trust.Judge.of(_usual(sets, place, is_unusual)) if is_asked else None
-        if judge is None:
-            continue
+    asked = [
+        place
+        for place in range(sets.set_count)
+        if any(ones[place].outcome in trust.LACKING for ones in found.values())
+    ]
+    for number, judge in trust.judges_of(_usual(sets, place, is_unusual) for place in asked):
+        place = asked[number]
         for method, (kept, trusts, lacked) in judged.items():
             told = judge.trust(kept[place], method)
             if method in _OF_ALL_VOLUMES and told < LEAST_TRUST:

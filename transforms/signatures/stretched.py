@@ -11,13 +11,14 @@ towards what it usually costs. How far to trust it is told apart (`trust`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Reals
-from transforms.signatures.averages import middle_of, quantiles, quantiles_at, row_medians, without_gaps
+from transforms.arrays import Bools, Ints, Reals, clipped
+from transforms.signatures.averages import quantiles, quantiles_at, row_medians, without_gaps
 from transforms.signatures.borne_out import borne_out
-from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
+from transforms.signatures.bursts import Bursts, bursts_of, height, heights, joined, stretches
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
 from transforms.signatures.robust_alignment import read_totals, running_totals
 from transforms.signatures.sample_sets import SampleSet
@@ -139,25 +140,28 @@ def on_steps(one: SampleSet, count: int, exponent: int) -> Reals:
     """Return mean rates of runs in so many steps of each (runs, count), in 2 ** exponent; NaN: not measured."""
     values, counts = one.samples.values, one.samples.counts
     is_known = np.isfinite(values)
-    place = np.arange(int(counts.max())) < counts[:, None]
     at = (np.arange(count + 1) * (one.duration_s[:, None] / count) - one.started_s[:, None]) / one.interval_s
     if is_known.all():
-        moved = _read_steps(np.ldexp(values, -exponent), place, at)
+        moved = _read_steps(np.ldexp(values, -exponent), one.samples.offsets, at)
         # all steps of a run count in full, and nothing beyond them: read off as it is
-        known = np.diff(np.clip(at, 0.0, counts[:, None]), axis=1)
+        known = np.diff(clipped(at, 0.0, counts[:, None]), axis=1)
     else:
-        moved = _read_steps(np.ldexp(np.where(is_known, values, 0.0), -exponent), place, at)
-        known = _read_steps(is_known, place, at)
+        moved = _read_steps(np.ldexp(np.where(is_known, values, 0.0), -exponent), one.samples.offsets, at)
+        known = _read_steps(is_known, one.samples.offsets, at)
     # what was not measured of a step was as the rest of it
     is_mostly = known > 0.5 * np.diff(at, axis=1)
     return np.where(is_mostly, moved / np.where(is_mostly, known, 1.0), np.nan)
 
 
-def _read_steps(values: Reals | Bools, place: Bools, at: Reals) -> Reals:
-    """Return what runs hold between places (runs, n + 1), in steps; place (runs, steps): where their values go."""
-    rows = np.zeros(place.shape)
-    rows[place] = values
-    found: Reals = np.diff(read_totals(running_totals(rows), at), axis=1)
+def _read_steps(values: Reals | Bools, offsets: Ints, at: Reals) -> Reals:
+    """Return what runs hold between places (runs, n + 1), in steps; offsets: where each one's values begin."""
+    edges = offsets.tolist()
+    rows = np.zeros((len(at), max(last - first for first, last in pairwise(edges))))
+    # one by one: to tell all places at once takes longer than to copy what goes there
+    for row, (first, last) in zip(rows, pairwise(edges), strict=True):
+        row[: last - first] = values[first:last]
+    total = read_totals(running_totals(rows), at)
+    found: Reals = total[:, 1:] - total[:, :-1]
     return found
 
 
@@ -167,14 +171,20 @@ def foreign_ratio(rates: Reals, curve: Reals, floor: Reals) -> float:
     rates (runs, steps), NaN where not measured. curve (steps): a low quantile of them. floor (runs): what each run
     hardly falls below.
     """
-    highest = height(curve)
-    if not highest > 0:
-        return 1.0
-    quiet = rates[:, curve < _QUIET_RATIO * highest]
-    is_known = np.isfinite(quiet)
+    return foreign_ratios(rates[None], curve[None], floor[None])[0]
+
+
+def foreign_ratios(rates: Reals, curves: Reals, floors: Reals) -> list[float]:
+    """Return the share of time in which others are at work in each of some sets of as many runs, as `foreign_ratio`.
+
+    rates (sets, runs, steps), NaN where not measured. curves (sets, steps). floors (sets, runs).
+    """
+    highest = heights(curves)
+    is_asked = np.isfinite(rates) & (curves < _QUIET_RATIO * highest[:, None])[:, None]
     # NaN exceeds nothing
-    is_busy = quiet > floor[:, None] + _WORK_RATIO * highest
-    return float((is_busy & is_known).sum() / max(1, is_known.sum()))
+    is_busy = is_asked & (rates > (floors + _WORK_RATIO * highest[:, None])[..., None])
+    found = [np.count_nonzero(own) / max(1, np.count_nonzero(asked)) for own, asked in zip(is_busy, is_asked, strict=True)]
+    return [ratio if high > 0 else 1.0 for ratio, high in zip(found, highest.tolist(), strict=True)]
 
 
 def floored(curve: Reals) -> tuple[Reals, float]:
@@ -186,11 +196,17 @@ def floored(curve: Reals) -> tuple[Reals, float]:
     is_known = np.isfinite(curve)
     is_whole = bool(is_known.all())
     known = curve if is_whole else curve[is_known]
-    floor = 0.0
-    if len(known):
-        low = float(known.min())
-        floor = middle_of(known[known <= low + (float(known.max()) - low) / 2])
+    floor = float(floors(known[None])[0]) if len(known) else 0.0
     return np.maximum((curve if is_whole else without_gaps(curve)) - floor, 0.0), floor
+
+
+def floors(curves: Reals) -> Reals:
+    """Return the floor of each curve (curves, steps), of one step or more, all of them measured; see `floored`."""
+    ordered, every = np.sort(curves, axis=1), np.arange(len(curves))
+    low, high = ordered[:, :1], ordered[:, -1:]
+    count = np.count_nonzero(ordered <= low + (high - low) / 2, axis=1)
+    found: Reals = (ordered[every, (count - 1) // 2] + ordered[every, count // 2]) * 0.5
+    return found
 
 
 def alone_s(duration_s: Reals, met_s: Reals) -> float:

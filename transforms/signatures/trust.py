@@ -13,7 +13,7 @@ The answer that is taken is that with the highest trust, where `warped` is given
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,7 +30,8 @@ from transforms.signatures.stretched import (
     LEAST_RUN_COUNT,
     RATE_LEVELS,
     floored,
-    foreign_ratio,
+    floors,
+    foreign_ratios,
     highest_exponent,
     measured,
     on_steps,
@@ -55,6 +56,9 @@ _BY_CHANCE = 1.0
 _MOST_HEIGHTS = 1.2
 #: with these outcomes a signature can lack what runs have; with others it is for want of runs or bytes
 LACKING = ("extracted", "no_common_bursts")
+
+#: rates of so many sets as are judged side by side
+_BLOCK_VALUES = 1 << 16
 
 EVIDENCE = (
     "agreement", "near_agreement", "coverage", "likeness", "unexplained", "explained", "longer", "clock", "width",
@@ -120,37 +124,18 @@ class Judge:
     @classmethod
     def of(cls, one: SampleSet) -> Judge | None:
         """Return what the runs of a set say; None where too few are measured."""
-        from scipy.ndimage import maximum_filter1d
-
-        usable = measured(one)
-        if usable.run_count < LEAST_RUN_COUNT:
-            return None
-        exponent = highest_exponent(usable)
-        every = without_gaps(on_steps(usable, STEPS, exponent))
-        rates = every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
-        floor = int(_FLOOR_LEVEL * (STEPS - 1))
-        above = np.maximum(rates - np.partition(rates, floor, axis=1)[:, [floor]], 0.0)
-        ordered = np.sort(above, axis=0)
-        ratio = foreign_ratio(above, floored(of_ordered(ordered, FIRST_LEVEL))[0], np.zeros(len(above)))
-        level = float(np.interp(ratio, *RATE_LEVELS))
-        common, _ = floored(of_ordered(ordered, level))
-        coverage, likeness = _left_out(above, ordered, level)
-        middle_s = middle_of(usable.duration_s)
-        off = 1.4826 * middle_of(np.abs(usable.duration_s - middle_s)) / middle_s
-        told = {"left_out_coverage": coverage, "left_out_likeness": likeness, "foreign": ratio}
-        near = np.sort(maximum_filter1d(above, 2 * _NEAR_STEPS + 1, axis=1), axis=0)
-        return cls(above, near, common, exponent, middle_s, off / np.sqrt(len(rates)), level, told)
+        return next((judge for _, judge in judges_of([one])), None)
 
     def evidence(self, signature: Signature, method: str, names: Sequence[str] = EVIDENCE) -> Reals:
         """Return what speaks for and against a signature: a number for each of these names of `EVIDENCE`."""
-        from scipy.ndimage import maximum_filter1d, uniform_filter1d
+        from scipy.ndimage import uniform_filter1d
 
         curve = self.on_steps(signature)
         total = max(float(curve.sum()), 1e-300)
         highest = max(quantile_of(curve, 0.99), 0.5 * float(curve.max()), 1e-300)
         wide = 6 * _NEAR_STEPS + 1
         recurring, _ = floored(self.near[int(_RECURRING_LEVEL * len(self.near))])
-        lacks = np.maximum(recurring - maximum_filter1d(curve, 4 * _NEAR_STEPS + 1), 0.0).sum()
+        lacks = np.maximum(recurring - highest_around(curve, 2 * _NEAR_STEPS), 0.0).sum()
         width = float((curve > 0.25 * highest).mean()) / max(1, len(signature.bursts))
         moved = max(quantile_of(self.rates.sum(axis=1), 0.2), 1e-300)
         longer = float(np.clip(len(signature.bytes_per_s) / self.duration_s - 1.0, -0.1, 0.1))
@@ -204,15 +189,13 @@ class Judge:
         as high as the signature's bursts are, or as what recurs if there is no signature; and so many runs would hardly
         have one there by chance, as often as they are that high elsewhere.
         """
-        from scipy.ndimage import maximum_filter1d
-
         has_curve = signature.outcome == "extracted"
         curve = self.on_steps(signature) if has_curve else np.zeros(STEPS)
         seen, floor = floored(of_ordered(self.near, _SEEN_LEVEL))
         highest = height(curve) if has_curve else height(seen)
         if not highest > 0:
             return np.zeros((0, 2))
-        is_told = maximum_filter1d(curve, 4 * _NEAR_STEPS + 1) > _TOLD_RATIO * highest
+        is_told = highest_around(curve, 2 * _NEAR_STEPS) > _TOLD_RATIO * highest
         is_seen = (seen > _SEEN_RATIO * highest) & ~is_told
         is_seen &= _hardly_by_chance(self.near > floor + _SEEN_RATIO * highest, ~is_seen & ~is_told)
         first, after = stretches(is_seen)
@@ -231,6 +214,60 @@ class Judge:
         at = np.arange(STEPS + 1, dtype=np.float64)[None] * (len(seconds) / STEPS)
         found: Reals = np.maximum(np.diff(read_totals(total, at)[0]), 0.0) * (STEPS / len(seconds))
         return found
+
+
+def judges_of(sets: Iterable[SampleSet]) -> Iterator[tuple[int, Judge]]:
+    """Yield what the runs of each set say, with its place, in any order; nothing of sets of too few that are measured.
+
+    Sets of as many runs go side by side, no more of them than stay in the processor's cache: of one alone, half of the
+    time would go to the calls.
+    """
+    usable = [measured(one) for one in sets]
+    counts = np.array([min(one.run_count, _MOST_RUNS) for one in usable], dtype=np.int64)
+    for count in np.unique(counts[counts >= LEAST_RUN_COUNT]).tolist():
+        places = np.flatnonzero(counts == count).tolist()
+        step = max(1, _BLOCK_VALUES // (count * STEPS))
+        for first in range(0, len(places), step):
+            block = places[first : first + step]
+            yield from zip(block, _judges([usable[place] for place in block]), strict=True)
+
+
+def _judges(sets: Sequence[SampleSet]) -> list[Judge]:
+    """Return what the runs of sets say, of which all have as many that count."""
+    exponents = [highest_exponent(one) for one in sets]
+    rates = np.stack([_cleanest(one, exponent) for one, exponent in zip(sets, exponents, strict=True)])
+    floor = int(_FLOOR_LEVEL * (STEPS - 1))
+    above = np.maximum(rates - np.partition(rates, floor)[..., [floor]], 0.0)
+    ordered = np.sort(above, axis=1)
+    ratios = foreign_ratios(above, _less_floor(of_ordered(ordered, FIRST_LEVEL)), np.zeros(above.shape[:2]))
+    levels = np.interp(ratios, *RATE_LEVELS).tolist()
+    common = _less_floor(np.stack([of_ordered(own, level) for own, level in zip(ordered, levels, strict=True)]))
+    near = np.sort(highest_around(above, _NEAR_STEPS), axis=1)
+    left_out = zip(*(values.tolist() for values in _left_out(above, ordered, np.array(levels))), ratios, strict=True)
+    told = [dict(zip(("left_out_coverage", "left_out_likeness", "foreign"), own, strict=True)) for own in left_out]
+    clocks = [_clock(one.duration_s) for one in sets]
+    return [
+        Judge(above[i], near[i], common[i], exponents[i], clocks[i][0], clocks[i][1] / np.sqrt(above.shape[1]), level, told[i])
+        for i, level in enumerate(levels)
+    ]
+
+
+def _cleanest(one: SampleSet, exponent: int) -> Reals:
+    """Return the rates of those runs that tell (runs, STEPS), those that move least first."""
+    every = without_gaps(on_steps(one, STEPS, exponent))
+    return every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
+
+
+def _clock(duration_s: Reals) -> tuple[float, float]:
+    """Return the median of durations, and how far off one of them is, as a share of it."""
+    middle_s = middle_of(duration_s)
+    return middle_s, 1.4826 * middle_of(np.abs(duration_s - middle_s)) / middle_s
+
+
+def _less_floor(curves: Reals) -> Reals:
+    """Return curves (curves, STEPS) less the floor of each."""
+    found: Reals = np.maximum(curves - floors(curves)[:, None], 0.0)
+    return found
 
 
 def chosen(trusts: Mapping[str, float]) -> str:
@@ -268,21 +305,40 @@ def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:
     return found
 
 
-def _left_out(rates: Reals, ordered: Reals, level: float) -> tuple[float, float]:
+def _left_out(rates: Reals, ordered: Reals, levels: Reals) -> tuple[Reals, Reals]:
     """Return how much of what the others of each run predict it has, and how alike it is, in the mean of all runs.
 
-    One sorted table serves all: without a run, what comes after its place moves up by one.
+    rates, and in order of size (sets, runs, STEPS). levels (sets). One sorted table serves all runs of a set: without a
+    run, what comes after its place moves up by one.
     """
-    place = level * (len(rates) - 2)
-    below = int(place)
-    share = place - below
-    low, next_, last = (ordered[min(below + step, len(rates) - 1)] for step in range(3))
+    every, run_count = np.arange(len(rates)), rates.shape[1]
+    place = levels * (run_count - 2)
+    below = place.astype(np.int64)
+    share = (place - below)[:, None, None]
+    low, next_, last = (ordered[every, np.minimum(below + step, run_count - 1)][:, None] for step in range(3))
     without = np.where(rates <= low, next_, low) * (1.0 - share) + np.where(rates <= next_, last, next_) * share
     predicted = np.maximum(without - row_medians(without), 0.0)
-    total = predicted.sum(axis=1)
-    has = np.divide(np.minimum(rates, predicted).sum(axis=1), total, out=np.zeros(len(rates)), where=total > 0)
-    highest = predicted.max(axis=1, keepdims=True)
-    return float(has.mean()), float(alike(np.minimum(rates, _MOST_HEIGHTS * highest), predicted).mean())
+    total = predicted.sum(axis=-1)
+    has = np.divide(np.minimum(rates, predicted).sum(axis=-1), total, out=np.zeros(total.shape), where=total > 0)
+    highest = predicted.max(axis=-1, keepdims=True)
+    return has.mean(axis=-1), alike(np.minimum(rates, _MOST_HEIGHTS * highest), predicted).mean(axis=-1)
+
+
+def highest_around(values: Reals, reach: int) -> Reals:
+    """Return the highest of the values (..., steps), 0 or more, up to so many steps before and after each step.
+
+    As `scipy.ndimage.maximum_filter1d` does, which takes several times as long.
+    """
+    width = 2 * reach + 1
+    found = np.zeros((*values.shape[:-1], values.shape[-1] + 2 * reach))
+    found[..., reach : reach + values.shape[-1]] = values
+    # of windows that are twice as wide each time, and at last of two that overlap
+    size = 1
+    while size < width:
+        step = min(size, width - size)
+        found = np.maximum(found[..., :-step], found[..., step:])
+        size += step
+    return found
 
 
 def alike(first: Reals, second: Reals) -> Reals:
