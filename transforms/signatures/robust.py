@@ -256,10 +256,11 @@ def _together(runs: _Runs) -> Generator[Spans, Reals, tuple[_Aligned, Template] 
     aligned = _unaligned(runs)
     template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
     latest, rates = int((runs.duration_s.max() - quantile_of(runs.duration_s, 0.2)) / runs.step_s), runs.rates
+    total = running_totals(rates)
     for turn in range(_ROUND_COUNT):
         if template is None:
             return None
-        begun_s = starts(rates, template, latest, runs.step_s) * runs.step_s
+        begun_s = starts(rates, template, latest, runs.step_s, total) * runs.step_s
         alone_s = yield _spans(runs, begun_s, template, aligned.foreign_ratio)
         aligned = _brought_together(runs, begun_s, alone_s, template)
         before, template = template, _template(aligned, runs)
@@ -374,14 +375,27 @@ def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_
     """
     # as many as there are bursts at most
     burst = np.maximum((alone_s[:-1] - MARGIN_S).searchsorted(begins_s, side="right") - 1, 0)
-    shift_s = (begun_s - alone_s[:-1]).take(burst, axis=1)
-    left, right = (begins_s + shift_s) / runs.step_s, (begins_s + step_s + shift_s) / runs.step_s
-    rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
-    whole = np.minimum(np.maximum(left.astype(np.int64), 0), runs.is_known.shape[1] - 1)
-    # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
-    is_there = (left >= -0.5) & (right * runs.step_s <= runs.duration_s[:, None] + runs.step_s)
+    # most steps end where the next one begins: only where the others end is told, too, behind all begins
+    count, ends_s = len(begins_s), begins_s + step_s
+    is_own = np.ones(count, dtype=np.bool_)
+    is_own[:-1] = (ends_s[:-1] != begins_s[1:]) | (burst[:-1] != burst[1:])
+    own = is_own.nonzero()[0]
+    at = (begun_s - alone_s[:-1]).take(np.concatenate([burst, burst[own]]), axis=1)
+    at += np.concatenate([begins_s, ends_s[own]])
+    at /= runs.step_s
+    total = read_totals(runs.total_bytes, at)
+    rates = total[:, 1 : count + 1] - total[:, :count]
+    rates[:, own] = total[:, count:] - total[:, own]
+    rates /= step_s
+    is_over = at * runs.step_s > runs.duration_s[:, None] + runs.step_s
+    is_late = is_over[:, 1 : count + 1].copy()
+    is_late[:, own] = is_over[:, count:]
+    left = at[:, :count]
+    whole = left.astype(np.int64)
+    np.minimum(np.maximum(whole, 0, out=whole), runs.is_known.shape[1] - 1, out=whole)
     whole += (np.arange(len(whole)) * runs.is_known.shape[1])[:, None]
-    return rates, runs.is_known.ravel().take(whole) & is_there
+    # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
+    return rates, runs.is_known.ravel().take(whole) & (left >= -0.5) & ~is_late
 
 
 def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:

@@ -32,7 +32,7 @@ DEVIATION_S, DRIFT_RATIO, STRETCH_RATIO = 4.0, 0.005, 0.25
 _WINDOW_S, _WINDOW_RATIO = 10.0, 0.02
 
 
-def starts(rates: Reals, template: Template, latest: int, step_s: float) -> Reals:
+def starts(rates: Reals, template: Template, latest: int, step_s: float, total: Reals | None = None) -> Reals:
     """Return when each run begins each burst.
 
     Parameters
@@ -41,6 +41,7 @@ def starts(rates: Reals, template: Template, latest: int, step_s: float) -> Real
         background left out
     template : bursts (n) in a run's own steps
     latest : how many steps a burst may come after its place in the template, at most
+    total : shape (runs, steps + 1), the rates' running totals, for who asks more than once
 
     Returns
     -------
@@ -54,7 +55,8 @@ def starts(rates: Reals, template: Template, latest: int, step_s: float) -> Real
     path = _best_path(fits + _EDGE_WEIGHT * rises, offsets, template, step_s)
     path += _to_rise(rises, path, template, step_s)
     begun = template.first + offsets[0] + path.astype(np.float64)
-    begun += _within_rise(running_totals(rates), begun, template.height, clipped(reach, 3.0 / step_s, 6.0 / step_s))
+    total = running_totals(rates) if total is None else total
+    begun += _within_rise(total, begun, template.height, clipped(reach, 3.0 / step_s, 6.0 / step_s))
     return np.maximum.accumulate(begun, axis=1)
 
 
@@ -185,12 +187,18 @@ def read_totals(total: Reals, at: Reals) -> Reals:
 
     At least one step.
     """
-    width = total.shape[1]
-    places = np.minimum(np.maximum(at, 0.0), width - 1)
-    whole = np.minimum(places.astype(np.int64), width - 2)
-    share = places - whole
-    flat = total.ravel()
+    width, flat = total.shape[1], total.ravel()
+    share = np.maximum(at, 0.0)
+    np.minimum(share, width - 1, out=share)
+    whole = share.astype(np.int64)
+    np.minimum(whole, width - 2, out=whole)
+    share -= whole
     whole += np.arange(len(total))[:, None] * width
     low = flat.take(whole)
-    read: Reals = low + share * (flat.take(whole + 1) - low)
+    whole += 1
+    # in place from here on: of many rows each pass that asks for memory takes twice as long
+    read: Reals = flat.take(whole)
+    read -= low
+    read *= share
+    read += low
     return read
