@@ -117,7 +117,7 @@ def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
 
 
 def _typical(values: Reals, power: int) -> Reals:
-    """Return the median of each row (rows, any), each value weighted by a power of itself; NaN where none is above 0."""
+    """Return the median of each row (rows, n), values weighted by a power of themselves; NaN where none is above 0."""
     if not values.shape[1]:
         return np.full(len(values), np.nan)
     # what does not count is 0, comes first, and weighs nothing

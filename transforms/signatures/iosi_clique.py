@@ -18,12 +18,14 @@ What the paper leaves open is decided so:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of, places_within
 
 #: a share of a number of samples that misses a whole number by less than this is meant to be that number
 _ROUNDING = 1e-9
@@ -43,9 +45,35 @@ class Points:
     sample_count: int
     span_s: float
 
-    def take(self, order: Ints) -> Points:
-        """Return the points in another order."""
-        return Points(self.time_s[order], self.likeness[order], self.sample[order], self.sample_count, self.span_s)
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """The points (n) of several planes (s), one plane after the other: those of plane i begin at offsets[i].
+
+    time_s, likeness, sample (n), sample_count, span_s (s): as `Points` has them. No plane is without points.
+    """
+
+    time_s: Reals
+    likeness: Reals
+    sample: Ints
+    offsets: Ints
+    sample_count: Ints
+    span_s: Reals
+
+    @property
+    def counts(self) -> Ints:
+        """How many points each plane has."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def in_order(self) -> tuple[Planes, Ints]:
+        """Return the points of each plane in order of time, and where they were."""
+        edges = pairwise(self.offsets.tolist())
+        order = np.concatenate([self.time_s[a:b].argsort(kind="stable") + a for a, b in edges])
+        return replace(self, time_s=self.time_s[order], likeness=self.likeness[order], sample=self.sample[order]), order
+
+    def needed(self, share: float) -> Ints:
+        """Return how many samples a share of them is on each plane."""
+        return np.array([needed(share, count) for count in self.sample_count.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +108,19 @@ class Clusters:
     explained_count: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class PlanesClusters:
+    """The common bursts on several planes (s): of their n points, as `Clusters` has them of one.
+
+    Clusters are numbered from 0 on each plane. count, grid (s). explained_count (s, g).
+    """
+
+    owner: Ints
+    count: Ints
+    grid: Ints
+    explained_count: Ints
+
+
 def needed(share: float, sample_count: int) -> int:
     """Return how many samples a share of them is, at least one (IOSI, section 5.3: rounded up)."""
     return max(1, math.ceil(share * sample_count - _ROUNDING))
@@ -96,57 +137,95 @@ def clique(points: Points, grids: Grids, gamma: float, kappa: float) -> Clusters
     count = len(points.time_s)
     if not count or not len(grids):
         return Clusters(np.full(count, -1), 0, -1, np.zeros(len(grids), dtype=np.int64))
-    order = np.argsort(points.time_s, kind="stable")
-    ordered = points.take(order)
-    pairs = _Pairs.of(_Cells.of(ordered, grids), ordered, gamma, kappa)
-    cluster, explained = pairs.clusters(ordered, len(grids), needed(kappa, points.sample_count))
-    grid = int(np.argmax(explained))
-    claimed = cluster[grid]
-    is_elected = _elected(ordered, claimed, grids.width_s[grid], grids.height[grid])
-    owner = np.empty(count, dtype=np.int64)
-    owner[order], cluster_count = _numbered(np.where(is_elected, claimed, -1), ordered.time_s)
-    return Clusters(owner, cluster_count, grid, explained)
+    samples, span_s = np.array([points.sample_count]), np.array([points.span_s])
+    plane = Planes(points.time_s, points.likeness, points.sample, np.array([0, count]), samples, span_s)
+    found = cliques(plane, grids.width_s[None], grids.height[None], gamma, kappa)
+    return Clusters(found.owner, int(found.count[0]), int(found.grid[0]), found.explained_count[0])
+
+
+def cliques(planes: Planes, width_s: Reals, height: Reals, gamma: float, kappa: float) -> PlanesClusters:
+    """Find the common bursts on each of several planes, as `clique` does; width_s, height (s, g): as `Grids` has them.
+
+    A plane is a few hundred points, and most of its time would go to the calls.
+    """
+    planes, order = planes.in_order()
+    layers = _Layers.of(planes, width_s, height)
+    pairs = _Pairs.of(layers, planes, gamma, kappa)
+    taker, explained = pairs.clusters(len(layers.point), len(layers.plane))
+    explained = explained.reshape(width_s.shape)
+    every, grid = np.arange(len(width_s)), explained.argmax(axis=1)
+    claimed = taker[places_of(layers.offsets[every * width_s.shape[1] + grid], planes.counts)]
+    is_elected = _elected(planes, claimed, width_s[every, grid], height[every, grid])
+    owner = np.empty(len(order), dtype=np.int64)
+    owner[order], count = _numbered(np.where(is_elected, claimed, -1), planes)
+    return PlanesClusters(owner, count, grid, explained)
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """The unit in which each point lies, on each grid (g, n); the points are in order of time."""
+class _Layers:
+    """Each plane on each of its grids (l), and the unit in which each point lies there (p); points in order of time.
 
+    plane (l). offsets (l + 1): where each layer's points begin. columns, rows (l): of units. point, sample, column, row
+    (p).
+    """
+
+    plane: Ints
+    offsets: Ints
+    columns: Ints
+    rows: Ints
+    point: Ints
+    sample: Ints
     column: Ints
     row: Ints
-    column_count: int
-    row_count: int
 
     @classmethod
-    def of(cls, points: Points, grids: Grids) -> _Cells:
-        column, columns = _cut(points.time_s, points.span_s, grids.width_s)
-        row, rows = _cut(points.likeness, 1.0, grids.height)
-        return cls(column, row, columns, rows)
+    def of(cls, planes: Planes, width_s: Reals, height: Reals) -> _Layers:
+        plane = np.arange(len(width_s)).repeat(width_s.shape[1])
+        counts = planes.counts[plane]
+        point = places_of(planes.offsets[:-1][plane], counts)
+        columns, column = _cut(planes.time_s.take(point), planes.span_s[plane], width_s.ravel(), counts)
+        rows, row = _cut(planes.likeness.take(point), np.ones(len(plane)), height.ravel(), counts)
+        return cls(plane, offsets_of(counts), columns, rows, point, planes.sample.take(point), column, row)
 
-    def dense(self, points: Points, least: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the dense units' (d) grid, column, row and density: in this order."""
-        # numbers of grid, column, row and sample in one, of the smallest type that holds them: sorts are faster then
-        most = len(self.column) * self.column_count * self.row_count * points.sample_count
-        dtype = np.int32 if most < 2**31 else np.int64
-        grid = np.arange(len(self.column), dtype=dtype)[:, None] * self.column_count
-        unit = (grid + self.column.astype(dtype)) * self.row_count + self.row.astype(dtype)
-        marks = np.sort((unit * points.sample_count + points.sample.astype(dtype)).ravel())
-        units = marks[_starts(marks)] // points.sample_count
+    @property
+    def counts(self) -> Ints:
+        """How many points each layer has."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def dense(self, planes: Planes, least: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the dense units' (d) layer, column, row and density: in this order; least (l): samples of one."""
+        # numbers of layer, column, row and sample in one, of the smallest type that holds them: sorts are faster then
+        firsts, most = offsets_of(self.columns * self.rows), int(planes.sample_count.max())
+        dtype = np.int32 if firsts[-1] * most < 2**31 else np.int64
+        unit: npt.NDArray[Any] = self.rows.astype(dtype).repeat(self.counts)
+        unit *= self.column.astype(dtype)
+        unit += self.row.astype(dtype)
+        unit += firsts[:-1].astype(dtype).repeat(self.counts)
+        unit *= most
+        unit += self.sample.astype(dtype)
+        unit.sort()
+        units = unit[_starts(unit)] // most
         first = _starts(units)
         density = np.append(first[1:], len(units)) - first
-        is_dense = density >= least
-        column, row = np.divmod(units[first[is_dense]].astype(np.int64), self.row_count)
-        grid_of, column = np.divmod(column, self.column_count)
-        return grid_of, column, row, density[is_dense]
+        units = units[first].astype(np.int64)
+        layer = firsts.searchsorted(units, side="right") - 1
+        is_dense = density >= least[layer]
+        layer = layer[is_dense]
+        column, row = np.divmod(units[is_dense] - firsts[layer], self.rows[layer])
+        return layer, column, row, density[is_dense]
 
 
-def _cut(values: Reals, span: float, sizes: Reals) -> tuple[Ints, int]:
-    """Return in which part of a span each value lies for each size of the parts (g, n), and the most parts."""
-    counts = np.maximum(np.ceil(span / sizes - _ROUNDING), 1.0)
-    places = np.maximum(values, 0.0) / sizes[:, None]
-    np.minimum(places, counts[:, None] - 1.0, out=places)
+def _cut(values: Reals, spans: Reals, sizes: Reals, counts: Ints) -> tuple[Ints, Ints]:
+    """Return how many parts of its size (l) each layer's span has, and in which one each of its values (p) lies.
+
+    counts (l): how many values are each layer's.
+    """
+    parts = np.maximum(np.ceil(spans / sizes - _ROUNDING), 1.0)
+    places = np.maximum(values, 0.0)
+    places /= sizes.repeat(counts)
+    np.minimum(places, (parts - 1.0).repeat(counts), out=places)
     # numbers from 0 on: what is behind the point falls away
-    return places.astype(np.int64), int(counts.max())
+    return parts.astype(np.int64), places.astype(np.int64)
 
 
 def _starts(ordered: npt.NDArray[np.integer]) -> Ints:
@@ -160,57 +239,62 @@ def _starts(ordered: npt.NDArray[np.integer]) -> Ints:
 class _Pairs:
     """Each candidate unit (u) with each point in its neighbourhood: pairs (p).
 
-    rank (u): whose turn is first. grid (u). unit (p), in order; place (p): the point's, grid x n + point. sample (p):
-    whose point. is_own (p): the point lies in the unit itself.
+    rank (u): whose turn is first. layer (u). least (u): how many samples it needs. unit (p), in order; place (p): the
+    point's in all layers. sample (p): whose point. is_own (p): the point lies in the unit itself. sample_count: the
+    most of any plane.
     """
 
     rank: Ints
-    grid: Ints
+    layer: Ints
+    least: Ints
     unit: Ints
     place: Ints
     sample: Ints
     is_own: Bools
+    sample_count: int
 
     @classmethod
-    def of(cls, cells: _Cells, points: Points, gamma: float, kappa: float) -> _Pairs:
+    def of(cls, layers: _Layers, planes: Planes, gamma: float, kappa: float) -> _Pairs:
         """Return the units that are dense in a dense neighbourhood, if they had all points for themselves."""
-        grid, column, row, density = cells.dense(points, needed(gamma, points.sample_count))
-        unit, place = _beside(cells, grid, column)
-        far = cells.row.ravel().take(place) - row.take(unit)
+        layer, column, row, density = layers.dense(planes, planes.needed(gamma)[layers.plane])
+        least, most = planes.needed(kappa)[layers.plane[layer]], int(planes.sample_count.max())
+        unit, place = _beside(layers, layer, column)
+        far = layers.row.take(place) - row.take(unit)
         near = (np.abs(far) <= 1).nonzero()[0]
         unit, place, far = unit.take(near), place.take(near), far.take(near)
-        sample = np.broadcast_to(points.sample, cells.column.shape).ravel().take(place)
-        around = _distinct(unit, sample, len(grid), points.sample_count)
-        is_candidate = around >= needed(kappa, points.sample_count)
+        sample = layers.sample.take(place)
+        around = _distinct(unit, sample, len(layer), most)
+        is_candidate = around >= least
         # a stable sort keeps the order of time, then of likeness
-        turn = (-(density * (points.sample_count + 1) + around)[is_candidate]).argsort(kind="stable")
+        turn = (-(density * (most + 1) + around)[is_candidate]).argsort(kind="stable")
         rank = np.empty(len(turn), dtype=np.int64)
         rank[turn] = np.arange(len(turn))
         kept = is_candidate.take(unit).nonzero()[0]
         unit, place = unit.take(kept), place.take(kept)
-        is_own = (far.take(kept) == 0) & (cells.column.ravel().take(place) == column.take(unit))
-        return cls(rank, grid[is_candidate], (is_candidate.cumsum() - 1).take(unit), place, sample.take(kept), is_own)
+        is_own = (far.take(kept) == 0) & (layers.column.take(place) == column.take(unit))
+        number, sample = (is_candidate.cumsum() - 1).take(unit), sample.take(kept)
+        return cls(rank, layer[is_candidate], least[is_candidate], number, place, sample, is_own, most)
 
-    def clusters(self, points: Points, grid_count: int, least: int) -> tuple[Ints, Ints]:
-        """Return the unit that takes each point (g, n), -1 for none, and how many samples' points it explains (g).
+    def clusters(self, place_count: int, layer_count: int) -> tuple[Ints, Ints]:
+        """Return the unit that takes each point of the layers, -1 for none, and how many points each layer explains.
 
         All units that nobody before them in rank shares a point with are judged at once, round after round.
         """
-        units, places = len(self.rank), grid_count * len(points.time_s)
-        taker = np.full(places, -1)
-        explained = np.zeros(grid_count, dtype=np.int64)
+        units = len(self.rank)
+        taker = np.full(place_count, -1)
+        explained = np.zeros(layer_count, dtype=np.int64)
         unit, place, sample, is_own = self.unit, self.place, self.sample, self.is_own
         while len(unit):
             turn = self.rank.take(unit)
-            first = np.full(places, units)
+            first = np.full(place_count, units)
             np.minimum.at(first, place, turn)
             has_to_wait = np.zeros(units, dtype=np.bool_)
             has_to_wait[unit[first.take(place) != turn]] = True
-            density = _distinct(unit, sample, units, points.sample_count)
-            wins = ~has_to_wait & (density >= least)
+            density = _distinct(unit, sample, units, self.sample_count)
+            wins = ~has_to_wait & (density >= self.least)
             taken = wins.take(unit).nonzero()[0]
             taker[place.take(taken)] = unit.take(taken)
-            np.add.at(explained, self.grid[wins], density[wins])
+            np.add.at(explained, self.layer[wins], density[wins])
             is_left = has_to_wait.take(unit) & (taker.take(place) < 0)
             # a unit whose own points are taken is not dense any more
             is_alive = np.zeros(units, dtype=np.bool_)
@@ -218,15 +302,14 @@ class _Pairs:
             left = (is_left & is_alive.take(unit)).nonzero()[0]
             unit, place, sample = unit.take(left), place.take(left), sample.take(left)
             is_own = is_own.take(left)
-        return taker.reshape(grid_count, -1), explained
+        return taker, explained
 
 
-def _beside(cells: _Cells, grid: Ints, column: Ints) -> tuple[Ints, Ints]:
+def _beside(layers: _Layers, layer: Ints, column: Ints) -> tuple[Ints, Ints]:
     """Return pairs of units (d) and the places of points in their own column or the next ones on either side."""
-    # points are in order of time, hence of columns; a gap of two keeps the grids' columns apart
-    step = cells.column_count + 2
-    columns = (np.arange(len(cells.column))[:, None] * step + cells.column).ravel()
-    own = grid * step + column
+    # points are in order of time, hence of columns; a gap of two keeps the layers' columns apart
+    firsts = offsets_of(layers.columns + 2)[:-1]
+    columns, own = firsts.repeat(layers.counts) + layers.column, firsts[layer] + column
     first, last = columns.searchsorted(own - 1, side="left"), columns.searchsorted(own + 1, side="right")
     return owners(offsets_of(last - first)), places_of(first, last - first)
 
@@ -240,20 +323,25 @@ def _distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> I
     return found
 
 
-def _elected(points: Points, cluster: Ints, width_s: float, height: float) -> Bools:
-    """Mark one point of each sample in each cluster: the one with the least total distance to the others'."""
+def _elected(planes: Planes, cluster: Ints, width_s: Reals, height: Reals) -> Bools:
+    """Mark one point of each sample in each cluster: the one with the least total distance to the others'.
+
+    width_s, height (s): of the units on each plane's grid.
+    """
     elected = np.zeros(len(cluster), dtype=np.bool_)
     members = (cluster >= 0).nonzero()[0]
     if not len(members):
         return elected
     members = members[cluster[members].argsort(kind="stable")]
-    ballot = cluster[members] * points.sample_count + points.sample[members]
+    own, time_s = cluster[members], planes.time_s[members]
+    likeness, sample = planes.likeness[members], planes.sample[members]
+    ballot = own * int(planes.sample_count.max()) + sample
     total = np.zeros(len(members))
     rival = _rivals(ballot)
-    one, other = _couples(cluster[members], rival)
-    time_s, likeness, sample = (column[members] for column in (points.time_s, points.likeness, points.sample))
-    along = (time_s.take(one) - time_s.take(other)) / width_s
-    across = (likeness.take(one) - likeness.take(other)) / height
+    one, other = _couples(own, rival)
+    plane = (planes.offsets.searchsorted(members, side="right") - 1).take(one)
+    along = (time_s.take(one) - time_s.take(other)) / width_s.take(plane)
+    across = (likeness.take(one) - likeness.take(other)) / height.take(plane)
     distance = np.where(sample.take(one) != sample.take(other), np.sqrt(along * along + across * across), 0.0)
     total[rival] = np.bincount(one, distance, len(members))[rival]
     # of equal totals the earlier wins: members are in order of time, and the sort is stable
@@ -275,15 +363,20 @@ def _couples(cluster: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     return chosen.repeat(lengths), places_of(starts[group], lengths)
 
 
-def _numbered(cluster: Ints, time_s: Reals) -> tuple[Ints, int]:
-    """Return clusters numbered in order of mean time, and how many there are."""
-    is_in = cluster >= 0
-    number = cluster[is_in]
+def _numbered(cluster: Ints, planes: Planes) -> tuple[Ints, Ints]:
+    """Return clusters numbered in order of mean time on each plane, and how many each one has."""
+    members = (cluster >= 0).nonzero()[0]
+    number = cluster[members]
     sizes = np.bincount(number)
     found = sizes.nonzero()[0]
-    turn = found[(np.bincount(number, time_s[is_in])[found] / sizes[found]).argsort(kind="stable")]
+    mean_s = np.bincount(number, planes.time_s[members])[found] / sizes[found]
+    # a cluster's number tells its plane, but not when: the planes' units come one after the other
+    plane_of = np.zeros(len(sizes), dtype=np.int64)
+    plane_of[number] = planes.offsets.searchsorted(members, side="right") - 1
+    counts = np.bincount(plane_of[found], minlength=len(planes.counts))
+    turn = found[np.lexsort((mean_s, plane_of[found]))]
     place = np.empty(len(sizes), dtype=np.int64)
-    place[turn] = np.arange(len(turn))
+    place[turn] = places_within(counts)
     owner = np.full(len(cluster), -1)
-    owner[is_in] = place[number]
-    return owner, len(turn)
+    owner[members] = place[number]
+    return owner, counts

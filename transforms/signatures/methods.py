@@ -98,9 +98,7 @@ def _judged(
         method: (list(ones), np.full(len(ones), np.nan), np.full(len(ones), np.nan)) for method, ones in found.items()
     }
     asked = [
-        place
-        for place in range(sets.set_count)
-        if any(ones[place].outcome in trust.LACKING for ones in found.values())
+        place for place in range(sets.set_count) if any(ones[place].outcome in trust.LACKING for ones in found.values())
     ]
     for number, judge in trust.judges_of(_usual(sets, place, is_unusual) for place in asked):
         place = asked[number]
@@ -123,14 +121,17 @@ def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]]
     one_by_one: dict[str, Callable[[SampleSet], Signature]] = {
         "warped": warped.warped,
         "stretched": stretched.stretched,
-        "iosi": lambda one: iosi.iosi(one, params.iosi),
-        "iosi_raw": lambda one: iosi.iosi_raw(one, params.iosi),
         "dtw": time_warping.dtw,
         "mean": averages.mean,
         "median": averages.median,
         "quantile": averages.quantile,
     }
-    return {"robust": robust.robust_of_each} | {method: partial(map, maker) for method, maker in one_by_one.items()}
+    return {
+        "robust": robust.robust_of_each,
+        "iosi": partial(iosi.iosi_of_each, params=params.iosi),
+        "iosi_raw": partial(iosi.iosi_raw_of_each, params=params.iosi),
+        **{method: partial(map, maker) for method, maker in one_by_one.items()},
+    }
 
 
 def _of_each(

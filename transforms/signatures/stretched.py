@@ -183,8 +183,9 @@ def foreign_ratios(rates: Reals, curves: Reals, floors: Reals) -> list[float]:
     is_asked = np.isfinite(rates) & (curves < _QUIET_RATIO * highest[:, None])[:, None]
     # NaN exceeds nothing
     is_busy = is_asked & (rates > (floors + _WORK_RATIO * highest[:, None])[..., None])
-    found = [np.count_nonzero(own) / max(1, np.count_nonzero(asked)) for own, asked in zip(is_busy, is_asked, strict=True)]
-    return [ratio if high > 0 else 1.0 for ratio, high in zip(found, highest.tolist(), strict=True)]
+    busy, asked = ([int(np.count_nonzero(own)) for own in marks] for marks in (is_busy, is_asked))
+    told = zip(busy, asked, highest.tolist(), strict=True)
+    return [own / max(1, room) if high > 0 else 1.0 for own, room, high in told]
 
 
 def floored(curve: Reals) -> tuple[Reals, float]:

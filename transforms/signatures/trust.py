@@ -235,9 +235,9 @@ def judges_of(sets: Iterable[SampleSet]) -> Iterator[tuple[int, Judge]]:
 def _judges(sets: Sequence[SampleSet]) -> list[Judge]:
     """Return what the runs of sets say, of which all have as many that count."""
     exponents = [highest_exponent(one) for one in sets]
-    rates = np.stack([_cleanest(one, exponent) for one, exponent in zip(sets, exponents, strict=True)])
+    cleanest = np.stack([_cleanest(one, exponent) for one, exponent in zip(sets, exponents, strict=True)])
     floor = int(_FLOOR_LEVEL * (STEPS - 1))
-    above = np.maximum(rates - np.partition(rates, floor)[..., [floor]], 0.0)
+    above = np.maximum(cleanest - np.partition(cleanest, floor)[..., [floor]], 0.0)
     ordered = np.sort(above, axis=1)
     ratios = foreign_ratios(above, _less_floor(of_ordered(ordered, FIRST_LEVEL)), np.zeros(above.shape[:2]))
     levels = np.interp(ratios, *RATE_LEVELS).tolist()
@@ -245,11 +245,9 @@ def _judges(sets: Sequence[SampleSet]) -> list[Judge]:
     near = np.sort(highest_around(above, _NEAR_STEPS), axis=1)
     left_out = zip(*(values.tolist() for values in _left_out(above, ordered, np.array(levels))), ratios, strict=True)
     told = [dict(zip(("left_out_coverage", "left_out_likeness", "foreign"), own, strict=True)) for own in left_out]
-    clocks = [_clock(one.duration_s) for one in sets]
-    return [
-        Judge(above[i], near[i], common[i], exponents[i], clocks[i][0], clocks[i][1] / np.sqrt(above.shape[1]), level, told[i])
-        for i, level in enumerate(levels)
-    ]
+    middle_s, unsure_ratio = zip(*(_clock(one.duration_s, above.shape[1]) for one in sets), strict=True)
+    columns = zip(above, near, common, exponents, middle_s, unsure_ratio, levels, told, strict=True)
+    return [Judge(*column) for column in columns]
 
 
 def _cleanest(one: SampleSet, exponent: int) -> Reals:
@@ -258,10 +256,11 @@ def _cleanest(one: SampleSet, exponent: int) -> Reals:
     return every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
 
 
-def _clock(duration_s: Reals) -> tuple[float, float]:
-    """Return the median of durations, and how far off one of them is, as a share of it."""
+def _clock(duration_s: Reals, run_count: int) -> tuple[float, float]:
+    """Return the median of durations, and how exactly so many runs tell it, as a share of it."""
     middle_s = middle_of(duration_s)
-    return middle_s, 1.4826 * middle_of(np.abs(duration_s - middle_s)) / middle_s
+    off = 1.4826 * middle_of(np.abs(duration_s - middle_s)) / middle_s
+    return middle_s, off / np.sqrt(run_count)
 
 
 def _less_floor(curves: Reals) -> Reals:
