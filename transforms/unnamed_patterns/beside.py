@@ -77,11 +77,13 @@ def beside(
     params: BesideParams | None = None,
     *,
     is_train: bool = False,
+    presences: Presences | None = None,
 ) -> Beside:
     """Return whose runs were there when a pattern appeared, in a window of so many steps.
 
     appeared: from, until (k each), in steps. is_train: whether the appearances are surely one maker's; else a few that
-    happen to move the same volume may have made them.
+    happen to move the same volume may have made them. presences: of these runs in this window, where many patterns are
+    asked about.
     """
     params = params or BesideParams()
     started, ended = appeared
@@ -95,8 +97,9 @@ def beside(
     candidates = np.flatnonzero(seen >= params.least_share * max(len(started), 1))
     if not len(candidates):
         return _NOBODY
-    middles = (started + ended) / 2
-    told = [_chance(middles, _of(runs, each), int(seen[each]), step_count, slack) for each in candidates.tolist()]
+    presences = presences or Presences(runs, step_count, slack)
+    shown = presences.shown((started + ended) / 2)
+    told = [_chance(presences.of(each), shown, int(seen[each]), len(started)) for each in candidates.tolist()]
     tails, exposures = np.array(told).T
     best = int(candidates[np.lexsort((-seen[candidates], tails))[0]])
     own = runs.application == best
@@ -167,31 +170,56 @@ def _together(covered: Bools, count: int) -> float:
     return 1.0 - float(is_open.mean())
 
 
-def _of(runs: Runs, application: int) -> tuple[Reals, Reals]:
-    own = runs.application == application
-    return runs.started[own], runs.ended[own]
-
-
 #: turns are tried at so many places of the window, at most
 _MOST_PLACES = 1 << 15
 
 
-def _chance(middles: Reals, run: tuple[Reals, Reals], seen: int, step_count: int, slack: float) -> tuple[float, float]:
+class Presences:
+    """When each application's runs were there in a window of so many steps: what its turns need, reckoned once each."""
+
+    def __init__(self, runs: Runs, step_count: int, slack: float) -> None:
+        """Take the runs, which are there so many steps longer than the job log says, on both sides."""
+        self.runs, self._slack = runs, slack
+        self._places = min(_MOST_PLACES, max(step_count, 1))
+        self._scale = self._places / max(step_count, 1)
+        self._known: dict[int, tuple[float, Reals]] = {}
+
+    def of(self, application: int) -> tuple[float, Reals]:
+        """Return for which share of the time an application was there, and the spectrum of that."""
+        if application not in self._known:
+            own = self.runs.application == application
+            first, last = self.runs.started[own] - self._slack, self.runs.ended[own] + self._slack + 1
+            begun, over = ((each * self._scale).astype(np.int64).clip(0, self._places) for each in (first, last))
+            count = self._places + 1
+            edges = np.bincount(begun, minlength=count) - np.bincount(over, minlength=count)
+            is_there = (np.cumsum(edges)[:-1] > 0).astype(np.float64)
+            self._known[application] = float(is_there.mean()), _spectrum(is_there)
+        return self._known[application]
+
+    def shown(self, middles: Reals) -> Reals:
+        """Return the spectrum of appearances whose middles are these."""
+        places = (middles * self._scale).astype(np.int64).clip(0, self._places - 1)
+        return _spectrum(np.bincount(places, minlength=self._places) / len(middles))
+
+
+def _spectrum(values: Reals) -> Reals:
+    """Return the squares of a signal's frequencies but 0, so that two signals' product sums to how their turns vary."""
+    power: Reals = np.abs(np.fft.rfft(values)[1:]) ** 2 / len(values)
+    # each frequency stands for its negative one, too, but for the highest one of an even number
+    power[: (len(values) - 1) // 2] *= np.sqrt(2.0)
+    return power
+
+
+def _chance(presence: tuple[float, Reals], shown: Reals, seen: int, count: int) -> tuple[float, float]:
     """Return how likely so many appearances or more lie in an application's runs if both are turned at random.
 
-    And for which share of the time it is there.
+    And for which share of the time it is there. By Parseval's theorem turns vary as their spectra's product does.
     """
-    places = min(_MOST_PLACES, max(step_count, 1))
-    scale = places / max(step_count, 1)
-    first, last = ((each * scale).astype(np.int64).clip(0, places) for each in (run[0] - slack, run[1] + slack + 1))
-    edges = np.bincount(first, minlength=places + 1) - np.bincount(last, minlength=places + 1)
-    is_there = (np.cumsum(edges)[:places] > 0).astype(np.float64)
-    shown = np.bincount((middles * scale).astype(np.int64).clip(0, places - 1), minlength=places) / len(middles)
-    turned = np.fft.irfft(np.fft.rfft(is_there) * np.conj(np.fft.rfft(shown)), places)
-    exposure, varies = float(is_there.mean()), float(turned.var())
+    exposure, spectrum = presence
     if exposure >= 1.0 - 1e-12:
         return 1.0, exposure
-    independent = min(exposure * (1.0 - exposure) / max(varies, 1e-12), float(len(middles)))
-    share = seen / len(middles)
+    varies = float(spectrum @ shown)
+    independent = min(exposure * (1.0 - exposure) / max(varies, 1e-12), float(count))
+    share = seen / count
     tail = betainc(max(share * independent, 1e-9), (1.0 - share) * independent + 1.0, exposure)
     return float(tail), exposure

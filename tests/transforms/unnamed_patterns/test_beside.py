@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Runs, _chance, begun_with, beside
+from transforms.unnamed_patterns.beside import Presences, Runs, _chance, _spectrum, begun_with, beside
 
 COUNT, STEP_S = 10_000, 60.0
 
@@ -54,7 +54,8 @@ def test_independent_appearances_are_a_binomial_tail() -> None:
     starts = np.arange(0.0, COUNT, 100)
     middles = np.sort(rng.choice(COUNT, 40, replace=False)).astype(np.float64)
     # exposed for 30 % of the time, in pieces that appearances do not know of
-    tail, exposure = _chance(middles, (starts, starts + 29), 20, COUNT, 0.0)
+    presences = Presences(Runs(np.zeros(len(starts), np.int64), starts, starts + 29), COUNT, 0.0)
+    tail, exposure = _chance(presences.of(0), presences.shown(middles), 20, len(middles))
     assert exposure == pytest.approx(0.3, abs=0.01)
     assert np.log(tail) == pytest.approx(np.log(binom.sf(19, 40, 0.3)), rel=0.35)
 
@@ -88,3 +89,11 @@ def test_chance_is_not_at_one_time_after_runs_begin(seed: int) -> None:
     begins = rng.uniform(0, 100_000, 60)
     runs = Runs(np.arange(60) % 8, begins, begins + rng.uniform(300, 3000, 60))
     assert begun_with(rng.uniform(0, 100_000, 30), runs, 5.0) is None
+
+
+@pytest.mark.parametrize("count", [2, 7, 8, 101])
+def test_a_spectrum_tells_how_turns_vary(count: int) -> None:
+    rng = np.random.default_rng(count)
+    one, other = (rng.random(count) < 0.4).astype(np.float64), rng.poisson(0.3, count).astype(np.float64)
+    turns = [float(one @ np.roll(other, turn)) for turn in range(count)]
+    assert _spectrum(one) @ _spectrum(other) == pytest.approx(np.var(turns))
