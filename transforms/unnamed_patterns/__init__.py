@@ -10,4 +10,8 @@
 - `left_bursts` (`LeftBursts`, `left_bursts`): Bursts of what is left.
 - `patterns` (`Found`, `Pattern`, `find`): Patterns: kinds of bursts that come again, alone or together.
 - `recognized` (`Known`, `recognized`): Which patterns are those of before.
+- `rhythms` (`Rhythm`, `period_of`, `without`): Rhythms of logged applications inside their own runs, also of those that
+  have no signature.
+- `trains` (`Train`, `train_of`): Trains among bursts of one kind: those that keep one beat for longer than any logged
+  application's run.
 """

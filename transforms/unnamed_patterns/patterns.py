@@ -13,13 +13,15 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, places_of
+from transforms.arrays import Bools, Ints, Ragged, Reals, places_of, rows_of
 from transforms.periods import finding
 from transforms.periods.finding import PeriodParams
 from transforms.unnamed_patterns.alike import AlikeParams, Kind, Plane
-from transforms.unnamed_patterns.beside import Beside, BesideParams, Runs, begun_with, beside
+from transforms.unnamed_patterns.beside import Beside, BesideParams, Presences, Runs, begun_with, beside
 from transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions, slack
 from transforms.unnamed_patterns.left_bursts import LeftBurstParams, LeftBursts, left_bursts
+from transforms.unnamed_patterns.rhythms import Rhythm, RhythmParams, period_of, without
+from transforms.unnamed_patterns.trains import Train, TrainParams, train_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,20 @@ class PatternParams:
     period. least_cycles: a train has so many appearances. samples_a_cycle: of a train's signal. flank: bursts of an
     application that makes a kind differ from it by less, in logarithms of volume and width, where others were in their
     way. spoilt: what lies where a train's appearance is missing is one if the logarithm of how many times its volume it
-    moves is between these (seeds 60 to 65).
+    moves is between these (seeds 60 to 65). rounds: so often rhythms of logged applications
+    are sought and taken off, before all else is. most_taken, most_train_taken: of a burst so much was taken off, in
+    shares of what it is, or it is what that left; of a train's, which is borne out by its beat, it may be more.
     """
 
     bursts: LeftBurstParams = field(default_factory=LeftBurstParams)
     alike: AlikeParams = field(default_factory=AlikeParams)
     beside: BesideParams = field(default_factory=BesideParams)
     companions: CompanionParams = field(default_factory=CompanionParams)
+    rhythms: RhythmParams = field(default_factory=RhythmParams)
+    trains: TrainParams = field(default_factory=TrainParams)
+    rounds: int = 2
+    most_taken: float = 0.1
+    most_train_taken: float = 1.0
     flank: tuple[float, float] = (0.7, 1.0)
     spoilt: tuple[float, float] = (-0.25, 0.7)
     together_ratio: float = 0.6
@@ -81,79 +90,196 @@ class Found:
 def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams | None = None) -> list[Found]:
     """Return the patterns of what is left and whose they may be, in order of bytes.
 
-    left_bytes: bytes in each step, NaN where nothing was measured. runs: those that were there, in steps. What lies in
-    an application's runs, and is about as large as a kind that is surely its, is set aside with that; and so is what
-    lies where a train's next appearance is due: contention made it another burst than it was meant to be.
+    left_bytes: bytes in each step, NaN where nothing was measured. runs: those that were there, in steps. What logged
+    applications do at even distances in their runs is taken off first. What lies in an application's runs, and is about
+    as large as a kind that is surely its, is set aside with that; and so is what lies where a train's next appearance
+    is due: contention made it another burst than it was meant to be.
     """
     params = params or PatternParams()
-    bursts = left_bursts(left_bytes, interval_s, params.bursts)
-    plane = Plane(bursts, params.alike)
-    search = _Search(left_bytes, interval_s, bursts, runs, params)
+    presences = Presences(runs, len(left_bytes), params.beside.slack_s / interval_s)
+    search = _Search.of(left_bytes, left_bytes, interval_s, presences, params)
+    parts, is_free = search.parts()
     named: list[Found] = []
-    others: list[Kind] = []
-    trains: list[bool] = []
-    while kind := plane.take():
-        own, left = search.parted(kind.members)
-        for one, members in own:
-            plane.set_aside(search.of_application(members, one.whose.application))
-        named += [one for one, _ in own]
-        if len(left) >= params.alike.least_count:
-            alone = search.pattern([left])
-            plane.set_aside(search.due(alone))
-            plane.set_aside(search.of_likely(left, search.judged(alone)))
-            others.append(Kind(left, kind.is_sure or alone.is_train))
-            trains.append(alone.is_train)
-    is_free = plane.is_left.copy()
-    for other, train in zip(others, trains, strict=True):
-        is_free[other.members] = not train
-    found = [*named, *search.together(others, np.array(trains, np.bool_), is_free)]
-    return sorted(found, key=lambda one: -one.pattern.volume_bytes.sum())
+    for _ in range(params.rounds):
+        rhythms = search.rhythms(parts)
+        if not rhythms:
+            break
+        left = search.left_bytes
+        for application, rhythm, patterns in sorted(rhythms, key=lambda each: -each[1].evidence):
+            own = runs.application == application
+            left = without(left, rhythm, runs.started[own], runs.ended[own], params.rhythms)
+            named += patterns
+        search = _Search.of(left_bytes, left, interval_s, presences, params)
+        parts, is_free = search.parts()
+    return sorted([*named, *search.patterns(parts, is_free)], key=lambda one: -one.pattern.volume_bytes.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A kind, and what it consists of: trains, what is surely an application's, and the rest.
+
+    unbound: all but the trains.
+    """
+
+    is_sure: bool
+    trains: list[tuple[Train, Ints]]
+    unbound: Ints
+    own: list[tuple[Beside, Ints]]
+    rest: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What patterns are looked for in."""
+    """What patterns are looked for in.
 
+    left_bytes (steps): without rhythms; whole_bytes (steps): with them. bursts: of what is left.
+    """
+
+    whole_bytes: Reals
     left_bytes: Reals
     interval_s: float
     bursts: LeftBursts
-    runs: Runs
+    presences: Presences
     params: PatternParams
+
+    @classmethod
+    def of(
+        cls, whole_bytes: Reals, left_bytes: Reals, interval_s: float, presences: Presences, params: PatternParams
+    ) -> _Search:
+        """Return the search in what is left of the whole."""
+        bursts = left_bursts(left_bytes, interval_s, params.bursts)
+        return cls(whole_bytes, left_bytes, interval_s, bursts, presences, params)
+
+    def patterns(self, parts: list[_Parts], is_free: Bools) -> list[Found]:
+        """Return all patterns: what of kinds is surely an application's, and what others are together.
+
+        is_free (bursts): which belong to no kind.
+        """
+        others: list[tuple[Kind, Train | None]] = []
+        for each in parts:
+            others += [(Kind(members, is_sure=True), train) for train, members in each.trains]
+            if len(each.rest) >= self.params.alike.least_count:
+                others.append((Kind(each.rest, each.is_sure), None))
+        for kind, train in others:
+            is_free[kind.members] = train is None
+        return [*(one for each in parts for one in self.named(each.own)), *self.together(others, is_free)]
+
+    def rhythms(self, parts: list[_Parts]) -> list[tuple[int, Rhythm, list[Found]]]:
+        """Return which applications do something at even distances in their runs, what, and the patterns that it is."""
+        found = []
+        for each in parts:
+            for application in dict.fromkeys(whose.application for whose, _ in each.own):
+                if (one := self.rhythm(each.unbound, application)) is not None:
+                    own = [part for part in each.own if part[0].application == application]
+                    found.append((application, one, self.named([self.united(own)])))
+        return found
+
+    def united(self, own: list[tuple[Beside, Ints]]) -> tuple[Beside, Ints]:
+        """Return as one what are parts of one rhythm of an application: what it does after so many periods is one."""
+        members = np.sort(np.concatenate([part for _, part in own]))
+        whose = min((whose for whose, _ in own), key=lambda each: each.chance)
+        run = self._run_of(members, whose.application)
+        seen = int((run >= 0).sum())
+        return replace(whose, seen_count=seen, seen_run_count=len(np.unique(run[run >= 0]))), members
+
+    def taken(self) -> Reals:
+        """Return how much was taken off of each burst, in shares of what it is."""
+        taken = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.whole_bytes) - np.nan_to_num(self.left_bytes))])
+        # a burst has a part of the steps beside it
+        after = np.minimum(self.bursts.after + 1, len(taken) - 1)
+        found: Reals = (taken[after] - taken[self.bursts.first - 1]) / self.bursts.volume_bytes
+        return found
+
+    def parts(self) -> tuple[list[_Parts], Bools]:
+        """Return what kinds consist of, and which bursts belong to none.
+
+        Bursts that are not alike, since others were in their way, are set aside with the kind that they belong to.
+        Those of which much was taken off are of none: they are what that left.
+        """
+        taken = self.taken()
+        plane = Plane(self.bursts, self.params.alike)
+        plane.set_aside(np.flatnonzero(taken > self.params.most_train_taken))
+        found = []
+        while kind := plane.take():
+            trains, unbound = self.trains(kind.members)
+            own, rest = self.parted(unbound)
+            rest = rest[taken[rest] <= self.params.most_taken]
+            found.append(_Parts(kind.is_sure, trains, unbound, own, rest))
+            plane.set_aside(self.spoilt(found[-1]))
+        return found, plane.is_left & (taken <= self.params.most_taken)
+
+    def spoilt(self, parts: _Parts) -> Ints:
+        """Return the bursts that belong to a kind, but are not alike, since others were in their way."""
+        found = [self.due(self.pattern([members], train=train)) for train, members in parts.trains]
+        found += [self.of_application(members, whose.application) for whose, members in parts.own]
+        if len(parts.rest) >= self.params.alike.least_count:
+            found.append(self.of_likely(parts.rest, self.judged(self.appeared([parts.rest]))))
+        return np.unique(np.concatenate([parts.rest[:0], *found]))
+
+    def trains(self, members: Ints) -> tuple[list[tuple[Train, Ints]], Ints]:
+        """Return the trains of a kind, and its other bursts."""
+        found = []
+        runs, params = self.presences.runs, self.params.trains
+        while (
+            one := train_of(rows_of(self.bursts, members), self.whole_bytes, runs, self.interval_s, params)
+        ) is not None:
+            found.append((one, members[one.members]))
+            members = np.delete(members, one.members)
+        return found, members
+
+    def named(self, own: list[tuple[Beside, Ints]]) -> list[Found]:
+        """Return the patterns of what is surely an application's."""
+        return [Found(self.pattern([members]), whose) for whose, members in own]
+
+    def rhythm(self, members: Ints, application: int) -> Rhythm | None:
+        """Return what an application does again and again in its runs, if a kind's bursts are at even distances."""
+        run = self._run_of(members, application)
+        told = period_of(self.bursts.first[members], run, self.interval_s, self.params.rhythms)
+        if told is None:
+            return None
+        first, after = (each[members][run >= 0] for each in (self.bursts.first, self.bursts.after))
+        # a burst has a part of the steps beside it
+        lasting = max(1, round(float(np.median(after - first)))) + 2
+        return Rhythm(told[0], told[1], _signature(self.left_bytes, first - 1, lasting), first, told[2])
 
     def judged(self, pattern: Pattern) -> Beside:
         """Return whose a pattern may be."""
         count, params = len(self.left_bytes), self.params.beside
-        appeared = pattern.started, pattern.ended
-        return beside(appeared, self.runs, count, self.interval_s, params, is_train=pattern.is_train)
+        appeared, runs = (pattern.started, pattern.ended), self.presences.runs
+        return beside(
+            appeared, runs, count, self.interval_s, params, is_train=pattern.is_train, presences=self.presences
+        )
 
-    def parted(self, members: Ints) -> tuple[list[tuple[Found, Ints]], Ints]:
+    def parted(self, members: Ints) -> tuple[list[tuple[Beside, Ints]], Ints]:
         """Return the parts of a kind that are surely an application's, and the rest.
 
         Two that move the same volumes are one kind.
         """
         found = []
-        first, run = self.bursts.first.astype(np.float64), self.runs
-        while (begun := begun_with(first[members], run, self.interval_s, self.params.beside)) is not None:
+        first, runs = self.bursts.first.astype(np.float64), self.presences.runs
+        while (begun := begun_with(first[members], runs, self.interval_s, self.params.beside)) is not None:
             whose, is_own = begun
-            found.append((Found(self.pattern([members[is_own]]), whose), members[is_own]))
+            found.append((whose, members[is_own]))
             members = members[~is_own]
         while len(members) >= self.params.alike.least_count:
-            whose = self.judged(self.pattern([members]))
+            whose = self.judged(self.appeared([members]))
             if whose.outcome != "named":
                 break
-            is_in = self._in_runs(members, whose.application)
-            own = self.pattern([members[is_in]])
-            found.append((Found(own, replace(whose, seen_count=int(is_in.sum()))), members[is_in]))
+            is_in = self._run_of(members, whose.application) >= 0
+            found.append((replace(whose, seen_count=int(is_in.sum())), members[is_in]))
             members = members[~is_in]
         return found, members
 
-    def together(self, kinds: list[Kind], is_train: Bools, is_free: Bools) -> list[Found]:
+    def together(self, others: list[tuple[Kind, Train | None]], is_free: Bools) -> list[Found]:
         """Return the patterns of kinds that are sure, or borne out by bursts that come with them.
 
-        is_train (kinds): which of them are trains of their own. is_free (bursts): which are in no train and of no
-        application.
+        others: kinds, and which train each is. is_free (bursts): which are in no train and of no application.
         """
-        members = [kind.members for kind in kinds]
+        kinds, trains = [kind for kind, _ in others], [train for _, train in others]
+        members, is_train = (
+            [kind.members for kind in kinds],
+            np.array([train is not None for train in trains], np.bool_),
+        )
         beside = [
             [] if train else companions(self.bursts, own, is_free, len(kinds), self.interval_s, self.params.companions)
             for own, train in zip(members, is_train.tolist(), strict=True)
@@ -165,20 +291,19 @@ class _Search:
                 own = [borne_out(members[place], beside[place], self.params.companions) for place in group]
                 within = max(abs(link.lag) for link in links)
                 patterns.append(self.pattern([*own, *(link.follows for link in links)], within))
-            elif len(group) > 1:
-                patterns.append(self.pattern([members[place] for place in group]))
-            elif kinds[group[0]].is_sure:
-                patterns.append(self.pattern([members[group[0]]]))
+            elif len(group) > 1 or kinds[group[0]].is_sure:
+                patterns.append(self.pattern([members[place] for place in group], train=trains[group[0]]))
         least = self.params.alike.least_count
         return [Found(pattern, self.judged(pattern)) for pattern in patterns if len(pattern.started) >= least]
 
-    def _in_runs(self, members: Ints, application: int) -> Bools:
-        """Return which bursts lie in runs of an application."""
-        own, inexact = self.runs.application == application, self.params.beside.slack_s / self.interval_s
-        is_begun = self.runs.started[own, None] <= self.bursts.first[members] + inexact
-        is_over = self.runs.ended[own, None] >= self.bursts.after[members] - inexact
-        is_in: Bools = np.any(is_begun & is_over, axis=0)
-        return is_in
+    def _run_of(self, members: Ints, application: int) -> Ints:
+        """Return in which run of an application bursts lie, -1 where in none."""
+        runs, inexact = self.presences.runs, self.params.beside.slack_s / self.interval_s
+        own = np.flatnonzero(runs.application == application)
+        is_begun = runs.started[own, None] <= self.bursts.first[members] + inexact
+        is_over = runs.ended[own, None] >= self.bursts.after[members] - inexact
+        is_in = is_begun & is_over
+        return np.where(is_in.any(axis=0), own[is_in.argmax(axis=0)], -1) if len(own) else np.full(len(members), -1)
 
     def of_application(self, members: Ints, application: int) -> Ints:
         """Return the bursts in an application's runs that are about as large as some of them."""
@@ -186,7 +311,7 @@ class _Search:
         near = np.arange(len(bursts))
         for values, most in ((bursts.volume_bytes, self.params.flank[0]), (bursts.width, self.params.flank[1])):
             near = near[np.abs(np.log(values[near] / np.median(values[members]))) <= most]
-        return near[self._in_runs(near, application)]
+        return near[self._run_of(near, application) >= 0]
 
     def of_likely(self, members: Ints, whose: Beside) -> Ints:
         """Return the same of the application that a kind may be of, where it was there nearly each time."""
@@ -216,11 +341,19 @@ class _Search:
         is_one = (more >= self.params.spoilt[0]) & (more <= self.params.spoilt[1])
         return np.flatnonzero(is_one & (nearest <= self.bursts.after + inexact))
 
-    def pattern(self, kinds: list[Ints], within: float = 0.0) -> Pattern:
-        """Return the pattern of some kinds: an appearance begins where the first of its bursts does.
+    def pattern(self, kinds: list[Ints], within: float = 0.0, train: Train | None = None) -> Pattern:
+        """Return the pattern of some kinds, and its period if it has one.
 
-        within: in how many steps the next burst of an appearance comes, at most; 0 where the kinds tell.
+        within: in how many steps the next burst of an appearance comes, at most; 0 where the kinds tell. train: which
+        one they are.
         """
+        plain = self.appeared(kinds, within)
+        if train is not None:
+            return replace(plain, period=train.period, period_chance=train.chance)
+        return _timed(plain, self.interval_s, self.params)
+
+    def appeared(self, kinds: list[Ints], within: float = 0.0) -> Pattern:
+        """Return the same without asking for a period: an appearance begins where the first of its bursts does."""
         bursts = self.bursts
         members = np.unique(np.concatenate(kinds))
         first, after, volume = bursts.first[members], bursts.after[members], bursts.volume_bytes[members]
@@ -231,14 +364,13 @@ class _Search:
         starts = np.flatnonzero(np.append(True, np.diff(first) > within))
         ended = after[np.append(starts[1:], len(members)) - 1]
         lasting = round(float(np.median(ended - first[starts])))
-        plain = Pattern(
+        return Pattern(
             first[starts].astype(np.float64),
             ended.astype(np.float64),
             np.add.reduceat(volume, starts),
             _signature(self.left_bytes, first[starts], lasting),
             max(1, round(len(members) / len(starts))) if within else 1,
         )
-        return _timed(plain, self.interval_s, self.params)
 
 
 # ---- kinds that are one pattern

@@ -7,7 +7,7 @@ import pytest
 
 from transforms.arrays import AnyReals, Ints, Reals
 from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.patterns import find
+from transforms.unnamed_patterns.patterns import PatternParams, find
 
 STEP_S = 10.0
 COUNT = 30_000
@@ -103,3 +103,23 @@ def test_two_that_move_the_same_are_told_apart_by_whose_runs_were_there() -> Non
         assert np.isin(started, at).mean() > 0.95
         assert len(started) > 0.7 * len(at)
     assert found["named"].whose.seen_run_count > 80
+
+
+def test_a_train_is_found_though_a_logged_application_spoils_its_bursts() -> None:
+    left, rng = traffic(), np.random.default_rng(10)
+    started = np.arange(12) * 2500.0 + rng.uniform(0, 200, 12)
+    own = (started[:, None] + np.cumsum(15.0 * rng.normal(1.0, 0.01, (12, 120)), axis=1)).ravel()
+    due = np.arange(90, COUNT - 100, 180) + rng.integers(-2, 3, (COUNT - 190) // 180 + 1)
+    put(left, own, 900.0, 3)
+    put(left, due, 3000.0, 12)
+    runs = Runs(np.zeros(12, np.int64), started, started + 1850.0)
+    found = find(left, STEP_S, runs)
+    (train,) = (one for one in found if one.whose.outcome == "unnamed")
+    assert train.pattern.period == pytest.approx(180.0, rel=0.01)
+    assert np.isin(np.rint(train.pattern.started)[:, None] + np.arange(-1, 2), due).any(axis=1).mean() > 0.95
+    rhythm = max(found, key=lambda one: len(one.pattern.started))
+    assert (rhythm.whose.outcome, rhythm.whose.application, rhythm.whose.seen_run_count) == ("named", 0, 12)
+    assert len(rhythm.pattern.started) > 0.5 * len(own)
+    # where its rhythm stays, it hides the half of the train that lies in its runs
+    before = [one for one in find(left, STEP_S, runs, PatternParams(rounds=0)) if one.whose.outcome == "unnamed"]
+    assert max(len(one.pattern.started) for one in before) < 0.7 * len(train.pattern.started)
