@@ -19,7 +19,7 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
     Parameters
     ----------
     values : shape (runs, points), any unit; finite where they count
-    weights : shape (runs, points) or (runs, 1), 0 or more; a value of weight 0 does not count
+    weights : shape (runs, points) or (runs, 1), 0 or more, or whether a value counts; one of weight 0 does not
     levels : shape (k,), 0 to 1
 
     Returns
@@ -34,6 +34,8 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
     if not len(values) or not len(levels):
         return found
     spread: npt.NDArray[Any] = weights if weights.shape == values.shape else np.broadcast_to(weights, values.shape)
+    if spread.dtype == np.bool_:
+        return _equally_weighted(values, spread, levels)
     is_zero = _are_zero(values, spread, float(levels.max()))
     found[:, is_zero] = 0.0
     rest = (~is_zero).nonzero()[0]
@@ -61,10 +63,10 @@ def _quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) -> Reals
     point_count = values.shape[1]
     is_counted = weights > 0
     point = np.arange(point_count)
-    places = _ordered(values, is_counted, is_plain=weights.dtype == np.bool_)
+    places = _ordered(values, is_counted)
     places *= point_count
     places += point
-    spread = np.ravel(weights).take(places).astype(np.float64, copy=False)
+    spread = weights.ravel().take(places)
     middle = _totals(spread) - spread / 2
     last = np.maximum(np.count_nonzero(is_counted, axis=0) - 1, 0)
     flat, middles, places = values.ravel(), middle.ravel(), places.ravel()
@@ -83,23 +85,40 @@ def _quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) -> Reals
     return found
 
 
-def _ordered(values: Reals, is_counted: Bools, *, is_plain: bool) -> Ints:
+def _equally_weighted(values: Reals, is_counted: Bools, levels: Reals) -> Reals:
+    """Return quantiles of each column, as `weighted_quantiles` does where values only count or not.
+
+    Then it does not matter which row a value is from: the middle of the k-th one's weight is k + 0.5.
+    """
+    point = np.arange(values.shape[1])
+    ordered = np.sort(np.where(is_counted, values, _LAST).T, axis=1)
+    count = np.count_nonzero(is_counted, axis=0)
+    middle, last = np.arange(len(values)) + 0.5, np.maximum(count - 1, 0)
+    found = np.empty((len(levels), len(point)))
+    for row, level in enumerate(levels):
+        target = 0.5 + level * last
+        above = np.minimum(middle.searchsorted(target), last)
+        below = np.maximum(above - 1, 0)
+        share = np.where(above > below, target - middle[below], 0.0)
+        found[row] = ordered[point, below] * (1.0 - share) + ordered[point, above] * share
+    found[:, count == 0] = np.nan
+    return found
+
+
+def _ordered(values: Reals, is_counted: Bools) -> Ints:
     """Return each column's rows in order of their values (rows, points); those that do not count come last.
 
-    Of equal values the earlier row comes first, which counts unless all weights are alike (is_plain). NumPy's sort that
-    keeps their order takes more than twice as long, so that it gets only columns with equal ones; of these zeros are
-    most, and are told apart by numbers of their own.
+    Of equal values the earlier row comes first. NumPy's sort that keeps their order takes more than twice as long, so
+    that it gets only columns with equal ones; of these zeros are most, and are told apart by numbers of their own.
     """
     keys = np.where(is_counted, values, _LAST)
-    is_zero = None if is_plain or keys.min(initial=0.0) < 0.0 else keys == 0.0
-    if is_zero is not None:
-        keys = np.where(is_zero, np.arange(-len(keys), 0)[:, None], keys)
+    if not keys.min(initial=0.0) < 0.0:
+        keys = np.where(keys == 0.0, np.arange(-len(keys), 0)[:, None], keys)
     columns = np.ascontiguousarray(keys.T)
     order = columns.argsort(axis=1)
-    if not is_plain:
-        ordered = columns.ravel().take(order + (np.arange(len(columns)) * columns.shape[1])[:, None])
-        is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < _LAST)).any(axis=1)
-        order[is_tied] = columns[is_tied].argsort(axis=1, kind="stable")
+    ordered = columns.ravel().take(order + (np.arange(len(columns)) * columns.shape[1])[:, None])
+    is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < _LAST)).any(axis=1)
+    order[is_tied] = columns[is_tied].argsort(axis=1, kind="stable")
     return np.ascontiguousarray(order.T)
 
 
