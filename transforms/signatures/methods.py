@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -23,6 +24,8 @@ METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "
 USUAL_METHODS = ("warped", "iosi")
 #: those that get the usual runs, whatever they moved
 _OF_ALL_VOLUMES = ("warped", "robust", "stretched")
+#: sets that are judged together: bounds the memory
+_JUDGED_TOGETHER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +103,16 @@ def _judged(
     asked = [
         place for place in range(sets.set_count) if any(ones[place].outcome in trust.LACKING for ones in found.values())
     ]
-    for number, judge in trust.judges_of(_usual(sets, place, is_unusual) for place in asked):
-        place = asked[number]
+    judges = trust.judges_of(_usual(sets, place, is_unusual) for place in asked)
+    while block := list(islice(judges, _JUDGED_TOGETHER)):
+        places = [asked[number] for number, _ in block]
+        heard = [judge for _, judge in block]
         for method, (kept, trusts, lacked) in judged.items():
-            told = judge.trust(kept[place], method)
-            if method in _OF_ALL_VOLUMES and told < LEAST_TRUST:
-                kept[place], told = _hardly_trusted(kept[place]), float("nan")
-            trusts[place] = told
-            lacked[place] = judge.lacked_burst_count(kept[place])
+            trusts[places] = trust.trusts_of(heard, [kept[place] for place in places], method)
+            for place in places:
+                if method in _OF_ALL_VOLUMES and trusts[place] < LEAST_TRUST:
+                    kept[place], trusts[place] = _hardly_trusted(kept[place]), float("nan")
+            lacked[places] = trust.lacked_burst_counts(heard, [kept[place] for place in places])
     return judged
 
 

@@ -11,6 +11,8 @@ from transforms.arrays import Bools, Ints, Reals
 
 #: not less than any value: finite, so that it is no NaN after a multiplication
 _LAST = np.finfo(np.float64).max
+#: of fewer values it takes longer to look for zeros than to sort them
+_MANY_VALUES = 1 << 13
 
 
 def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> Reals:
@@ -36,6 +38,8 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
     spread: npt.NDArray[Any] = weights if weights.shape == values.shape else np.broadcast_to(weights, values.shape)
     if spread.dtype == np.bool_:
         return _equally_weighted(values, spread, levels)
+    if values.size < _MANY_VALUES:
+        return _quantiles(values, spread, levels)
     is_zero = _are_zero(values, spread, float(levels.max()))
     found[:, is_zero] = 0.0
     rest = (~is_zero).nonzero()[0]

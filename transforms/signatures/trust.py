@@ -19,9 +19,9 @@ from functools import partial
 
 import numpy as np
 
-from transforms.arrays import Bools, Reals
+from transforms.arrays import Bools, Ints, Reals, clipped
 from transforms.signatures.averages import middle_of, of_ordered, quantile_of, row_medians, without_gaps
-from transforms.signatures.bursts import height, stretches
+from transforms.signatures.bursts import heights, stretches
 from transforms.signatures.robust_alignment import read_totals, running_totals
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
@@ -128,59 +128,27 @@ class Judge:
 
     def evidence(self, signature: Signature, method: str, names: Sequence[str] = EVIDENCE) -> Reals:
         """Return what speaks for and against a signature: a number for each of these names of `EVIDENCE`."""
-        from scipy.ndimage import uniform_filter1d
+        found: Reals = evidence_of([self], [signature], method, names)[0]
+        return found
 
-        curve = self.on_steps(signature)
-        total = max(float(curve.sum()), 1e-300)
-        highest = max(quantile_of(curve, 0.99), 0.5 * float(curve.max()), 1e-300)
-        wide = 6 * _NEAR_STEPS + 1
-        recurring, _ = floored(self.near[int(_RECURRING_LEVEL * len(self.near))])
-        lacks = np.maximum(recurring - highest_around(curve, 2 * _NEAR_STEPS), 0.0).sum()
-        width = float((curve > 0.25 * highest).mean()) / max(1, len(signature.bursts))
-        moved = max(quantile_of(self.rates.sum(axis=1), 0.2), 1e-300)
-        longer = float(np.clip(len(signature.bytes_per_s) / self.duration_s - 1.0, -0.1, 0.1))
-        agreement = float(alike(curve, self.common))
-        is_robust = float(method == "robust")
-
-        def likeness() -> float:
-            return float(alike(np.minimum(self.rates, _MOST_HEIGHTS * highest), curve[None]).mean())
-
-        found: dict[str, Callable[[], float]] = {
-            **{name: partial(float, value) for name, value in self.told.items()},
-            "halves": self._halves,
-            "agreement": lambda: agreement,
-            "near_agreement": lambda: float(alike(uniform_filter1d(curve, wide), uniform_filter1d(self.common, wide))),
-            "coverage": lambda: float((np.minimum(self.rates, curve).sum(axis=1) / total).mean()),
-            "likeness": likeness,
-            "unexplained": lambda: float(lacks / max(float(recurring.sum()), 1e-300)),
-            "explained": lambda: float(np.clip(np.log(total / moved + 0.01), -5.0, 5.0)),
-            "longer": lambda: longer,
-            "clock": lambda: min(self.unsure_ratio / max(width, 1e-3), 3.0),
-            "width": lambda: float(np.log(width + 1e-4)),
-            "ours": lambda: float(method in _BORNE_OUT),
-            "robust": lambda: is_robust,
-            "robust_foreign": lambda: is_robust * self.told["foreign"],
-            "robust_longer": lambda: is_robust * longer,
-            "robust_agreement": lambda: is_robust * agreement,
-        }
-        return np.array([found[name]() for name in names])
-
-    def _halves(self) -> float:
+    def halves(self) -> float:
         """Return how alike both halves of the runs are."""
         from scipy.ndimage import uniform_filter1d
 
         halves = [floored(of_ordered(np.sort(self.rates[begin::2], axis=0), self.level))[0] for begin in (0, 1)]
         return float(alike(*(uniform_filter1d(half, _NEAR_STEPS + 1) for half in halves)))
 
+    def covered(self, curve: Reals) -> float:
+        """Return how much of a curve (STEPS) runs have, in their mean."""
+        return float((np.minimum(self.rates, curve).sum(axis=1) / max(float(curve.sum()), 1e-300)).mean())
+
+    def likeness(self, curve: Reals, highest: float) -> float:
+        """Return how alike a curve (STEPS) of that height is to each run, in the mean."""
+        return float(alike(np.minimum(self.rates, _MOST_HEIGHTS * highest), curve[None]).mean())
+
     def trust(self, signature: Signature, method: str) -> float:
         """Return the correlation with the truth that is to be expected, 0 to 1; NaN where there is no signature."""
-        if signature.outcome != "extracted":
-            return float("nan")
-        if self.told["left_out_likeness"] < _LEAST_LIKENESS:
-            return 0.0
-        evidence = self.evidence(signature, method, _WEIGHED)
-        expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in zip(_WEIGHED, evidence, strict=True))
-        return float(np.clip(expected, 0.0, 1.0))
+        return float(trusts_of([self], [signature], method)[0])
 
     def missed(self, signature: Signature) -> Reals:
         """Return where in a run most runs have a burst that a signature lacks: begin and end, of the duration (n, 2).
@@ -189,23 +157,11 @@ class Judge:
         as high as the signature's bursts are, or as what recurs if there is no signature; and so many runs would hardly
         have one there by chance, as often as they are that high elsewhere.
         """
-        has_curve = signature.outcome == "extracted"
-        curve = self.on_steps(signature) if has_curve else np.zeros(STEPS)
-        seen, floor = floored(of_ordered(self.near, _SEEN_LEVEL))
-        highest = height(curve) if has_curve else height(seen)
-        if not highest > 0:
-            return np.zeros((0, 2))
-        is_told = highest_around(curve, 2 * _NEAR_STEPS) > _TOLD_RATIO * highest
-        is_seen = (seen > _SEEN_RATIO * highest) & ~is_told
-        is_seen &= _hardly_by_chance(self.near > floor + _SEEN_RATIO * highest, ~is_seen & ~is_told)
-        first, after = stretches(is_seen)
-        # what is near is as wide as it is far; less of it was only beside what is told
-        is_whole = after - first > _NEAR_STEPS
-        return np.stack([first[is_whole], after[is_whole]], axis=1) / STEPS
+        return missed_by([self], [signature])[0]
 
     def lacked_burst_count(self, signature: Signature) -> float:
         """Return how many bursts a signature lacks that most runs have; NaN where that cannot be asked."""
-        return float(len(self.missed(signature))) if signature.outcome in LACKING else float("nan")
+        return float(lacked_burst_counts([self], [signature])[0])
 
     def on_steps(self, signature: Signature) -> Reals:
         """Return a signature's mean rates on the judge's steps, in its unit."""
@@ -267,6 +223,100 @@ def _less_floor(curves: Reals) -> Reals:
     """Return curves (curves, STEPS) less the floor of each."""
     found: Reals = np.maximum(curves - floors(curves)[:, None], 0.0)
     return found
+
+
+def trusts_of(judges: Sequence[Judge], signatures: Sequence[Signature], method: str) -> Reals:
+    """Return the correlation with the truth that is to be expected of each signature (n), as `Judge.trust` does."""
+    likeness = np.array([judge.told["left_out_likeness"] for judge in judges])
+    is_found = np.array([one.outcome == "extracted" for one in signatures])
+    found = np.where(is_found, 0.0, np.nan)
+    asked = (is_found & (likeness >= _LEAST_LIKENESS)).nonzero()[0].tolist()
+    if not asked:
+        return found
+    evidence = evidence_of([judges[i] for i in asked], [signatures[i] for i in asked], method, _WEIGHED)
+    weighted = (_WEIGHTS[name] * values for name, values in zip(_WEIGHED, evidence.T, strict=True))
+    found[asked] = clipped(_WEIGHTS["one"] + sum(weighted), 0.0, 1.0)
+    return found
+
+
+def evidence_of(
+    judges: Sequence[Judge], signatures: Sequence[Signature], method: str, names: Sequence[str] = EVIDENCE
+) -> Reals:
+    """Return what speaks for and against signatures, as `Judge.evidence` does of one (n, names)."""
+    from scipy.ndimage import uniform_filter1d
+
+    curves = np.stack([judge.on_steps(one) for judge, one in zip(judges, signatures, strict=True)])
+    wide = 6 * _NEAR_STEPS + 1
+    common = np.stack([judge.common for judge in judges])
+    total = np.maximum(curves.sum(axis=1), 1e-300)
+    highest = np.maximum([quantile_of(curve, 0.99) for curve in curves], 0.5 * curves.max(axis=1))
+    highest = np.maximum(highest, 1e-300)
+    recurring = _less_floor(np.stack([judge.near[int(_RECURRING_LEVEL * len(judge.near))] for judge in judges]))
+    lacks = np.maximum(recurring - highest_around(curves, 2 * _NEAR_STEPS), 0.0).sum(axis=1)
+    width = (curves > 0.25 * highest[:, None]).mean(axis=1) / [max(1, len(one.bursts)) for one in signatures]
+    moved = np.maximum([quantile_of(judge.rates.sum(axis=1), 0.2) for judge in judges], 1e-300)
+    ratio = [len(one.bytes_per_s) / judge.duration_s for judge, one in zip(judges, signatures, strict=True)]
+    longer = clipped(np.array(ratio) - 1.0, -0.1, 0.1)
+    agreement, is_robust = alike(curves, common), float(method == "robust")
+    told = {name: np.array([judge.told[name] for judge in judges]) for name in judges[0].told}
+    found: dict[str, Callable[[], Reals | Sequence[float] | float]] = {
+        **{name: partial(np.asarray, values) for name, values in told.items()},
+        "halves": lambda: [judge.halves() for judge in judges],
+        "agreement": lambda: agreement,
+        "near_agreement": lambda: alike(uniform_filter1d(curves, wide), uniform_filter1d(common, wide)),
+        "coverage": lambda: [judge.covered(curve) for judge, curve in zip(judges, curves, strict=True)],
+        "likeness": lambda: [judge.likeness(*own) for judge, *own in zip(judges, curves, highest, strict=True)],
+        "unexplained": lambda: lacks / np.maximum(recurring.sum(axis=1), 1e-300),
+        "explained": lambda: clipped(np.log(total / moved + 0.01), -5.0, 5.0),
+        "longer": lambda: longer,
+        "clock": lambda: np.minimum([judge.unsure_ratio for judge in judges] / np.maximum(width, 1e-3), 3.0),
+        "width": lambda: np.log(width + 1e-4),
+        "ours": lambda: float(method in _BORNE_OUT),
+        "robust": lambda: is_robust,
+        "robust_foreign": lambda: is_robust * told["foreign"],
+        "robust_longer": lambda: is_robust * longer,
+        "robust_agreement": lambda: is_robust * agreement,
+    }
+    evidence = np.empty((len(judges), len(names)))
+    for column, name in enumerate(names):
+        evidence[:, column] = found[name]()
+    return evidence
+
+
+def lacked_burst_counts(judges: Sequence[Judge], signatures: Sequence[Signature]) -> Reals:
+    """Return how many bursts each signature (n) lacks that most runs have; NaN where that cannot be asked."""
+    found = np.full(len(judges), np.nan)
+    asked = [place for place, one in enumerate(signatures) if one.outcome in LACKING]
+    if asked:
+        found[asked] = [len(one) for one in missed_by([judges[i] for i in asked], [signatures[i] for i in asked])]
+    return found
+
+
+def missed_by(judges: Sequence[Judge], signatures: Sequence[Signature]) -> list[Reals]:
+    """Return where in a run most runs have a burst that each signature lacks, as `Judge.missed` does."""
+    is_found = np.array([one.outcome == "extracted" for one in signatures])
+    curves = np.zeros((len(judges), STEPS))
+    for place in is_found.nonzero()[0].tolist():
+        curves[place] = judges[place].on_steps(signatures[place])
+    seen = np.stack([of_ordered(judge.near, _SEEN_LEVEL) for judge in judges])
+    floor = floors(seen)[:, None]
+    seen = np.maximum(seen - floor, 0.0)
+    highest = heights(np.where(is_found[:, None], curves, seen))[:, None]
+    is_told = highest_around(curves, 2 * _NEAR_STEPS) > _TOLD_RATIO * highest
+    is_seen, least = (seen > _SEEN_RATIO * highest) & ~is_told, floor + _SEEN_RATIO * highest
+    for judge, own, own_least, own_told in zip(judges, is_seen, least, is_told, strict=True):
+        own &= _hardly_by_chance(judge.near > own_least, ~own & ~own_told)
+    return [_whole(own) / STEPS for own in is_seen & (highest > 0)]
+
+
+def _whole(is_seen: Bools) -> Ints:
+    """Return where stretches of steps (steps) begin and are over (n, 2), as wide as what is near something at least.
+
+    What is near is as wide as it is far; less of it was only beside what is told.
+    """
+    first, after = stretches(is_seen)
+    is_whole = after - first > _NEAR_STEPS
+    return np.stack([first[is_whole], after[is_whole]], axis=1)
 
 
 def chosen(trusts: Mapping[str, float]) -> str:
