@@ -294,6 +294,16 @@ def test_signatures_as_the_naive_twin() -> None:
     assert extracted > 12
 
 
+def test_how_many_sets_go_side_by_side_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(random_rows(seed), NAN) for seed in range(8)]
+    found = []
+    for count in (1, 40, 10_000):
+        monkeypatch.setattr(module, "_BLOCK_BURSTS", count)
+        found.append([one.bytes_per_s.tolist() for one in module._of_each(rows, IosiParams(kappa=0.7))])
+    assert found[0] == found[1] == found[2]
+    assert any(found[0])
+
+
 # ---- a simulated site
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
-from transforms.signatures.iosi_clique import Clusters, Grids, Points, clique, needed
+from transforms.arrays import offsets_of
+from transforms.signatures.iosi_clique import Clusters, Grids, Planes, Points, clique, cliques, needed
 
 #: gamma and kappa (section 5.3)
 PAPER = (0.5, 0.9)
@@ -161,6 +162,34 @@ def test_as_the_naive_twin(
     assert found.grid == best
     # clusters of one mean time come in any order
     assert {frozenset(cluster) for cluster in members(found)} == {frozenset(cluster) for cluster in expected}
+
+
+def side_by_side(ones: list[Points]) -> Planes:
+    return Planes(
+        np.concatenate([one.time_s for one in ones]),
+        np.concatenate([one.likeness for one in ones]),
+        np.concatenate([one.sample for one in ones]),
+        offsets_of([len(one.time_s) for one in ones]),
+        np.array([one.sample_count for one in ones]),
+        np.array([one.span_s for one in ones]),
+    )
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(planes().filter(lambda plane: len(plane[0]) > 0), min_size=1, max_size=4), st.integers(0, 1000))
+def test_planes_side_by_side_do_not_touch(drawn: list[tuple[list[naive.Point], int, float]], seed: int) -> None:
+    ones = [points(*plane) for plane in drawn]
+    rng = np.random.default_rng(seed)
+    width, height = rng.uniform(0.5, 30.0, (len(ones), 3)), rng.choice([0.1, 0.25, 1.0], (len(ones), 3))
+    gamma, kappa = rng.choice([0.3, 0.5, 0.9], 2)
+    together = cliques(side_by_side(ones), width, height, gamma, kappa)
+    first = 0
+    for place, one in enumerate(ones):
+        alone = clique(one, Grids(width[place], height[place]), gamma, kappa)
+        assert together.owner[first : first + len(one.time_s)].tolist() == alone.owner.tolist()
+        assert (together.count[place], together.grid[place]) == (alone.count, alone.grid)
+        assert together.explained_count[place].tolist() == alone.explained_count.tolist()
+        first += len(one.time_s)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -362,6 +362,15 @@ def test_bursts_that_share_a_second_do_not_overlap() -> None:
     assert found.volume_bytes.tolist() == [4.0, 3.0]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_how_far_the_curve_is_made_at_a_time_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for reach in (1, 16, 10_000):
+        monkeypatch.setattr(module, "_FIRST_REACH", reach)
+        found.append(robust(noisy(seed)).bytes_per_s.tolist())
+    assert found[0] == found[1] == found[2] != []
+
+
 def test_two_hundred_bursts() -> None:
     many: list[Burst] = [(10.0 + 60 * place, 30.0 + 60 * place, 1e9) for place in range(200)]
     found = asked(set_of([polled(many, 12000.0)] * 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import maximum_filter1d
 
 from studies.signatures.families import FAMILIES
 from studies.signatures.injected import FamilySetting
@@ -12,7 +13,17 @@ from transforms.signatures.bursts import bursts_of
 from transforms.signatures.methods import extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
-from transforms.signatures.trust import _WEIGHTS, EVIDENCE, Judge, alike, chosen, missed
+from transforms.signatures.trust import (
+    _WEIGHTS,
+    EVIDENCE,
+    Judge,
+    alike,
+    chosen,
+    highest_around,
+    judges_of,
+    missed,
+    trusts_of,
+)
 from transforms.synthetic.workload import Application, bursts
 
 NAN = float("nan")
@@ -55,6 +66,26 @@ def test_noise_takes_trust_away() -> None:
     told = [Judge.of(clean(noise=noise)) for noise in (0.0, 0.3, 3.0)]
     trusts = [judge.trust(curve(TRUTH), "warped") for judge in told if judge is not None]
     assert trusts[0] >= trusts[1] > trusts[2] + 0.2
+
+
+def test_judges_side_by_side_do_not_touch() -> None:
+    sets = [clean(runs, noise) for runs, noise in ((8, 0.2), (2, 0.0), (8, 1.0), (25, 0.3), (8, 0.0))]
+    judges = dict(judges_of(sets))
+    assert sorted(judges) == [0, 2, 3, 4]
+    signatures = [curve(TRUTH), without_half(), Signature.nothing("no_io"), curve(np.roll(TRUTH, 60))]
+    trusts = trusts_of([judges[place] for place in sorted(judges)], signatures, "robust")
+    for place, signature, trust in zip(sorted(judges), signatures, trusts, strict=True):
+        alone = Judge.of(sets[place])
+        assert alone is not None
+        np.testing.assert_array_equal(judges[place].near, alone.near)
+        assert judges[place].told == alone.told
+        np.testing.assert_equal(trust, alone.trust(signature, "robust"))
+
+
+@pytest.mark.parametrize("reach", [1, 4, 8])
+def test_what_is_highest_around_is_what_a_filter_says(reach: int) -> None:
+    values = np.random.default_rng(reach).exponential(1.0, (2, 3, 40))
+    np.testing.assert_array_equal(highest_around(values, reach), maximum_filter1d(values, 2 * reach + 1))
 
 
 def test_evidence_does_not_depend_on_the_unit_nor_on_the_order_of_runs() -> None:
