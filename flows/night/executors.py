@@ -82,8 +82,10 @@ class _BesideChild(Inline):
         if len(pieces) < (_SEVERAL if is_there else _MANY) or self._worker_count == 1:
             yield from super().each(root, pieces)
             return
+        # what is of no day takes longest: at the end one process would be at it, and none at anything else
+        first = sorted(pieces, key=lambda piece: piece.days != (None,))
         with processes.pool(self._worker_count, self._pool) as pool:
-            yield from _as_they_end(pool, root, pieces)
+            yield from _as_they_end(pool, root, first)
 
     def end(self) -> None:
         """Let the child and the processes end while this one goes on."""

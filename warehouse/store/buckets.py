@@ -7,6 +7,7 @@ the number of buckets (Iceberg table specification, Appendix B).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BUCKET_COUNT = 16
+#: buckets that are written at a time
+_WRITERS = 2
+_BUCKET = "of_bucket"
 
 
 def bucket_of(values: pl.Series) -> pl.Series:
@@ -44,16 +48,25 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
     assert table.bucketed_by
     schema = arrow.schema(table)
     writers: dict[int, pq.ParquetWriter] = {}
+
+    def write(bucket: int, own: pl.DataFrame) -> None:
+        writers[bucket].write_table(own.to_arrow().cast(schema), row_group_size=ROW_GROUP_ROWS)
+
     with ExitStack() as files:
+        # files do not wait for each other
+        threads = files.enter_context(ThreadPoolExecutor(_WRITERS, "buckets"))
         for part in parts:
             for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
                 rows = pl.DataFrame(batch)
-                buckets = bucket_of(rows[table.bucketed_by])
-                for bucket in buckets.unique(maintain_order=True).to_list():
-                    if bucket not in writers:
-                        writers[bucket] = _begun(files, paths[bucket], table)
-                    own = rows.filter(buckets == bucket).to_arrow().cast(schema)
-                    writers[bucket].write_table(own, row_group_size=ROW_GROUP_ROWS)
+                bucket = bucket_of(rows[table.bucketed_by])
+                split = rows.with_columns(bucket.alias(_BUCKET)).partition_by(
+                    _BUCKET, as_dict=True, include_key=False, maintain_order=True
+                )
+                own = {number: of_bucket for (number,), of_bucket in split.items()}
+                for number in own.keys() - writers.keys():
+                    writers[number] = _begun(files, paths[number], table)
+                for written in [threads.submit(write, number, of_bucket) for number, of_bucket in own.items()]:
+                    written.result()
 
 
 def _begun(files: ExitStack, path: Path, table: Table) -> pq.ParquetWriter:
