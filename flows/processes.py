@@ -30,6 +30,9 @@ AHEAD = 2
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 #: how many threads Polars has, and with it DuckDB: each process its share of the cores
 _THREADS = "POLARS_MAX_THREADS"
+#: Polars gives back what it frees after half a second, and the next piece of a large file asks for as much: to have it
+#: zeroed again was an eighth of what landing took
+_KEPT_MEMORY = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000"}
 
 
 class WorkerLost(MachineFault):
@@ -57,7 +60,7 @@ class Pool:
         context = get_context("spawn")
         self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
         share = max(1, (os.cpu_count() or 1) // worker_count)
-        self._variables = _ONE_THREAD | {_THREADS: str(share)}
+        self._variables = _ONE_THREAD | _KEPT_MEMORY | {_THREADS: str(share)}
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""

@@ -192,7 +192,10 @@ def _open(first: Ints, count: int, room: Reals) -> Reals:
 def _rests(is_low: Bools, count: int) -> Ints:
     """Return where after each step (rows, steps) so many low ones on end begin; the end where none do."""
     steps = is_low.shape[1]
-    low_by_then = np.cumsum(np.pad(is_low, ((0, 0), (1, count))), axis=1)
+    # behind the end nothing is low
+    low_by_then = np.zeros((len(is_low), 1 + steps + count), np.int64)
+    np.cumsum(is_low, axis=1, out=low_by_then[:, 1 : steps + 1])
+    low_by_then[:, steps + 1 :] = low_by_then[:, steps, None]
     begins = low_by_then[:, count : steps + count] - low_by_then[:, :steps] >= count
     found: Ints = np.minimum.accumulate(np.where(begins, np.arange(steps), steps)[:, ::-1], axis=1)[:, ::-1]
     return found
