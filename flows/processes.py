@@ -31,8 +31,9 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 #: how many threads Polars has, and with it DuckDB: each process its share of the cores
 _THREADS = "POLARS_MAX_THREADS"
 #: Polars gives back what it frees after half a second, and the next piece of a large file asks for as much: to have it
-#: zeroed again was an eighth of what landing took
-_KEPT_MEMORY = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000"}
+#: zeroed again was an eighth of what landing took. What it says of that itself it says in the environment, too.
+_MEMORY, _OF_POLARS = "_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:1000"
+_KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
 
 class WorkerLost(MachineFault):
@@ -60,7 +61,7 @@ class Pool:
         context = get_context("spawn")
         self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
         share = max(1, (os.cpu_count() or 1) // worker_count)
-        self._variables = _ONE_THREAD | _KEPT_MEMORY | {_THREADS: str(share)}
+        self._variables = _ONE_THREAD | {_THREADS: str(share)}
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
@@ -221,10 +222,16 @@ def workers(worker_count: int | None) -> int:
 @contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Give processes that are started meanwhile variables of their environment; what is set already stays."""
+    before = os.environ.get(_MEMORY)
+    # the last word counts
+    said = [_KEPT_MEMORY, *filter(None, (before or "").replace(_OF_POLARS, "").split(","))]
     added = [name for name in values if name not in os.environ]
-    os.environ.update({name: values[name] for name in added})
+    os.environ.update({name: values[name] for name in added} | {_MEMORY: ",".join(said)})
     try:
         yield
     finally:
         for name in added:
             os.environ.pop(name, None)
+        os.environ.pop(_MEMORY)
+        if before is not None:
+            os.environ[_MEMORY] = before

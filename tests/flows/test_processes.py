@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -34,6 +35,47 @@ def test_each_process_that_is_shared_is_asked_to_import_and_none_where_there_is_
         assert processes.are_shared()
         processes.make_ready("zlib", "json")
     assert [args for _, args in told.asked] == [(("zlib", "json"),)] * 3
+
+
+class Noting:
+    """An executor that notes the environment in which a process would be started."""
+
+    seen: dict[str, str]
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def submit(self, *_: object) -> Future[Any]:
+        Noting.seen = dict(os.environ)
+        return Future()
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (None, "dirty_decay_ms:10000,muzzy_decay_ms:10000"),
+        # what Polars says when it is imported
+        ("dirty_decay_ms:500,muzzy_decay_ms:1000", "dirty_decay_ms:10000,muzzy_decay_ms:10000"),
+        (
+            "dirty_decay_ms:500,muzzy_decay_ms:1000,dirty_decay_ms:7",
+            "dirty_decay_ms:10000,muzzy_decay_ms:10000,dirty_decay_ms:7",
+        ),
+    ],
+)
+def test_a_process_has_its_share_of_the_cores_and_keeps_memory_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, heard: str
+) -> None:
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Noting)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    if said is not None:
+        monkeypatch.setenv("_RJEM_MALLOC_CONF", said)
+    before = dict(os.environ)
+    processes.Pool(3).begin(print)
+    assert dict(os.environ) == before
+    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "_RJEM_MALLOC_CONF")
+    assert [Noting.seen[name] for name in names] == ["2", "5", heard]
 
 
 @pytest.fixture

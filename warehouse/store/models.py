@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from warehouse.store.manifests import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
+#: of what is made in an engine of this process
+_NUMBERS = count()
 
 
 def model_path(table: Table) -> Path:
@@ -30,21 +34,38 @@ def model_path(table: Table) -> Path:
 def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB in memory, in UTC, with a memory limit beyond which it spills into a folder.
 
-    It has as many threads as Polars: those that work side by side have their share of the cores each.
+    It has as many threads as Polars: those that work side by side have their share of the cores each. Nothing of what
+    is made in it stays.
     """
+    spill.mkdir(parents=True, exist_ok=True)
+    database, name = _database(str(spill), memory_limit), f"work_{next(_NUMBERS)}"
+    with database.cursor() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute("set enable_progress_bar = false")
+        connection.execute(f"attach ':memory:' as {name}")
+        connection.execute(f"use {name}")
+        try:
+            yield connection
+        except BaseException:
+            # an engine that failed may answer nothing any more
+            _database.cache_clear()
+            raise
+        connection.execute("use memory")
+        connection.execute(f"detach {name}")
+
+
+@lru_cache(maxsize=1)
+def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """Return this process's DuckDB: to open one takes as long as many a model."""
     import duckdb
     import polars as pl
 
-    spill.mkdir(parents=True, exist_ok=True)
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": pl.thread_pool_size(),
         "memory_limit": memory_limit,
-        "temp_directory": str(spill),
+        "temp_directory": spill,
     }
-    with duckdb.connect(config=config) as connection:
-        connection.execute("set TimeZone = 'UTC'")
-        connection.execute("set enable_progress_bar = false")
-        yield connection
+    return duckdb.connect(config=config)
 
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
