@@ -36,7 +36,7 @@ from transforms.signatures.robust_template import (
     large,
     long_stretches,
 )
-from transforms.signatures.robust_timeline import SPANS, Spans, with_timelines
+from transforms.signatures.robust_timeline import Spans, span_ends, with_timelines
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
@@ -407,21 +407,20 @@ def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:
     return (place < 0) | (at >= reach[np.maximum(place, 0)])
 
 
-def _span_levels(begun_s: Reals, template: Template, foreign_ratio: float, step_s: float) -> list[Reals]:
+def _span_levels(begun_s: Reals, template: Template, foreign_ratio: float, step_s: float) -> Reals:
     """Return the quantile to take of each span: the lower, the more of how spans differ is contention.
 
     Contention may delay what a span has of bursts; without it, spans differ by the runs' own drift, and by how exactly
     starts are known.
     """
+    begins, ends = span_ends(begun_s.shape[1] + 1)
     length_s = (template.last - template.first) * step_s
-    busy_s = np.concatenate([[0.0, 0.0], np.cumsum(length_s)])
-    at_s = np.concatenate([[0.0], row_medians(begun_s.T)[:, 0]])
-    at_s = np.append(at_s, at_s[-1] + length_s[-1])
-    levels = []
-    for span in SPANS:
-        delay_s = _DELAY_RATIO * (foreign_ratio + _UNSEEN_RATIO) * (busy_s[span:] - busy_s[:-span])
-        other_s = np.hypot(_DRIFT_RATIO * np.maximum(at_s[span:] - at_s[:-span], 1.0), _EDGE_ERROR_S)
-        levels.append(_LEVEL_HIGH - _LEVEL_DROP * delay_s / (delay_s + other_s))
+    busy_s = np.concatenate([[0.0, 0.0], length_s.cumsum()])
+    at_s = np.concatenate([[0.0], row_medians(begun_s.T)[:, 0], [0.0]])
+    at_s[-1] = at_s[-2] + length_s[-1]
+    delay_s = _DELAY_RATIO * (foreign_ratio + _UNSEEN_RATIO) * (busy_s.take(ends) - busy_s.take(begins))
+    other_s = np.hypot(_DRIFT_RATIO * np.maximum(at_s.take(ends) - at_s.take(begins), 1.0), _EDGE_ERROR_S)
+    levels: Reals = _LEVEL_HIGH - _LEVEL_DROP * delay_s / (delay_s + other_s)
     return levels
 
 

@@ -131,11 +131,15 @@ def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Int
     """
     halves = np.minimum(12.0 / step_s, template.length / 2 + 3.0 / step_s).astype(np.int64)
     shifts = np.arange(-int(halves.max()), int(halves.max()) + 1)
+    run_count, burst_count, offset_count = rises.shape
     at = path[:, :, None] + shifts
-    is_near = (np.abs(shifts) <= halves[:, None]) & (at >= 0) & (at < rises.shape[2])
-    near = np.where(is_near, np.take_along_axis(rises, np.minimum(np.maximum(at, 0), rises.shape[2] - 1), 2), -np.inf)
-    shift = shifts[near.argmax(axis=2)]
-    is_clear = near.max(axis=2) > 0.5
+    is_near = (np.abs(shifts) <= halves[:, None]) & (at >= 0) & (at < offset_count)
+    own = np.arange(run_count * burst_count).reshape(run_count, burst_count, 1)
+    # what is not near is never looked at, whatever it is: places are only to exist
+    near = np.where(is_near, rises.ravel().take(own * offset_count + at, mode="clip"), -np.inf)
+    best = near.argmax(axis=2)
+    shift = shifts.take(best)
+    is_clear = near.ravel().take(own[:, :, 0] * len(shifts) + best) > 0.5
     common = _commonest(shift, is_clear, 2.0 / step_s)
     found = np.where(is_clear & (np.abs(shift - common) <= 3.0 / step_s), shift, np.rint(common)).astype(np.int64)
     is_told = is_clear.sum(axis=0) >= np.maximum(2.0, 0.4 * len(path))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, TypeVar
 
@@ -51,7 +52,21 @@ def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: S
     Reals : shape (points,), in seconds since the start, not falling
 
     """
-    return timelines([Spans.of(reached_s, weights, levels, spans)])[0]
+    used = [level for span, level in zip(spans, levels, strict=True) if span <= reached_s.shape[1]]
+    return timelines([Spans.of(reached_s, weights, np.concatenate(used), spans)])[0]
+
+
+@lru_cache(maxsize=1024)
+def span_ends(point_count: int, spans: tuple[int, ...] = SPANS) -> tuple[Ints, Ints]:
+    """Return where all spans over so many points begin and end, the shortest first, 0 being the start.
+
+    They are asked for in every round of every application, and are not to be changed.
+    """
+    used = [span for span in spans if span <= point_count]
+    begins = np.concatenate([np.arange(point_count + 1 - span) for span in used])
+    ends = begins + np.repeat(used, [point_count + 1 - span for span in used])
+    begins.flags.writeable = ends.flags.writeable = False
+    return begins, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +85,17 @@ class Spans:
     weights: Reals
 
     @classmethod
-    def of(cls, reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Spans:
-        """Return the spans of runs; see `timeline` for the arguments."""
+    def of(cls, reached_s: Reals, weights: Reals, level: Reals, spans: Sequence[int] = SPANS) -> Spans:
+        """Return the spans of runs; see `timeline` for the arguments. level (s): in the order of `span_ends`."""
         run_count, count = reached_s.shape
-        used = [(span, level) for span, level in zip(spans, levels, strict=True) if span <= count]
         at_s = np.zeros((count + 1, 1 + run_count))
         at_s[1:, 1:] = reached_s.T
-        begins = np.concatenate([np.arange(count + 1 - span) for span, _ in used])
-        ends = begins + np.repeat([span for span, _ in used], [count + 1 - span for span, _ in used])
+        begins, ends = span_ends(count, tuple(spans))
         lasted_s = at_s.take(ends, axis=0) - at_s.take(begins, axis=0)
         counted = np.zeros(lasted_s.shape)
         counted[:, 1:] = weights
         at_first_s = np.cumsum(row_medians(at_s[1:, 1:] - at_s[:-1, 1:])[:, 0])
-        return cls(at_first_s, begins, ends, np.concatenate([level for _, level in used]), lasted_s, counted)
+        return cls(at_first_s, begins, ends, level, lasted_s, counted)
 
 
 def timelines(applications: Sequence[Spans]) -> list[Reals]:

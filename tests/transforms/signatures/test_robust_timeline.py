@@ -91,7 +91,7 @@ def test_side_by_side_they_are_as_each_alone_to_the_last_bit(seed: int) -> None:
     for runs, points in rng.integers([3, 1], [30, 20], (25, 2)).tolist():
         reached_s = np.cumsum(rng.uniform(5, 200, points) + rng.exponential(5.0, (runs, points)), axis=1)
         told.append((reached_s, rng.uniform(0.05, 1.0, runs), even_levels(points, float(rng.uniform(0.05, 0.5)))))
-    together = timelines([Spans.of(*one) for one in told])
+    together = timelines([Spans.of(reached_s, weights, np.concatenate(levels)) for reached_s, weights, levels in told])
     for one, found in zip(told, together, strict=True):
         np.testing.assert_array_equal(found, timeline(*one))
 
@@ -100,7 +100,7 @@ def two_points(*begins_s: float) -> Generator[Spans, Reals, list[float]]:
     """Ask for timelines of runs that agree, one after the other, and come to their last points."""
     reached = []
     for begin_s in begins_s:
-        found = yield Spans.of(np.tile([begin_s, 2 * begin_s], (3, 1)), np.ones(3), even_levels(2, 0.4))
+        found = yield Spans.of(np.tile([begin_s, 2 * begin_s], (3, 1)), np.ones(3), np.full(3, 0.4))
         reached.append(round(float(found[-1]), 6))
     return reached
 
