@@ -390,12 +390,18 @@ def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_
     is_over = at * runs.step_s > runs.duration_s[:, None] + runs.step_s
     is_late = is_over[:, 1 : count + 1].copy()
     is_late[:, own] = is_over[:, count:]
-    left = at[:, :count]
-    whole = left.astype(np.int64)
-    np.minimum(np.maximum(whole, 0, out=whole), runs.is_known.shape[1] - 1, out=whole)
-    whole += (np.arange(len(whole)) * runs.is_known.shape[1])[:, None]
     # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
-    return rates, runs.is_known.ravel().take(whole) & (left >= -0.5) & ~is_late
+    left = at[:, :count]
+    return rates, _are_known(runs, left) & (left >= -0.5) & ~is_late
+
+
+def _are_known(runs: _Runs, at: Reals) -> Bools:
+    """Return whether what runs did at their steps (runs, any) is known; outside as at the first or last one."""
+    step_count = runs.is_known.shape[1]
+    whole = at.astype(np.int64)
+    np.minimum(np.maximum(whole, 0, out=whole), step_count - 1, out=whole)
+    whole += (np.arange(len(whole)) * step_count)[:, None]
+    return runs.is_known.ravel().take(whole)
 
 
 def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:

@@ -200,7 +200,7 @@ def read_totals(total: Reals, at: Reals) -> Reals:
     whole += np.arange(len(total))[:, None] * width
     low = flat.take(whole)
     whole += 1
-    # in place from here on: of many rows each pass that asks for memory takes twice as long
+    # all in place: with an array for each step it takes half as long again
     read: Reals = flat.take(whole)
     read -= low
     read *= share

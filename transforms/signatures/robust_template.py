@@ -101,25 +101,11 @@ def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
     return is_common
 
 
-def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
-    """Return the common bursts of a curve.
-
-    Parameters
-    ----------
-    curve : shape (times,), in bytes per second: what the runs have in common
-    is_common : shape (times,), as `are_common` gives them
-    step_s : from one time to the next
-
-    Returns
-    -------
-    Ints, Ints : the first time of each burst, and the one after its last
-
-    """
-    return large(curve, *grown(curve, *long_stretches(is_common, step_s)), step_s)
-
-
 def long_stretches(is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
-    """Return where times that are common (times) make stretches that may be bursts."""
+    """Return where times that are common (times, as `are_common` gives them) make stretches that may be bursts.
+
+    They begin with their first time, and end with the one after their last; so do all bursts.
+    """
     first, last = joined(*stretches(is_common), DIP_S / step_s)
     is_long = last - first >= LEAST_S / step_s
     return first[is_long], last[is_long]

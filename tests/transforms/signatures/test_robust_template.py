@@ -20,9 +20,11 @@ from transforms.signatures.robust_template import (
     Reals,
     Template,
     are_common,
-    common_bursts,
     false_alarm_level,
+    grown,
     heights,
+    large,
+    long_stretches,
 )
 
 BOUNDED = settings(max_examples=examples(80), deadline=None)
@@ -37,7 +39,8 @@ def silent() -> Iterator[None]:
 
 
 def bursts_of(curve: list[float], marks: list[bool], step_s: float = 1.0) -> list[tuple[int, int]]:
-    first, last = common_bursts(np.array(curve, dtype=float), np.array(marks, dtype=bool), step_s)
+    rates, stretches = np.array(curve, dtype=float), long_stretches(np.array(marks, dtype=bool), step_s)
+    first, last = large(rates, *grown(rates, *stretches), step_s)
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
