@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.ndimage import uniform_filter
 
 from transforms.arrays import Bools, Ints, Reals
 from transforms.unnamed_patterns.left_bursts import LeftBursts
@@ -67,17 +66,17 @@ class Plane:
         places = np.stack([np.log(bursts.volume_bytes), np.log(bursts.width)], axis=1)
         room = np.divide((params.around, max(reach[1] for reach in params.reaches)), _CELLS) + 1
         self._cells: Ints = np.floor((places - places.min(axis=0, initial=np.inf)) / _CELLS + room).astype(np.int64)
-        self._counts = np.zeros(tuple((self._cells.max(axis=0, initial=0) + room + 1).astype(np.int64).tolist()))
-        np.add.at(self._counts, tuple(self._cells.T), 1.0)
+        size = (self._cells.max(axis=0, initial=0) + room + 1).astype(np.int64)
+        self._counts: Ints = np.zeros(tuple(size.tolist()), np.int64)
+        np.add.at(self._counts, tuple(self._cells.T), 1)
         self.is_left: Bools = np.ones(len(bursts), np.bool_)
         self._log_tried = math.log(_PLACES * max(len(bursts), 1) * len(params.reaches))
 
     def take(self) -> Kind | None:
         """Take out the kind that is least likely by chance; None where not even hints are left."""
         while self.is_left.sum() >= self._params.least_count:
-            chance, middle, half = min(
-                _least_likely(self._counts, reach, self._params) for reach in self._params.reaches
-            )
+            total = _totals(self._counts)
+            chance, middle, half = min(_least_likely(total, reach, self._params) for reach in self._params.reaches)
             chance += self._log_tried
             if chance > math.log(self._params.hint_count):
                 return None
@@ -94,33 +93,58 @@ class Plane:
         """Take bursts out that are in no kind."""
         gone = members[self.is_left[members]]
         self.is_left[gone] = False
-        np.add.at(self._counts, tuple(self._cells[gone].T), -1.0)
+        np.add.at(self._counts, tuple(self._cells[gone].T), -1)
 
 
 def _least_likely(
-    counts: Reals, reach: tuple[float, float], params: AlikeParams
+    total: Ints, reach: tuple[float, float], params: AlikeParams
 ) -> tuple[float, tuple[int, ...], tuple[int, int]]:
-    """Return the least logarithm of a chance, the cell around which it is, and how many cells it reaches each way."""
+    """Return the least logarithm of a chance, the cell around which it is, and how many cells it reaches each way.
+
+    total (cells + 1): how many bursts are in the cells before each, both ways.
+    """
     half, wide = ((round(far / _CELLS[0]), round(reach[1] / _CELLS[1])) for far in (reach[0], params.around))
-    within, near = (_sums(counts, (2 * one + 1, 2 * other + 1)) for one, other in (half, wide))
-    chances = _log_chances(within, near - within, (2 * half[0] + 1) / (2 * wide[0] + 1), params)
+    within = _sums_of_all(total, half)
+    row, column = np.nonzero(within >= params.least_count)
+    if not len(row):
+        return 0.0, (0, 0), half
+    own, near = (each.astype(np.float64) for each in (within[row, column], _sums(total, row, column, wide)))
+    chances = _log_chances(own, near - own, (2 * half[0] + 1) / (2 * wide[0] + 1), params)
     at = int(chances.argmin())
-    middle = tuple(int(each) for each in np.unravel_index(at, counts.shape))
-    return float(chances.ravel()[at]), middle, half
+    return float(chances[at]), (int(row[at]), int(column[at])), half
 
 
-def _sums(counts: Reals, size: tuple[int, ...]) -> Reals:
-    """Return how many lie in the rectangle of that size around each cell."""
-    found: Reals = np.rint(uniform_filter(counts, size, mode="constant") * np.prod(size))
+def _totals(counts: Ints) -> Ints:
+    """Return how many are in the cells before each, both ways (cells + 1)."""
+    total = np.zeros((counts.shape[0] + 1, counts.shape[1] + 1), np.int64)
+    total[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
+    return total
+
+
+def _sums_of_all(total: Ints, half: tuple[int, int]) -> Ints:
+    """Return how many lie in the rectangle that reaches so many cells each way, around each cell."""
+    padded = np.pad(total, [(each, each) for each in half], "edge")
+    high, wide = (2 * each + 1 for each in half)
+    columns = padded[:, wide:] - padded[:, :-wide]
+    return columns[high:] - columns[:-high]
+
+
+def _sums(total: Ints, row: Ints, column: Ints, half: tuple[int, int]) -> Ints:
+    """Return the same around some cells."""
+    (top, bottom), (left, right) = (
+        (np.maximum(at - each, 0), np.minimum(at + each + 1, size - 1))
+        for at, each, size in zip((row, column), half, total.shape, strict=True)
+    )
+    found: Ints = total[bottom, right] - total[top, right] - total[bottom, left] + total[top, left]
     return found
 
 
 def _log_chances(within: Reals, beside: Reals, share: float, params: AlikeParams) -> Reals:
-    """Return the logarithm of how likely so many or more of both are within by chance; 0 where too few or too impure.
+    """Return the logarithm of how likely so many or more of both are within by chance; 0 where too impure.
 
     share: of the cells of both that are within. Chernoff's bound of the binomial tail: it does not vanish.
     """
-    is_asked = (within >= params.least_count) & (within * (1.0 - params.least_purity) >= beside * share / (1.0 - share))
+    is_asked = within * (1.0 - params.least_purity) >= beside * share / (1.0 - share)
     both = within + beside
     found: Reals = np.where(is_asked, -(_part(within, both * share) + _part(beside, both * (1.0 - share))), 0.0)
     return found

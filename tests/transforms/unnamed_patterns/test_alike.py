@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.alike import Plane
+from transforms.unnamed_patterns.alike import Plane, _sums, _sums_of_all, _totals
 from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 
 EVEN = np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1)
@@ -69,3 +69,16 @@ def test_what_is_set_aside_is_in_no_kind() -> None:
 def test_few_are_no_kind() -> None:
     assert kinds(bursts(np.full(4, 1e10), np.full(4, 5.0))) == []
     assert kinds(bursts(np.zeros(0), np.zeros(0))) == []
+
+
+@pytest.mark.parametrize("half", [(0, 0), (1, 4), (3, 2), (9, 9)])
+def test_sums_are_those_of_rectangles(half: tuple[int, int]) -> None:
+    counts = np.random.default_rng(5).poisson(0.5, (7, 9)).astype(np.int64)
+    row, column = np.indices(counts.shape).reshape(2, -1)
+    expected = [
+        counts[max(one - half[0], 0) : one + half[0] + 1, max(other - half[1], 0) : other + half[1] + 1].sum()
+        for one, other in zip(row.tolist(), column.tolist(), strict=True)
+    ]
+    total = _totals(counts)
+    assert _sums(total, row, column, half).tolist() == expected
+    assert _sums_of_all(total, half).ravel().tolist() == expected
