@@ -48,7 +48,10 @@ _MOST_DAYS = 31
 def attribute(given: Given) -> int:
     """Attribute the traffic that the runs of a day saw to them and to those beside them. Returns the rows."""
     runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
-    known = known_signatures(given.frame(SIGNATURES), given.frame(SIGNATURE_BURSTS))
+    # of an application that was not there, nothing need be put together
+    was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
+    signatures, bursts = (given.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
+    known = known_signatures(signatures, bursts)
     counted = given.scan(EXACT_SAMPLES).filter(pl.col("outcome") == "measured").select(**_SERIES).collect()
     found, slowed = [frames.empty(ATTRIBUTED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
