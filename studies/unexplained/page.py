@@ -126,7 +126,9 @@ def _planted_words(results: Results) -> str:
         "they like. Periods, volumes and speeds are drawn. Those that were stopped before they came to "
         f"{LEAST_APPEARANCES} appearances are not asked about. A planted one is found where a pattern consists of it, "
         "and no logged application is named for that. False is what else is said to be nobody's. What logged jobs "
-        "without a signature do comes again, too, and is to be named."
+        "without a signature do comes again, too, and is to be named. What comes as it likes is found where the "
+        "volume of five of its bursts is clean of others' bytes, or where two of them came at one distance three times "
+        "with clean volumes: the busier a site is, the less often."
     )
 
 

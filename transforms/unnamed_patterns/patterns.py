@@ -19,6 +19,7 @@ from transforms.periods.finding import PeriodParams
 from transforms.unnamed_patterns.alike import AlikeParams, Kind, Plane
 from transforms.unnamed_patterns.beside import Beside, BesideParams, Presences, Runs, begun_with, beside
 from transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions, slack
+from transforms.unnamed_patterns.constellations import ConstellationParams, Pairs
 from transforms.unnamed_patterns.left_bursts import LeftBurstParams, LeftBursts, left_bursts
 from transforms.unnamed_patterns.rhythms import Rhythm, RhythmParams, period_of, without
 from transforms.unnamed_patterns.trains import Train, TrainParams, train_of
@@ -42,6 +43,7 @@ class PatternParams:
     alike: AlikeParams = field(default_factory=AlikeParams)
     beside: BesideParams = field(default_factory=BesideParams)
     companions: CompanionParams = field(default_factory=CompanionParams)
+    constellations: ConstellationParams = field(default_factory=ConstellationParams)
     rhythms: RhythmParams = field(default_factory=RhythmParams)
     trains: TrainParams = field(default_factory=TrainParams)
     rounds: int = 2
@@ -111,7 +113,9 @@ def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams
             named += patterns
         search = _Search.of(left_bytes, left, interval_s, presences, params)
         parts, is_free = search.parts()
-    return sorted([*named, *search.patterns(parts, is_free)], key=lambda one: -one.pattern.volume_bytes.sum())
+    found = search.patterns(parts, is_free)
+    found += search.constellations(parts, is_free, found)
+    return sorted([*named, *found], key=lambda one: -one.pattern.volume_bytes.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,31 @@ class _Search:
         for kind, train in others:
             is_free[kind.members] = train is None
         return [*(one for each in parts for one in self.named(each.own)), *self.together(others, is_free)]
+
+    def constellations(self, parts: list[_Parts], is_free: Bools, found: list[Found]) -> list[Found]:
+        """Return what comes in two bursts at one distance, and is not of what was found.
+
+        is_free (bursts): which were set aside with no kind: others may be one of two. What one application may well
+        have done is left out: bursts of its own that were set aside are pairs, too.
+        """
+        is_there = self.taken() <= self.params.most_taken
+        for each in parts:
+            for _, members in [*each.trains, *each.own]:
+                is_there[members] = False
+        for one in found:
+            if one.whose.outcome != "named":
+                is_there &= ~_lies_in(self.bursts, one.pattern)
+        periods = np.array([train.period for each in parts for train, _ in each.trains])
+        step_count, params = int(np.isfinite(self.left_bytes).sum()), self.params.constellations
+        pairs = Pairs(self.bursts, (is_there & is_free, is_there), periods, step_count, self.interval_s, params)
+        more = []
+        while (pair := pairs.take()) is not None:
+            pattern = self.pattern([pair.members], pair.lag)
+            whose = self.judged(pattern)
+            is_likely = whose.seen_count >= self.params.beside.most_share * len(pattern.started)
+            if whose.outcome == "unnamed" or (whose.outcome == "unsure" and not is_likely):
+                more.append(Found(pattern, whose))
+        return more
 
     def rhythms(self, parts: list[_Parts]) -> list[tuple[int, Rhythm, list[Found]]]:
         """Return which applications do something at even distances in their runs, what, and the patterns that it is."""
@@ -371,6 +400,13 @@ class _Search:
             _signature(self.left_bytes, first[starts], lasting),
             max(1, round(len(members) / len(starts))) if within else 1,
         )
+
+
+def _lies_in(bursts: LeftBursts, pattern: Pattern) -> Bools:
+    """Return which bursts lie in appearances of a pattern."""
+    after = np.searchsorted(pattern.ended, bursts.first, side="right")
+    found: Bools = np.append(pattern.started, np.inf)[after] < bursts.after
+    return found
 
 
 # ---- kinds that are one pattern

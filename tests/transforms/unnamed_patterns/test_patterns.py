@@ -79,6 +79,20 @@ def test_bursts_that_come_together_are_one_pattern() -> None:
     assert np.median(found.volume_bytes) == pytest.approx(29000, rel=0.03)
 
 
+def test_two_bursts_are_found_by_their_distance_where_too_few_are_clean() -> None:
+    left, rng = traffic(), np.random.default_rng(11)
+    at = np.sort(rng.choice(np.arange(200, COUNT - 400, 400), 9, replace=False))
+    # of neither are there as many of one volume as make a kind
+    first, second = (rng.uniform(0.3, 0.9, 9) * ~np.isin(np.arange(9), clean) for clean in ((0, 1, 2, 3), (0, 1, 2, 4)))
+    for start, more, other in zip(at, first, second, strict=True):
+        put(left, np.array([start]), 9000.0 * (1 + more), 8)
+        put(left, np.array([start + 40]), 20000.0 * (1 + other), 12)
+    (one,) = find(left, STEP_S, NOBODY)
+    assert (one.pattern.burst_count, one.whose.outcome) == (2, "unnamed")
+    assert set(one.pattern.started) >= set(at[:4])
+    assert set(one.pattern.started) <= set(at)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_chance_is_no_pattern(seed: int) -> None:
     assert find(traffic(seed), STEP_S, NOBODY) == []

@@ -1,0 +1,10 @@
+"""How many places are near each one asked, counted one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def neighbour_counts(places: Sequence[Sequence[float]], asked: Sequence[Sequence[float]]) -> list[int]:
+    """Return how many places are no further than 1 in every dimension from each one asked."""
+    return [sum(all(abs(a - b) <= 1 for a, b in zip(one, place, strict=True)) for place in places) for one in asked]
