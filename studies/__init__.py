@@ -5,6 +5,7 @@
 - `pages` (`Table`, `Figure`, `written`): What the page of a study is made of: paragraphs, tables, figures beside it.
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
 - `drawing` (`styled`, `figure_of`, `headline`, `save_study`, `legend_below`): What figures of studies share.
+- `real_day` (`Day`): A real day: what a file system's servers moved, and the runs of its job log.
 - `sites` (`made`, `seen`, `signed`): Sites of several families and levels, as a night sees them, and the truth.
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
 - `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.

@@ -2,11 +2,22 @@
 
 - `figures`: The figure of the study of joint signatures: distances to the truth, plain and joint.
 - `page`: What the study of joint signatures shows: its page, and tables.
+- `plain`: What is published of sample sets if nothing is said: of each application the usual method trusted most.
+- `real`: A real day: bursts that were measured, in runs of made-up applications, among what really flowed that day.
 - `running`: The study itself: draws sites, finds signatures plainly and together, and holds them to the truth.
 - `sites`: Sites whose foreign traffic is mostly other jobs', as a night sees them.
 """
 
+from pathlib import Path
+
+import click
+
 from studies.study import SEED, WORKERS, Study, seeds
+
+
+def _file(flag: str, name: str, text: str) -> click.Option:
+    return click.Option([flag, name], type=click.Path(path_type=Path, exists=True, dir_okay=False), help=text)
+
 
 STUDY = Study(
     "joint",
@@ -14,7 +25,14 @@ STUDY = Study(
     """Measure how far signatures are from the truth that are found together, and those that are found plainly.
 
     Sites of several families are simulated whose foreign traffic is mostly that of other applications in the job log,
-    and one of which nothing of it is.
+    and one of which nothing of it is. With a real day of polls and its job log: runs of bursts that were
+    measured, among what flowed that day.
     """,
-    (seeds(5, "Sites of each family and level."), SEED, WORKERS),
+    (
+        seeds(5, "Sites of each family and level."),
+        SEED,
+        _file("--edison", "polls", "Polls of a real file system of a day."),
+        _file("--jobs", "log", "The job log of that day, whose comments name the file systems."),
+        WORKERS,
+    ),
 )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from studies.joint import real
+from studies.joint.plain import plainly, usual
 from studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
 from studies.pieces import Told, nobody, worked
+from studies.real_day import Day
 from studies.study import SeedParams
 from transforms.joint.envelope import extract
 from transforms.joint.finding import Found, JointParams, find
@@ -19,8 +23,6 @@ from transforms.joint.shared import Known
 from transforms.joint.slowing import alone
 from transforms.signatures import methods
 from transforms.signatures.bursts import bursts_of
-from transforms.signatures.methods import SignatureParams, chosen
-from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
@@ -29,13 +31,16 @@ PLAIN = ("warped", "robust", "stretched", "iosi", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
 #: what nobody who has these runs can come nearer than, but by chance: their gaps known exactly, their bursts as alone
 PACED = "paced"
-#: of half of a set's runs fewer are enough: the smallest of what a method takes
-_LEAST_HALF = 3
+#: a real day is drawn so often
+DRAWS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level."""
+    """How much is drawn: so many sites of each family and level. polls, log: a real day, where there is one."""
+
+    polls: Path | None = None
+    log: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +48,26 @@ class Results:
     """What came of it: a row each site, application and way.
 
     answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 where there is no
-    signature), trust, and of the way `joint` explained_ratio and is_better.
+    signature), trust, and of the way `joint` explained_ratio and is_better. days: what `real.tried` says of a real day.
     """
 
     params: StudyParams
     answers: pl.DataFrame
+    days: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Draw and judge all sites."""
+    """Draw and judge all sites, and a real day if there is one."""
     pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
-    return Results(params, pl.concat(worked(judged, pieces, params.worker_count, told)))
+    answers = pl.concat(worked(judged, pieces, params.worker_count, told))
+    return Results(params, answers, day_of(params))
+
+
+def day_of(params: StudyParams) -> pl.DataFrame:
+    """Return what comes of a real day, nothing where there is none."""
+    if params.polls is None or params.log is None:
+        return pl.DataFrame()
+    return real.tried(Day.read(params.polls, params.log), range(params.seed, params.seed + DRAWS))
 
 
 def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
@@ -62,11 +76,7 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     site = drawn(FAMILIES[family], level, seed)
     raw = site.shared.cut(site.shared.volume_bytes)
     answers = methods.extract(site.shared.sets(raw), methods=PLAIN)
-    asked = [answer for answer in answers if answer.method in methods.USUAL_METHODS]
-    by_method = {answer.method: answer for answer in asked}
-    taken = chosen(asked)
-    plain = [by_method[name].signatures[place] for place, name in enumerate(taken)]
-    trust = np.array([by_method[name].trust[place] for place, name in enumerate(taken)])
+    plain, trust = usual(answers)
     known = Known(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
     found = find(site.shared, known, plainly, JointParams())
     both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_better, strict=True)]
@@ -83,13 +93,6 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     ]
     labels = {"family": family, "level": level, "seed": seed}
     return pl.concat(rows).select(*(pl.lit(value).alias(name) for name, value in labels.items()), pl.all())
-
-
-def plainly(sets: SampleSets) -> list[Signature]:
-    """Return what is published of sample sets if nothing is said."""
-    answers = methods.extract(sets, SignatureParams(least_run_count=_LEAST_HALF), methods.USUAL_METHODS)
-    by_method = {answer.method: answer.signatures for answer in answers}
-    return [by_method[name][place] for place, name in enumerate(chosen(answers))]
 
 
 _SCHEMA = {

@@ -12,6 +12,7 @@ import polars as pl
 from studies.attribution.running import against
 from studies.attribution.ways import attribution, known_jobs, rest_shared
 from studies.pieces import Told, nobody, worked
+from studies.real_day import Day
 from studies.sites import FAMILIES, LEVELS, Known, Seen, seen, signed
 from studies.study import SeedParams
 from studies.unexplained import planted, real
@@ -50,7 +51,7 @@ def study(params: StudyParams, told: Told = nobody) -> Results:
     found = worked(judged, pieces, params.worker_count, told)
     runs, days = pl.DataFrame(), pl.DataFrame()
     if params.polls is not None and params.log is not None:
-        day = real.Day.read(params.polls, params.log)
+        day = Day.read(params.polls, params.log)
         runs, days = real.told(day), real.tried(day, range(params.seed, params.seed + real.DRAWS))
     patterns, tops = ([each[place] for each in found] for place in (0, 1))
     return Results(params, pl.concat(patterns, how="diagonal_relaxed"), pl.concat(tops), runs, days)

@@ -25,7 +25,7 @@ from transforms.signatures.robust_alignment import running_totals
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# All numbers here are ours, and were chosen on simulated sites of seeds 1 and 2.
+# All numbers here are ours, and were chosen on simulated sites of seeds 1 to 6, other ones than the study's.
 
 #: a step counts half where so many units are moved; a unit is this share of what a byte sees moved in its own step
 _UNIT_RATIO = 0.15
@@ -38,6 +38,8 @@ _MOST_STEPS = 6_000_000
 _MOST_APART = 0.15
 #: what runs cost each other is asked so often, and is nothing if it is less than this share of their pace
 _SLOWING_ROUNDS, _LEAST_COST = 5, 0.02
+#: below this share of an application's height a run is not at work, above that one it is wholly
+_AT_WORK = 0.15, 0.45
 #: a descent's step is safe by so much
 _SAFE = 1.1
 
@@ -246,8 +248,13 @@ def _at_work(site: _Site, found: _Fit) -> tuple[Reals, Reals]:
 
 
 def _work_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
-    """Return for how much of the way between two places of its application each run is at work (k)."""
-    work = np.minimum(fit.curves / np.repeat(_heights(fit), np.diff(fit.problem.offsets)), 1.0)
+    """Return for how much of the way between two places of its application each run is at work (k).
+
+    A run is at work or not: between bursts a curve has what runs that are misplaced smear there, and some noise.
+    """
+    idle, busy = _AT_WORK
+    ratio = fit.curves / np.repeat(_heights(fit), np.diff(fit.problem.offsets))
+    work = np.clip((ratio - idle) / (busy - idle), 0.0, 1.0)
     way = end - begin
     passed = _passed(fit.problem, fit.clocks, owner, work, begin, end)
     found: Reals = np.divide(passed, way, out=np.zeros(len(way)), where=way > 0)
@@ -255,10 +262,13 @@ def _work_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
 
 
 def _heights(fit: _Fit) -> Reals:
-    """Return the rate at which each application moves its bytes: the mean over them; infinite where it moves none."""
+    """Return the rate at which each application moves its bytes, infinite where it moves none.
+
+    The mean in which a step counts by the third power of its rate: where it counts less, what is smeared lowers it.
+    """
     offsets = fit.problem.offsets
-    total, squares = sums(fit.curves, offsets), sums(fit.curves**2, offsets)
-    found: Reals = np.divide(squares, total, out=np.full(len(total), np.inf), where=total > 0)
+    total, higher = sums(fit.curves**3, offsets), sums(fit.curves**4, offsets)
+    found: Reals = np.divide(higher, total, out=np.full(len(total), np.inf), where=total > 0)
     return found
 
 

@@ -12,7 +12,8 @@ from flows.attribution.asking import Asked, who
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from studies.unexplained.real import Day, asked_minutes, with_decoys
+from studies.real_day import Day
+from studies.unexplained.real import asked_minutes, with_decoys
 from warehouse.store.store import Store
 
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from studies.command import study_command
-from studies.joint import STUDY, page
+from studies.joint import STUDY, page, real
 from studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, judged
 from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, drawn, neighbours
+from studies.real_day import Day
 from tests.study_pages import page_of
+from transforms.arrays import Reals
 from transforms.synthetic.workload import Application
 
 
@@ -76,7 +79,21 @@ def test_the_budget_says_where_half_cannot_be_reached() -> None:
         ("38 %", "13 %", "75 %")
     }
     # .3 is left by gaps alone, and half of .4 is less
-    assert all("heavy seeks" in row["half is less than that in"] for row in rows)
+    assert all("heavy seeks (1 of 1)" in row["half is less than that in"] for row in rows)
+
+
+def test_what_is_possible_is_told_site_by_site() -> None:
+    one = made_up()
+    # on another site known gaps leave less than half of the plain distance, and a third of that is published
+    nearer = pl.when(way=PACED).then(0.9).when(way=CHOSEN).then(1.0 - 0.4 / 3).otherwise("correlation")
+    other = one.answers.with_columns(seed=pl.lit(2, pl.Int32), correlation=nearer)
+    both = Results(StudyParams(2), pl.concat([one.answers.with_columns(pl.col("seed").cast(pl.Int32)), other]))
+    found = page.distances(both)
+    assert set(found["below_count"]) == {1}
+    assert set(found["site_count"]) == {2}
+    assert found["least_share"].to_list() == pytest.approx([1 / 3] * found.height)
+    assert found["most_share"].to_list() == pytest.approx([0.15 / 0.4] * found.height)
+    assert any("fair (1 of 2)" in cell for row in page.budget_table(both).rows for cell in row)
 
 
 @pytest.mark.slow
@@ -118,3 +135,60 @@ def test_the_study_can_be_asked_for(tmp_path: Path) -> None:
     found = CliRunner().invoke(study_command, asked)
     assert found.exit_code == 0, found.output
     assert (tmp_path / "joint-study.md").is_file()
+
+
+# ---- a real day
+
+
+def a_day() -> Day:
+    """Return six hours in which two runs had the file system for themselves, above others' steady traffic."""
+    moved: Reals = np.full(6 * 720, 1e8)
+    moved[720:732] += 5e10
+    moved[2160:2172] += 6e10
+    started = np.array([3600.0, 10800.0])
+    is_own = np.ones(2, dtype=np.bool_)
+    traffic = {"read": moved.copy(), "write": moved}
+    return Day(traffic, 5.0, ["a", "b"], np.array([0, 1]), started, started + 55.0, is_own)
+
+
+def test_real_bursts_are_put_into_the_day_and_no_byte_is_lost() -> None:
+    day = a_day()
+    made = real.injected(day, "write", 0.1, 3)
+    assert made.shared.application_count == len(made.truths) == real.APPLICATION_COUNT
+    added = sum(float(one.sum()) for one in made.truths) * real.RUN_COUNT
+    assert made.shared.volume_bytes.sum() - day.moved["write"].sum() == pytest.approx(added, rel=1e-6)
+    assert made.unlogged_ratio == pytest.approx(day.moved["write"].sum() / made.shared.volume_bytes.sum())
+    lasted_s = (made.shared.ended - made.shared.started) * 5.0
+    alone_s = np.array([len(one) for one in made.truths])[made.shared.application]
+    assert np.abs(lasted_s - alone_s).max() < 0.02 * alone_s.max()
+    again = real.injected(day, "write", 0.1, 3)
+    assert again.shared.volume_bytes.tobytes() == made.shared.volume_bytes.tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_a_real_day_has_a_section_of_its_own(tmp_path: Path) -> None:
+    size = {"size": "a tenth", "direction": "read", "seed": 1, "unlogged_ratio": 0.2, "explained_ratio": 0.7}
+    told = [(0.02, 0.05, 0.05, True), (0.02, 0.01, 0.02, False)]
+    rows = [
+        size | {"application": place} | dict(zip(("usual", "joint", "chosen", "is_better"), one, strict=True))
+        for place, one in enumerate(told)
+    ]
+    results = replace(made_up(), days=pl.DataFrame(rows))
+    text = page_of(STUDY, StudyParams(1), results, tmp_path)
+    assert "## A real day" in text
+    assert "| a tenth | read | 20 % | 0.020 | 0.030 | 0.035 | 50 % | 70 % | 1 of 2 | 0.030 |" in text
+
+
+@pytest.mark.long
+def test_on_edisons_day_what_is_published_is_hardly_ever_further(shared_data: Path) -> None:
+    day = Day.read(
+        shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
+    )
+    found = real.tried(day, [300])
+    assert found.height == len(real.SIZES) * 2 * real.APPLICATION_COUNT
+    further = found["chosen"] - found["usual"]
+    assert further.mean() < 0.01
+    assert (further > 0.01).mean() < 0.1
+    few = found.filter(size="as measured")
+    assert few["joint"].mean() < few["usual"].mean()

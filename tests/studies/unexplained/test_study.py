@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from studies.real_day import Day
 from studies.unexplained import STUDY, page, planted, real, running
 from studies.unexplained.running import Results, StudyParams, study
 from tests.study_pages import page_of
@@ -59,14 +60,14 @@ def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path
 # ---- a real day
 
 
-def a_day() -> real.Day:
+def a_day() -> Day:
     """Return six hours in which two runs of ours write, and two of another file system do not."""
     moved: Reals = np.full(6 * 720, 1e6)
     moved[720:732] += 5e10
     moved[2160:2172] += 6e10
     started = np.array([3600.0, 10800.0, 7200.0, 14400.0])
     is_own = np.array([True, True, False, False])
-    return real.Day(
+    return Day(
         {"read": np.zeros(6 * 720), "write": moved}, 5.0, ["a", "b", "a", "b"], np.array([0, 1, 0, 1]), started,
         started + 60.0, is_own,
     )  # fmt: skip
@@ -89,7 +90,7 @@ def test_true_runs_come_before_decoys() -> None:
 
 @pytest.mark.long
 def test_edisons_runs_come_before_decoys(shared_data: Path) -> None:
-    day = real.Day.read(
+    day = Day.read(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
     )
     told = real.told(day)

@@ -53,6 +53,15 @@ def test_runs_are_given_nothing_where_they_were_not() -> None:
     assert (given.step < shared.ceased[given.run]).all()
 
 
+def test_runs_are_at_work_in_their_bursts_also_where_misplaced_ones_smear_them() -> None:
+    shared, truth = site().shared, moved(site())
+    moved_by = np.random.default_rng(2).uniform(-3.0, 3.0, len(shared.started))
+    given = fitted(replace(shared, started=shared.started + moved_by), ALL, LEAST)
+    place = given.run * truth.shape[1] + given.step
+    work = np.bincount(place, given.work_ratio, truth.size).reshape(truth.shape)
+    assert np.abs(work - (truth > 0)).sum() < 0.12 * (truth > 0).sum()
+
+
 def test_units_do_not_matter() -> None:
     shared = site().shared
     large = replace(shared, volume_bytes=shared.volume_bytes * 1e9)

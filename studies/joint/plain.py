@@ -1,0 +1,30 @@
+"""What is published of sample sets if nothing is said: of each application the usual method that is trusted most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transforms.arrays import Reals
+from transforms.signatures import methods
+from transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Signature
+
+#: of half of a set's runs fewer are enough: the smallest of what a method takes
+_LEAST_HALF = 3
+
+
+def usual(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
+    """Return what is published of what methods found, with its trust (m)."""
+    asked = [answer for answer in answers if answer.method in methods.USUAL_METHODS]
+    by_method = {answer.method: answer for answer in asked}
+    taken = chosen(asked)
+    trust: Reals = np.array([by_method[name].trust[place] for place, name in enumerate(taken)])
+    return [by_method[name].signatures[place] for place, name in enumerate(taken)], trust
+
+
+def plainly(sets: SampleSets) -> list[Signature]:
+    """Return what is published of halves of sample sets."""
+    return usual(methods.extract(sets, SignatureParams(least_run_count=_LEAST_HALF), methods.USUAL_METHODS))[0]

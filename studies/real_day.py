@@ -1,0 +1,94 @@
+"""A real day: what a file system's servers moved, and the runs of its job log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, floats
+from flows.landing import Told, reading_of
+from flows.settings import Settings
+from flows.single.one_input import PollInput, opened
+from transforms.arrays import Bools, Ints, Reals
+from transforms.unnamed_patterns.leftover import on_steps
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import recognize
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A file system's day: bytes read and written in each poll's step, and the runs (n) of its log.
+
+    began_s: when the first step begins, since 1970. started_s, ended_s (n): since then. is_own (n): whether the log
+    says that the run used the file system.
+    """
+
+    moved: dict[str, Reals]
+    step_s: float
+    name: list[str]
+    application: Ints
+    started_s: Reals
+    ended_s: Reals
+    is_own: Bools
+    began_s: float = 0.0
+
+    @classmethod
+    def read(cls, polls: Path, log: Path) -> Day:
+        """Read a day; InputRefused where a file holds no polls, or no jobs."""
+        with opened(polls, Settings(), Told()) as found:
+            if not isinstance(found, PollInput):
+                raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
+            rows = found.rows
+        rates = [pl.col(f"{name}_bytes_per_s") * pl.col("interval_s") for name in ("read", "write")]
+        sums = [pl.when(each.count() > 0).then(each.sum()) for each in rates]
+        ticks = rows.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at")
+        edges, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
+        step_s = float(np.median(interval_s))
+        began_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
+        volumes = {name: floats(ticks[f"{name}_bytes_per_s"]) for name in ("read", "write")}
+        moved = {name: on_steps(edges, interval_s, each, began_s, step_s) for name, each in volumes.items()}
+        jobs = _jobs(log)
+        return cls(
+            moved,
+            step_s,
+            jobs["job_name"].to_list(),
+            jobs["job_name"].rank("dense").cast(pl.Int64).to_numpy() - 1,
+            epoch_s(jobs["started_at"]) - began_s,
+            epoch_s(jobs["ended_at"]) - began_s,
+            (jobs["comment"] == "fs=scratch1").to_numpy(),
+            began_s,
+        )
+
+    @property
+    def minute(self) -> Ints:
+        """The minute of each step."""
+        steps = np.arange(len(self.moved["read"]))
+        found: Ints = (steps * self.step_s / MINUTE_S).astype(np.int64)
+        return found
+
+    def truth(self, direction: str, run: int) -> tuple[Ints, Reals]:
+        """Return the steps of a run, and what flowed in them: of a benchmark that had the file system for itself.
+
+        As the golden join has it: polls from its start on, to one that began before its end.
+        """
+        first, after = (
+            int(np.ceil(each / self.step_s)) for each in (self.started_s[run], self.ended_s[run] + self.step_s)
+        )
+        steps = np.arange(first - 1, after - 1)
+        return steps, np.nan_to_num(self.moved[direction][steps])
+
+
+def _jobs(log: Path) -> pl.DataFrame:
+    source = recognize(read_head(log))
+    batches = source.read(log, reading_of(source, Settings(), Told()))
+    rows = [batch.rows for batch in batches if batch.table == JOB_RECORDS]
+    if not rows:
+        raise InputRefused(f"{log.name} holds no jobs.", "Give the job log of that day.")
+    return pl.concat(rows).drop_nulls(["started_at", "ended_at"])
