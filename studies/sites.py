@@ -17,6 +17,7 @@ from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 from transforms.synthetic.site import Site, SiteParams, simulate
 from transforms.synthetic.workload import DIRECTIONS, Direction
+from transforms.unnamed_patterns.leftover import on_steps
 
 #: other users' activity, in multiples of the usual
 LEVELS = {"calm": 0.3, "busy": 1.0, "stormy": 3.0}
@@ -91,6 +92,13 @@ class Seen:
     def by_minute(self, step: Ints, volume_bytes: Reals, job: Ints) -> Reals:
         """Return bytes in steps, by job and minute."""
         return _summed(job * self.minute_count + self._minute(step), volume_bytes, self.truth_bytes.shape)
+
+    def in_steps(self, step_s: float) -> tuple[Reals, Ints]:
+        """Return the traffic in steps of a length, and the minute of each."""
+        edges: Reals = np.arange(1.0, len(self.traffic_bytes) + 1.0) * self.interval_s
+        traffic = on_steps(edges, np.full(len(edges), self.interval_s), self.traffic_bytes, 0.0, step_s)
+        minute = (np.arange(len(traffic)) * step_s / MINUTE_S).astype(np.int64)
+        return traffic, np.minimum(minute, self.minute_count - 1)
 
     def _minute(self, step: Ints) -> Ints:
         minute: Ints = np.minimum((step * self.interval_s / MINUTE_S).astype(np.int64), self.minute_count - 1)

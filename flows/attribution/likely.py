@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats
+from flows.arrays import epoch_s, floats, ints
 from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from transforms.attribution.likely import Likely
 
 #: what flowed so long before and after tells who moves much
 BESIDE = timedelta(hours=12)
@@ -47,19 +51,19 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
     """Return what each run is likely to have moved in a window, in one direction."""
     from transforms.attribution.likely import likely
 
-    left, began_s, step_s = _left(beside, direction)
+    left, explained, began_s, step_s = _left(runs, beside, direction)
     started, ended = ((epoch_s(runs[name]) - began_s) / step_s for name in ("started_at", "ended_at"))
     first, last = ((at.timestamp() - began_s) / step_s for at in window)
     name = pl.concat_str("user", "application", pl.col("node_count").cast(pl.String), separator="/", ignore_nulls=True)
     application = runs.select(name.rank("dense").cast(pl.Int64)).to_series().to_numpy() - 1
-    found = likely(left, started, np.nan_to_num(ended, nan=float(len(left))), application)
+    found = likely(left, started, np.nan_to_num(ended, nan=float(len(left))), application, explained=explained)
     is_in = (found.step >= first - 1e-6) & (found.step < last - 1e-6)
     return np.bincount(found.run[is_in], found.volume_bytes[is_in], runs.height).astype(np.float64)
 
 
-def _left(beside: Beside, direction: str) -> tuple[Reals, float, float]:
-    """Return what nobody explains in steps, when the first of these begins, and how long they are."""
-    from transforms.attribution.likely import STEP_S
+def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Likely, float, float]:
+    """Return what nobody explains in steps, what is explained of runs, when the first begins, and how long they are."""
+    from transforms.attribution.likely import STEP_S, spread
     from transforms.unnamed_patterns.leftover import left_in_proportion, on_steps, step_for
 
     ticks = beside.ticks
@@ -74,4 +78,8 @@ def _left(beside: Beside, direction: str) -> tuple[Reals, float, float]:
     place = np.ceil((epoch_s(own["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
     is_there = (place >= 0) & (place < count)
     explained: Reals = np.bincount(place[is_there], floats(own["explained_bytes"])[is_there], count).astype(np.float64)
-    return left_in_proportion(traffic, explained, stretch, step_s), began_s, step_s
+    told = own.with_columns(place=pl.Series(place)).join(
+        runs.select(_RUN).with_row_index("run"), on=_RUN, how="inner", maintain_order="left"
+    )
+    moved = spread(ints(told["run"]), ints(told["place"]), floats(told["explained_bytes"]), stretch)
+    return left_in_proportion(traffic, explained, stretch, step_s), moved, began_s, step_s

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = (style.BLUE, style.SKY, style.GREEN, style.PURPLE, style.ORANGE, style.VERMILION)
+_COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
 def draw_ways(ways: pl.DataFrame, path: Path) -> None:

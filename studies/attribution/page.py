@@ -10,7 +10,7 @@ import polars as pl
 from studies.attribution import hurting
 from studies.attribution.figures import draw_ways
 from studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
-from studies.attribution.ways import WAYS
+from studies.attribution.ways import LIKELY, WAYS
 from studies.pages import Block, Figure, Table, percent
 from studies.sites import DAYS, FAMILIES, LEVELS
 
@@ -74,9 +74,8 @@ def way_table(results: Results) -> Table:
 
 def family_table(results: Results) -> Table:
     """Return what attribution comes to in each family."""
-    rows = summed(results, "family").filter(pl.col("way") == _OURS)
     return Table.of(
-        rows,
+        _ours(results, "family"),
         ("level", "{level}"),
         ("family", "{family}"),
         ("known, of all bytes", "{known:%}"),
@@ -85,20 +84,30 @@ def family_table(results: Results) -> Table:
         ("median error a job", "{error:%}"),
         ("jobs within 20 %", "{near:%}"),
         ("top 3, known", "{known_top:%}"),
+        ("top 3 of `who`, all", "{likely_top:%}"),
     )
 
 
 def seed_table(results: Results) -> Table:
     """Return what attribution comes to at each seed, over all families."""
     return Table.of(
-        summed(results, "seed").filter(pl.col("way") == _OURS),
+        _ours(results, "seed"),
         ("level", "{level}"),
         ("seed", "{seed}"),
         ("known, of all bytes", "{known:%}"),
         ("explained of known bytes", "{explained:%}"),
         ("wrong, of what is given", "{wrong:%}"),
         ("top 3, known", "{known_top:%}"),
+        ("top 3 of `who`, all", "{likely_top:%}"),
+        ("minutes", "{minute_count:,}"),
     )
+
+
+def _ours(results: Results, name: str) -> pl.DataFrame:
+    """Return what attribution comes to by level and a name, and whom `iosig who` has among the first three."""
+    rows = summed(results, name)
+    likely = rows.filter(pl.col("way") == LIKELY).select("level", name, likely_top="top")
+    return rows.filter(pl.col("way") == _OURS).join(likely, on=["level", name], how="left", maintain_order="left")
 
 
 def blocks(results: Results) -> Iterator[Block]:
@@ -130,11 +139,13 @@ def blocks(results: Results) -> Iterator[Block]:
 
 def _in_short(results: Results) -> str:
     explained, wrong, top = (_by_level(results, name) for name in ("explained", "wrong", "known_top"))
+    likely, equal, nodes = (_by_level(results, "top", way) for way in (LIKELY, "equal shares", "by nodes"))
     return (
         f"Of the known bytes attribution explains {explained}. Of what it gives, {wrong} are wrong. In minutes of more "
         f"than {LEAST_BYTES_PER_S / 1e9:.0f} GB/s in which a job with a signature moved most, that job is among the "
-        f"first three by what is given in {top} of them; `iosig who` ranks by what is likely besides, too, and "
-        "[is right more often](unexplained-study.md#who-is-likely)."
+        f"first three by what is given in {top} of them. `iosig who` ranks by what is likely besides: whoever moved "
+        f"most, with a signature or without, is among its first three in {likely} of all minutes of more than "
+        f"{LEAST_BYTES_PER_S / 1e9:.0f} GB/s; among those of equal shares in {equal}, by nodes in {nodes}."
     )
 
 

@@ -10,9 +10,13 @@ import numpy as np
 from studies.sites import MINUTE_S, Known, Logged, Seen, planned
 from transforms.arrays import Bools, Reals, offsets_of
 from transforms.attribution.explaining import explain
+from transforms.attribution.likely import STEP_S, likely, spread
+from transforms.unnamed_patterns.leftover import left_in_proportion
 
 #: from which certainty on a run is taken as sure
 SURE = 0.3
+#: the way by which `iosig who` ranks
+LIKELY = "who is likely"
 
 
 def known_jobs(logged: Logged, known: Known) -> Bools:
@@ -34,6 +38,24 @@ def rest_shared(seen: Seen, known: Known) -> Reals:
     given = attribution(seen, known)
     left = np.maximum(seen.minutes_bytes - given.sum(axis=0), 0.0)
     return given + _shared(seen, left, (~known_jobs(seen.logged, known)).astype(np.float64))
+
+
+def ranked(seen: Seen, known: Known) -> Reals:
+    """Give the same, and what of the rest each job is likely to have moved: `iosig who` ranks jobs by that."""
+    given = attribution(seen, known)
+    return given + likely_bytes(seen, given)
+
+
+def likely_bytes(seen: Seen, given: Reals) -> Reals:
+    """Return what jobs are likely to have moved of what is left, by job and minute, as `iosig who` reckons it."""
+    traffic, minute = seen.in_steps(STEP_S)
+    left = left_in_proportion(traffic, given.sum(axis=0), minute, STEP_S)
+    logged, (job, place) = seen.logged, np.nonzero(given)
+    explained = spread(job, place, given[job, place], minute)
+    found = likely(left, logged.started_s / STEP_S, logged.ended_s / STEP_S, logged.application, explained=explained)
+    at = found.run * seen.minute_count + minute[found.step]
+    moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
+    return moved
 
 
 def as_planned(seen: Seen, known: Known) -> Reals:
@@ -71,6 +93,7 @@ WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
         partial(attribution, least_certainty=SURE),
     ),
     "rest shared": ("as attribution, and what is left goes in equal shares to jobs without a signature", rest_shared),
+    LIKELY: ("as attribution, and what is left goes to whom `iosig who` says it is likely to be of", ranked),
     "as planned": ("signatures, where a run alone would do its bursts, whatever was measured", as_planned),
     "equal shares": ("traffic goes in equal shares to all jobs that are there", equal_shares),
     "by nodes": ("traffic goes to all jobs that are there by how many nodes they have", by_nodes),

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats
-from studies.sites import FAMILIES, LEVELS, MINUTE_S, Logged, Seen, application_names, seconds
+from studies.sites import FAMILIES, LEVELS, Logged, Seen, application_names, seconds
 from transforms.arrays import Ints, Reals
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
 from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
+from transforms.unnamed_patterns.leftover import left_over, step_for
 from transforms.unnamed_patterns.patterns import Found, find
 
 #: who is in no log
@@ -64,21 +64,13 @@ def drawn(family: str, level: str, seed: int) -> Site:
     return simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
 
 
-def in_steps(one: Seen, step_s: float) -> tuple[Reals, Ints]:
-    """Return a site's traffic in steps of a length, and the minute of each."""
-    edges: Reals = np.arange(1.0, len(one.traffic_bytes) + 1.0) * one.interval_s
-    traffic = on_steps(edges, np.full(len(edges), one.interval_s), one.traffic_bytes, 0.0, step_s)
-    minute = (np.arange(len(traffic)) * step_s / MINUTE_S).astype(np.int64)
-    return traffic, np.minimum(minute, one.minute_count - 1)
-
-
 def left_of(one: Seen, given: Reals) -> tuple[Reals, float]:
     """Return what nobody explains of a site, in steps, and how long a step is.
 
     given: what is explained, by job and minute.
     """
     step_s = step_for(one.interval_s)
-    traffic, minute = in_steps(one, step_s)
+    traffic, minute = one.in_steps(step_s)
     return left_over(traffic, given.sum(axis=0), minute, step_s), step_s
 
 

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from studies.attribution.running import against
-from studies.attribution.ways import attribution, known_jobs, rest_shared
+from studies.attribution.ways import attribution, known_jobs, likely_bytes, rest_shared
 from studies.pieces import Told, nobody, worked
 from studies.real_day import Day
 from studies.sites import FAMILIES, LEVELS, Known, Seen, seen, signed
 from studies.study import SeedParams
 from studies.unexplained import planted, real
 from transforms.arrays import Reals
-from transforms.attribution.likely import STEP_S, likely
-from transforms.unnamed_patterns.leftover import left_in_proportion
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +78,6 @@ def _ways(one: Seen, known: Known, given: Reals) -> dict[str, Reals]:
         "rest shared equally": rest_shared(one, known),
         "rest by likely rates": given + likely_bytes(one, given),
     }
-
-
-def likely_bytes(one: Seen, given: Reals) -> Reals:
-    """Return what jobs are likely to have moved of what is left, by job and minute, as `iosig who` reckons it."""
-    traffic, minute = planted.in_steps(one, STEP_S)
-    left = left_in_proportion(traffic, given.sum(axis=0), minute, STEP_S)
-    found = likely(left, one.logged.started_s / STEP_S, one.logged.ended_s / STEP_S, one.logged.application)
-    at = found.run * one.minute_count + minute[found.step]
-    moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
-    return moved
 
 
 def _tops(one: Seen, known: Known, given: Reals) -> dict[str, float]:

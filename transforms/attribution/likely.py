@@ -6,7 +6,8 @@ found by expectation and maximization (the expected share of each in each step b
 shares: Dempster, Laird and Rubin, J. R. Stat. Soc. B 39, 1977; for sums of Poisson numbers Shepp and Vardi, IEEE
 Trans. Med. Imaging 1, 1982, doi:10.1109/TMI.1982.4307558). So a run during which much flows, time and again, is
 likelier than one that was there by chance. Runs of an application move much at the same times since their starts: in
-which phases, its other runs tell. It tells who to ask first, and not how much each moved.
+which phases, its other runs tell. What a signature explains of its runs counts in part for both: when and how much an
+application moves is seen there, too. It tells who to ask first, and not how much each moved.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, places_of
+from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
 
 #: steps of so many seconds tell runs of a minute from each other; shorter ones tell no more
 STEP_S = 10.0
@@ -28,7 +29,9 @@ class LikelyParams:
     round_count: how often shares and rates are found in turn. own_steps, own_ratio: a run's rate counts as its
     application's for so many steps, and for such a share of its own ones, beside these. phase_steps: so long is a phase
     of a run; beside_ratio: how much its neighbours count with it; prior_steps: for so many steps it counts as the mean
-    of the run; first_phased_round: from which round on phases are asked for.
+    of the run; first_phased_round: from which round on phases are asked for. explained_ratio, phased_ratio: so much of
+    what is explained of a run already counts for its rate, and for its application's phases; these two were chosen on
+    other simulated sites (seeds 60 to 65, stormy).
     """
 
     round_count: int = 30
@@ -38,6 +41,8 @@ class LikelyParams:
     beside_ratio: float = 0.7
     prior_steps: float = 12.0
     first_phased_round: int = 5
+    explained_ratio: float = 0.15
+    phased_ratio: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,29 @@ class Likely:
     volume_bytes: Reals
 
 
+def spread(run: Ints, stretch: Ints, volume_bytes: Reals, of_step: Ints) -> Likely:
+    """Return what runs moved in stretches (k), evenly over the steps of these; of_step (steps): of which each is.
+
+    Stretches that have no steps are left out.
+    """
+    first, after = (np.searchsorted(of_step, stretch, side=side) for side in ("left", "right"))
+    counts = after - first
+    of = np.repeat(np.arange(len(counts)), counts)
+    return Likely(run[of], places_of(first, counts), (volume_bytes / np.maximum(counts, 1))[of])
+
+
 def likely(
-    left_bytes: Reals, started: Reals, ended: Reals, application: Ints, params: LikelyParams | None = None
+    left_bytes: Reals,
+    started: Reals,
+    ended: Reals,
+    application: Ints,
+    params: LikelyParams | None = None,
+    explained: Likely | None = None,
 ) -> Likely:
     """Return how what is left (bytes in each step; NaN where nothing was measured) is likely shared among runs.
 
-    started, ended (n): when runs were there, in steps. application (n): whose they are.
+    started, ended (n): when runs were there, in steps. application (n): whose they are. explained: what of the traffic
+    is some run's already, and so not left.
     """
     params = params or LikelyParams()
     left = np.nan_to_num(left_bytes)
@@ -69,15 +91,19 @@ def likely(
     rate, nobody = np.full(len(first), max(mean, 1e-9)), max(mean, 1e-9)
     phases = _Phases.of(run, (step - started[run]) / params.phase_steps, application)
     factor, drawn = np.ones(len(phases.run)), params.own_steps + params.own_ratio * exposure
+    known = _in_rows(explained, first, counts)
+    usually_known = np.bincount(application, np.bincount(run, known, len(first)), len(of_all)) / of_all
+    known_rate = (np.bincount(run, known, len(first)) + drawn * usually_known[application]) / (exposure + drawn)
     for number in range(params.round_count):
         factored = factor[phases.number] * own
         share = _share(left, rate[run] * factored, step, nobody)
         moved = rate[run] * factored * share[step]
-        total = np.bincount(run, moved, len(first))
+        total = np.bincount(run, moved + params.explained_ratio * known, len(first))
         usual = (np.bincount(application, total, len(of_all)) / of_all)[application]
         rate = (total + drawn * usual) / (np.maximum(np.bincount(run, factored, len(first)), 1e-9) + drawn)
         if number >= params.first_phased_round:
-            factor = phases.factors(moved, own, rate, params)
+            whole_rate = rate + (params.phased_ratio - params.explained_ratio) * known_rate
+            factor = phases.factors(moved + params.phased_ratio * known, own, whole_rate, params)
         nobody *= float(share.mean())
     expected = rate[run] * factor[phases.number] * own
     return Likely(run, step, expected * _share(left, expected, step, nobody)[step])
@@ -125,6 +151,17 @@ class _Phases:
         own = _with_beside(values, self.is_next, beside_ratio)
         found: Reals = np.maximum(_with_beside(every, self.is_next_of_all, beside_ratio)[self.of_all] - own, 0.0)
         return found
+
+
+def _in_rows(explained: Likely | None, first: Ints, counts: Ints) -> Reals:
+    """Return what is explained, in the order of runs and their steps: `counts` (n) from each `first` one (n) on."""
+    if explained is None:
+        return np.zeros(int(counts.sum()))
+    place = explained.step - first[explained.run]
+    is_there = (place >= 0) & (place < counts[explained.run])
+    row = (offsets_of(counts)[explained.run] + place)[is_there]
+    found: Reals = np.bincount(row, explained.volume_bytes[is_there], int(counts.sum())).astype(np.float64)
+    return found
 
 
 def _with_beside(values: Reals, is_next: Bools, ratio: float) -> Reals:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from transforms.arrays import Ints, Reals
-from transforms.attribution.likely import LikelyParams, likely
+from transforms.attribution.likely import Likely, LikelyParams, likely, spread
 
 
 def shares(count: int, run: Ints, volume: Reals) -> list[float]:
@@ -83,3 +83,31 @@ def test_a_run_alone_has_no_phases_of_its_own() -> None:
     one = np.array([0.0]), np.array([300.0]), np.array([0])
     with_phases, without = (likely(left, *one, LikelyParams(first_phased_round=number)) for number in (5, 99))
     np.testing.assert_allclose(with_phases.volume_bytes, without.volume_bytes)
+
+
+def test_what_is_explained_of_other_runs_tells_in_which_phase_the_rest_is() -> None:
+    """Of a run whose burst no signature found, its application's other runs know when it comes."""
+    starts = np.append(np.arange(0.0, 1000.0, 100.0), 900.0)
+    ends = starts + 90
+    application = np.repeat([0, 1], [10, 1])
+    left = np.zeros(1000)
+    left[930:940] = 10.0
+    runs, begins = np.arange(9), starts[:9].astype(int) + 30
+    of_step = np.arange(1000) // 10
+    explained = spread(runs, of_step[begins], np.full(9, 100.0), of_step)
+    assert explained.step.tolist() == (begins[:, None] + np.arange(10)).ravel().tolist()
+
+    def of_the_last(told: Likely | None) -> float:
+        found = likely(left, starts, ends, application, explained=told)
+        return shares(11, found.run, found.volume_bytes)[9]
+
+    # beside it is a run of which nobody knows anything, and those of its application leave nothing
+    assert of_the_last(None) < 0.1
+    assert of_the_last(explained) > 0.9
+
+
+def test_what_is_explained_lies_evenly_in_its_stretch_and_beside_the_grid_nowhere() -> None:
+    moved = spread(np.array([1, 0, 2]), np.array([0, 1, 7]), np.array([6.0, 4.0, 5.0]), np.repeat([0, 1], [3, 2]))
+    assert moved.run.tolist() == [1, 1, 1, 0, 0]
+    assert moved.step.tolist() == [0, 1, 2, 3, 4]
+    assert moved.volume_bytes.tolist() == [2, 2, 2, 2, 2]
