@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
+from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of, rows_of
 from transforms.signatures.bursts import joined, stretches
 
 #: a burst's profile: how much of it has passed at so many times of its extent
@@ -79,14 +79,15 @@ def left_bursts(left_bytes: Reals, interval_s: float, params: LeftBurstParams | 
 def _measured(known: Reals, first: Ints, after: Ints, beneath: Reals) -> LeftBursts:
     """Return bursts with what they have above what flows beneath them, also in the steps in which they begin and end.
 
-    beneath (bursts): bytes a step.
+    beneath (bursts): bytes a step. What is nowhere above it is no burst.
     """
     counts = after - first + 2
     values = np.maximum(known[places_of(first - 1, counts)] - np.repeat(beneath, counts), 0.0)
     offsets = offsets_of(counts)
     volume, squares = (_sums(each, offsets) for each in (values, values**2))
     profile = _profiles(values, offsets[:-1] + 1, offsets[1:] - 1)
-    return LeftBursts(first, after, volume, volume**2 / squares, profile)
+    width = np.divide(volume**2, squares, out=np.zeros_like(volume), where=squares > 0)
+    return rows_of(LeftBursts(first, after, volume, width, profile), np.flatnonzero(width > 0))
 
 
 def _beneath(beside: Reals, first: Ints, after: Ints, count: int) -> Reals:

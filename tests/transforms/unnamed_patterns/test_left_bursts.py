@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
 
 from transforms.arrays import Reals
 from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, left_bursts
@@ -44,3 +46,23 @@ def test_what_is_beside_a_gap_is_left_out() -> None:
 @pytest.mark.parametrize("left", [np.zeros(0), np.zeros(50), np.full(50, np.nan), np.ones(50)])
 def test_without_anything_that_stands_out_there_are_none(left: Reals) -> None:
     assert not len(left_bursts(left, STEP_S))
+
+
+def test_what_is_nowhere_above_what_flows_beside_it_is_no_burst() -> None:
+    left = np.full(2000, 0.1)
+    # slow transfers beside two high bursts are no part of them, and a dip between these is none of its own
+    left[500:521] = 15.0
+    left[507:514] = 10.0
+    left[[500, 520]] = 100.0
+    found = left_bursts(left, STEP_S)
+    assert found.first.tolist() == [500, 520]
+    assert (found.volume_bytes > 0).all()
+    assert np.isfinite(found.width).all()
+
+
+@given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.sampled_from([0.0, 0.1, 1.0, 3.0, 15.0, 100.0, np.nan])))
+def test_bursts_move_something_and_are_as_wide_as_they_last_at_most(left: Reals) -> None:
+    found = left_bursts(left, STEP_S)
+    assert (found.volume_bytes > 0).all()
+    # a burst has a part of the steps beside it
+    assert ((found.width > 0) & (found.width <= found.after - found.first + 2 + 1e-9)).all()
