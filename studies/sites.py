@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
 from transforms.attribution.runs import Runs
 from transforms.signatures import methods
 from transforms.signatures.sample_sets import SampleSets
@@ -163,24 +163,52 @@ def _ends(site: Site) -> datetime:
     return site.params.start + timedelta(seconds=(site.params.tick_count - 1) * site.params.interval_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """What jobs moved in one direction (m transfers): whose each was, from when to when [s], and its bytes.
+
+    job (m): the row of its job. A transfer goes evenly from its start to its end.
+    """
+
+    job: Ints
+    begun_s: Reals
+    ceased_s: Reals
+    volume_bytes: Reals
+
+    @classmethod
+    def of(cls, site: Site, jobs: pl.DataFrame, direction: Direction) -> Transfers:
+        """Return the transfers of a site's jobs, in the order of these."""
+        place = jobs.select("job_id").with_row_index("job")
+        moved = site.bursts.filter(direction=direction).drop_nulls("started_at").join(place, on="job_id", how="inner")
+        moved = moved.sort("job", maintain_order=True)
+        begun, ceased = (seconds(site, moved[name].fill_null(_ends(site))) for name in ("started_at", "ended_at"))
+        # at once is as long as the shortest of them
+        ceased = np.maximum(ceased, begun + 1e-4)
+        volume = moved["moved_bytes"].to_numpy().astype(np.float64)
+        return cls(moved["job"].to_numpy().astype(np.int64), begun, ceased, volume)
+
+    def on_steps(self, first: Ints, counts: Ints, step_s: float) -> Reals:
+        """Return what each job (n) moved in its steps, one job after the other: shape (sum of counts,).
+
+        first, counts (n): the number of each job's first step, and how many it has; what lies beside them is the
+        nearest one's.
+        """
+        begun, ceased = self.begun_s / step_s, self.ceased_s / step_s
+        low = np.floor(begun).astype(np.int64)
+        lasting = np.ceil(ceased).astype(np.int64) - low
+        of = np.repeat(np.arange(len(lasting)), lasting)
+        step = places_of(low, lasting)
+        share = (np.minimum(step + 1, ceased[of]) - np.maximum(step, begun[of])) / (ceased - begun)[of]
+        offsets, job = offsets_of(counts), self.job[of]
+        at = offsets[job] + np.clip(step - first[job], 0, counts[job] - 1)
+        return _summed(at, self.volume_bytes[of] * share, (int(offsets[-1]),))
+
+
 def _truth(site: Site, jobs: pl.DataFrame, direction: Direction) -> Reals:
-    """Return what each job moved in each minute: a transfer as if it went evenly from its start to its end."""
-    minute_count = round(site.params.days * 1440)
-    place = jobs.select("job_id").with_row_index("job")
-    moved = site.bursts.filter(direction=direction).drop_nulls("started_at").join(place, on="job_id", how="inner")
-    begun, ceased = (
-        seconds(site, moved[name].fill_null(_ends(site))) / MINUTE_S for name in ("started_at", "ended_at")
-    )
-    ceased = np.maximum(ceased, begun + 1e-6)
-    first = np.floor(begun).astype(np.int64)
-    counts = np.ceil(ceased).astype(np.int64) - first
-    offsets = offsets_of(counts)
-    of = np.repeat(np.arange(len(counts)), counts)
-    minute = np.arange(offsets[-1]) - offsets[of] + first[of]
-    share = (np.minimum(minute + 1, ceased[of]) - np.maximum(minute, begun[of])) / (ceased - begun)[of]
-    volume = moved["moved_bytes"].to_numpy()[of] * share
-    at = moved["job"].to_numpy().astype(np.int64)[of] * minute_count + np.minimum(minute, minute_count - 1)
-    return _summed(at, volume, (jobs.height, minute_count))
+    """Return what each job moved in each minute."""
+    counts = np.full(jobs.height, round(site.params.days * 1440))
+    moved = Transfers.of(site, jobs, direction).on_steps(np.zeros_like(counts), counts, MINUTE_S)
+    return moved.reshape(jobs.height, -1)
 
 
 def _summed(at: Ints, values: Reals, shape: tuple[int, ...]) -> Reals:
@@ -212,15 +240,29 @@ def signed(seen: Seen) -> Known:
 
 def _sets(seen: Seen, runs: Ints, counts: Ints) -> SampleSets:
     """Return the samples of runs, those of one application on end."""
-    logged, interval_s = seen.logged, seen.interval_s
-    started, ended = logged.started_s[runs], logged.ended_s[runs]
-    # a poll is a run's if its right edge is in the run, or an interval after it
-    first = np.maximum(np.ceil(started / interval_s).astype(np.int64) - 1, 0)
-    after = np.clip(np.ceil(ended / interval_s).astype(np.int64), first, len(seen.traffic_bytes))
-    pieces = [seen.traffic_bytes[begin:end] / interval_s for begin, end in zip(first, after, strict=True)]
-    samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of([len(piece) for piece in pieces]))
-    intervals = np.full(len(counts), interval_s)
-    return SampleSets(samples, first * interval_s - started, ended - started, intervals, offsets_of(counts))
+    samples, began_s = cut(seen, runs)
+    started, ended = seen.logged.started_s[runs], seen.logged.ended_s[runs]
+    intervals = np.full(len(counts), seen.interval_s)
+    return SampleSets(samples, began_s - started, ended - started, intervals, offsets_of(counts))
+
+
+def cut(seen: Seen, runs: Ints) -> tuple[Ragged, Reals]:
+    """Return the traffic that some runs (n) saw [B/s], and when the first step of each begins (n) [s]."""
+    first, after = steps_of(seen, runs)
+    pieces = [seen.traffic_bytes[begin:end] / seen.interval_s for begin, end in zip(first, after, strict=True)]
+    samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of(after - first))
+    began_s: Reals = first * seen.interval_s
+    return samples, began_s
+
+
+def steps_of(seen: Seen, runs: Ints) -> tuple[Ints, Ints]:
+    """Return the first step of some runs (n), and the one after the last.
+
+    A poll is a run's if its right edge is in the run, or an interval after it.
+    """
+    started, ended = (each[runs] / seen.interval_s for each in (seen.logged.started_s, seen.logged.ended_s))
+    first = np.maximum(np.ceil(started).astype(np.int64) - 1, 0)
+    return first, np.clip(np.ceil(ended).astype(np.int64), first, len(seen.traffic_bytes))
 
 
 def planned(seen: Seen, known: Known) -> tuple[Ints, Runs]:
