@@ -251,7 +251,7 @@ def cut(seen: Seen, runs: Ints) -> tuple[Ragged, Reals]:
     first, after = steps_of(seen, runs)
     pieces = [seen.traffic_bytes[begin:end] / seen.interval_s for begin, end in zip(first, after, strict=True)]
     samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of(after - first))
-    began_s: Reals = first * seen.interval_s
+    began_s = first.astype(np.float64) * seen.interval_s
     return samples, began_s
 
 

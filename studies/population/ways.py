@@ -1,0 +1,133 @@
+"""Ways of telling when in its run a job does its I/O, and how often: by what flowed, by signatures, and the truth.
+
+Classes are those of PEARC'18 (White et al., DOI 10.1145/3219104.3219121, Algorithm 1), periods those of the night's
+default method, with the settings that it has for each source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from flows.settings import Settings
+from flows.steps.periods import params_of
+from studies.attribution.ways import attribution, known_jobs
+from studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
+from transforms import classes
+from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from transforms.periods import finding
+from transforms.periods.finding import PeriodParams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of some of a site's jobs: a row each. job, label (NULL where it has none), period_s (NULL: none).
+
+    period_s is NULL, too, where a way does not tell of periods.
+    """
+
+    rows: pl.DataFrame
+
+    @classmethod
+    def of(cls, job: Ints, label: pl.Series, period_s: Reals | None = None) -> Told:
+        """Put columns together; a period of NaN is none."""
+        known = np.full(len(job), np.nan) if period_s is None else period_s
+        period = pl.Series(known, dtype=pl.Float64).fill_nan(None)
+        return cls(pl.DataFrame({"job": job, "label": label, "period_s": period}))
+
+
+def truth(seen: Seen, moved: Transfers) -> Told:
+    """Tell of each run's own bytes, as servers that count by job would.
+
+    moved: the transfers of the site's jobs.
+    """
+    every = np.arange(len(seen.logged.started_s))
+    sections = classes.interval_sections(
+        moved.begun_s,
+        moved.ceased_s,
+        moved.volume_bytes,
+        offsets_of(np.bincount(moved.job, minlength=len(every))),
+        seen.logged.started_s,
+        seen.logged.ended_s,
+    )
+    first, after = steps_of(seen, every)
+    # a run that is over before the first poll after its start has one step
+    counts = np.maximum(after - first, 1)
+    samples = Ragged(moved.on_steps(first, counts, seen.interval_s) / seen.interval_s, offsets_of(counts))
+    settings = Settings().periods
+    params = params_of(settings, settings.server_methods, settings.window_levels)
+    began_s = first * seen.interval_s - seen.logged.started_s
+    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s, params))
+
+
+def by_traffic(seen: Seen, known: Known) -> Told:
+    """Tell of all that flowed while a run was there, as a release does where nothing else tells of it."""
+    every = np.arange(len(seen.logged.started_s))
+    samples, began_s = cut(seen, every)
+    started, ended = seen.logged.started_s, seen.logged.ended_s
+    intervals = np.full(len(every), seen.interval_s)
+    sections = classes.grid_sections(samples.values, samples.offsets, began_s, intervals, started, ended)
+    settings = Settings().periods
+    params = params_of(settings, settings.server_methods, settings.server_window_levels)
+    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s - started, params))
+
+
+def by_signature(seen: Seen, known: Known) -> Told:
+    """Tell of a run what its application's signature does; of those with one."""
+    job = np.flatnonzero(known_jobs(seen.logged, known))
+    owner, application = np.unique(seen.logged.application[job], return_inverse=True)
+    curves = [known.of(int(one)).bytes_per_s for one in owner]
+    samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
+    begin, lasting = np.zeros(len(owner)), samples.counts.astype(np.float64)
+    sections = classes.grid_sections(samples.values, samples.offsets, begin, begin + 1.0, begin, lasting)
+    of_each = classes.Sections(
+        *(each[application] for each in (sections.volume_bytes, sections.covered_s, sections.duration_s))
+    )
+    settings = Settings().periods
+    found = _periods(samples, 1.0, begin, params_of(settings, settings.server_methods, settings.window_levels))
+    return Told.of(job, _labels(seen, job, of_each), found[application])
+
+
+def by_attribution(seen: Seen, known: Known) -> Told:
+    """Tell of what signatures explain of the traffic, by minute; of the runs of applications with one."""
+    job = np.flatnonzero(known_jobs(seen.logged, known))
+    given = attribution(seen, known)[job]
+    started, ended = seen.logged.started_s[job], seen.logged.ended_s[job]
+    row, minute = np.nonzero(given)
+    # a run's bytes are its own: those of a minute in which it begins came after that
+    left = np.maximum(minute * MINUTE_S, started[row])
+    right = np.minimum((minute + 1) * MINUTE_S, ended[row])
+    offsets = offsets_of(np.bincount(row, minlength=len(job)))
+    sections = classes.interval_sections(left, right, given[row, minute], offsets, started, ended)
+    return Told.of(job, _labels(seen, job, sections))
+
+
+#: of each way what it does, in words, and how
+WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
+    "traffic": ("by all that flowed while it ran", by_traffic),
+    "signature": ("by its application's signature, the same for all of its runs", by_signature),
+    "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),
+}
+
+
+def _labels(seen: Seen, job: Ints, sections: classes.Sections) -> pl.Series:
+    """Return the class of some jobs; NULL of those that are too short for one.
+
+    All of a run's time is known; how long it was the job log tells, also where its signature is a little shorter.
+    """
+    duration = (seen.logged.ended_s - seen.logged.started_s)[job]
+    whole = np.repeat(duration[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
+    known = classes.Sections(sections.volume_bytes, whole, duration)
+    return classes.classify(known, seen.logged.node_count[job])["label"]
+
+
+def _periods(samples: Ragged, interval_s: float, began_s: Reals, params: PeriodParams) -> Reals:
+    """Return the period of each signal [s]; NaN where it has none."""
+    (found,) = finding.find(samples, np.full(len(began_s), 1.0 / interval_s), began_s, params)
+    return found.detections.period_s
