@@ -436,6 +436,7 @@ def _population() -> tuple[Field, ...]:
         _number("measured_bytes", "what file systems moved", "B"),
         _list("classes", "runs by class of their writes and reads", of="any"),
         _list("shares", "shares of classes", of="any"),
+        _list("tellers", "what classes and periods go by", of="any"),
         _list("groups", "by application, user or account", of="any"),
         _count("group_count", "how many of them there are"),
         _list("witnesses", "what tells of a run's own bytes", of="any"),

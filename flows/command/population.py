@@ -80,7 +80,7 @@ def _draw(told: Population, title: str, target: Path, style: Style) -> None:
 
 def _show(told: Population, most_count: int) -> None:
     from flows.command.printing import say, show
-    from flows.population.saying import LABELS, agreement, label_rows, share_rows
+    from flows.population.saying import LABELS, label_rows, share_rows
     from reports.texts import counted
 
     say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
@@ -91,9 +91,19 @@ def _show(told: Population, most_count: int) -> None:
     show("", ("% bytes", *names, "periodic"), share_rows(told, "bytes_ratio"))
     _show_groups(told, most_count)
     _show_witnesses(told)
+    _say_tellers(told)
+
+
+def _say_tellers(told: Population) -> None:
+    from flows.command.printing import say
+    from flows.population.saying import agreement
+
+    parts = [f"{name} {count:,}" for name, count in told.tellers().iter_rows()]
+    if parts:
+        say(f"Classes go by: {', '.join(parts)}.")
     both = agreement(told)
     if both is not None:
-        say(f"Classes cut from shared traffic agree with exact ones in {both[1]:.0%} of {both[0]:,} cases.")
+        say(f"Those of shared traffic agree with exact ones in {both[1]:.0%} of {both[0]:,} cases.")
 
 
 def _show_groups(told: Population, most_count: int) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from flows.population.by_signatures import by_signatures
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 By = Literal["application", "user", "account"]
 #: of which I/O a period is counted in the paper's tables and figures: it is told of the whole run
 EVEN = ("UNIFORM", "OTHER")
+#: what a run's class and period go by, the best first
+TELLERS = ("own bytes", "signature", "shared traffic")
 #: who tells of a run's bytes, the best first
 WITNESSES = ("exact", "trace", "signature", "none")
 #: what is read of a release
 _TABLES = (
-    "jobs classes other_classes periods best_job_io trace_jobs signatures sample_sets attributed_io explained_days"
+    "jobs classes other_classes periods best_job_io trace_jobs signatures signature_bursts sample_sets attributed_io "
+    "explained_days"
 )
 #: bytes of many runs: not known where those of none are
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
@@ -48,8 +52,9 @@ class Asked:
 class Population:
     """What is known of all runs together.
 
-    runs: a row each run, file system and direction: class_outcome, label, period_s (of a periodic one), bytes (its own,
-    as far as they are known), node_hours, witness, name (of its group). measured_bytes: what polls hold of those days.
+    runs: a row each run, file system and direction: class_outcome, label, told_by (one of `TELLERS`), period_s (of a
+    periodic one), bytes (its own, as far as they are known), node_hours, witness, name (of its group). measured_bytes:
+    what polls hold of those days.
     agreement: shared and exact labels of runs that have both, with run_count.
     """
 
@@ -132,6 +137,11 @@ class Population:
         main = moved.sort("bytes", "direction", descending=True, nulls_last=True).unique("name", keep="first")
         return self.runs.join(main.select("name", "direction"), on=["name", "direction"], nulls_equal=True)
 
+    def tellers(self) -> pl.DataFrame:
+        """Return how many runs and directions have their class by what."""
+        told = self.runs.filter(pl.col("label").is_not_null()).group_by(pl.col("told_by").cast(pl.Enum(TELLERS)))
+        return told.agg(run_count=pl.len()).sort("told_by")
+
     def witnesses(self) -> pl.DataFrame:
         """Return how many runs have an exact series, a trace, a signature or none, and the bytes that these tell of."""
         best = self.runs.group_by(_RUN).agg(pl.col("witness").cast(pl.Enum(WITNESSES)).min(), pl.col("bytes").sum())
@@ -164,7 +174,7 @@ def population(store: Store, release: Release, asked: Asked) -> Population:
 def counted(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Population:
     """Return what the tables of a release say of all runs; the tables have to be those of `_TABLES`."""
     days = {"since": asked.since, "until": asked.until}
-    runs = connection.sql(_RUNS, params=days).pl()
+    runs = by_signatures(connection.sql(_RUNS, params=days).pl(), connection.sql(_BURSTS).pl())
     measured = connection.sql(_MEASURED, params=days).pl()["measured_bytes"][0]
     return Population(
         asked,
@@ -202,11 +212,29 @@ _RUNS = """
     ),
 
     signed as (
-        select distinct sample_sets.cluster, sample_sets.job_id, sample_sets.started_at, sample_sets.filesystem,
-            sample_sets.direction
+        select
+            sample_sets.cluster,
+            sample_sets.job_id,
+            sample_sets.started_at,
+            sample_sets.filesystem,
+            sample_sets.direction,
+            sample_sets.application_id,
+            signatures.duration_s as alone_s,
+            signatures.volume_bytes as signature_bytes,
+            chosen_periods.period_s
         from sample_sets
         inner join signatures using (application_id, filesystem, direction)
+        left join chosen_periods
+            on chosen_periods.subject_kind = 'application'
+            and sample_sets.application_id = chosen_periods.subject_id
+            and sample_sets.filesystem = chosen_periods.filesystem
+            and sample_sets.direction = chosen_periods.direction
         where signatures.is_default and signatures.outcome = 'extracted'
+    ),
+
+    attributed as (
+        select distinct filesystem, direction, polled_on
+        from explained_days
     )
 
     select
@@ -219,7 +247,22 @@ _RUNS = """
         judged.ended_on,
         judged.outcome as class_outcome,
         judged.label,
-        chosen_periods.period_s,
+        judged.is_shared_traffic,
+        judged.duration_s,
+        judged.node_count,
+        signed.application_id,
+        signed.alone_s,
+        signed.signature_bytes,
+        -- nothing is explained of a run whose bursts were not found; where nobody looked, nobody knows
+        if(attributed.polled_on is null, null, coalesce(explained.explained_bytes, 0))::double as explained_bytes,
+        case
+            when not judged.is_shared_traffic then 'own bytes'
+            when signed.job_id is not null and judged.label is not null then 'signature'
+            when judged.label is not null then 'shared traffic'
+        end as told_by,
+        if(
+            judged.is_shared_traffic and signed.job_id is not null, signed.period_s, chosen_periods.period_s
+        ) as period_s,
         jobs.user,
         jobs.account,
         coalesce(jobs.application, if(judged.subject_kind = 'series', judged.subject_id, null)) as application,
@@ -251,6 +294,9 @@ _RUNS = """
     left join signed
         on jobs.cluster = signed.cluster and jobs.job_id = signed.job_id and jobs.started_at = signed.started_at
         and judged.filesystem = signed.filesystem and judged.direction = signed.direction
+    left join attributed
+        on judged.filesystem = attributed.filesystem and judged.direction = attributed.direction
+        and judged.ended_on = attributed.polled_on
     left join chosen_periods
         on judged.subject_kind = chosen_periods.subject_kind
         and judged.subject_id = chosen_periods.subject_id
@@ -259,6 +305,21 @@ _RUNS = """
         and judged.started_at is not distinct from chosen_periods.started_at
         and judged.filesystem is not distinct from chosen_periods.filesystem
     where judged.subject_kind = 'series' or coalesce(jobs.is_application_run, true)
+    order by all
+"""
+
+#: the bursts of the default answers
+_BURSTS = """
+    select
+        application_id,
+        filesystem,
+        direction,
+        signature_bursts.started_s,
+        signature_bursts.ended_s,
+        signature_bursts.volume_bytes
+    from signature_bursts
+    inner join signatures using (application_id, filesystem, direction, method)
+    where signatures.is_default and signatures.outcome = 'extracted'
     order by all
 """
 

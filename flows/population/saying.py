@@ -55,6 +55,7 @@ def document(told: Population, most_count: int, release_id: str) -> dict[str, An
         "measured_bytes": told.measured_bytes,
         "classes": told.labels().to_dicts(),
         "shares": told.shares().to_dicts(),
+        "tellers": told.tellers().to_dicts(),
         "groups": groups.head(most_count).drop("label_count").to_dicts(),
         "group_count": groups.height,
         "witnesses": told.witnesses().to_dicts(),

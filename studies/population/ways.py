@@ -79,19 +79,27 @@ def by_traffic(seen: Seen, known: Known) -> Told:
 
 
 def by_signature(seen: Seen, known: Known) -> Told:
-    """Tell of a run what its application's signature does; of those with one."""
+    """Tell of a run what its application's signature does while it lasted; of those with one."""
     job = np.flatnonzero(known_jobs(seen.logged, known))
     owner, application = np.unique(seen.logged.application[job], return_inverse=True)
-    curves = [known.of(int(one)).bytes_per_s for one in owner]
-    samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
-    begin, lasting = np.zeros(len(owner)), samples.counts.astype(np.float64)
-    sections = classes.grid_sections(samples.values, samples.offsets, begin, begin + 1.0, begin, lasting)
-    of_each = classes.Sections(
-        *(each[application] for each in (sections.volume_bytes, sections.covered_s, sections.duration_s))
+    own = [known.of(int(one)) for one in owner]
+    each = [own[place].bursts for place in application]
+    began, ceased, volume = (
+        np.concatenate([np.zeros(0), *(getattr(bursts, name) for bursts in each)])
+        for name in ("started_s", "ended_s", "volume_bytes")
+    )
+    alone = np.array([one.duration_s for one in own])[application]
+    lasted = (seen.logged.ended_s - seen.logged.started_s)[job]
+    sections = classes.burst_sections(began, ceased, volume, offsets_of([len(one) for one in each]), alone, lasted)
+    samples = Ragged(
+        np.concatenate([np.zeros(0), *(one.bytes_per_s for one in own)]),
+        offsets_of([len(one.bytes_per_s) for one in own]),
     )
     settings = Settings().periods
-    found = _periods(samples, 1.0, begin, params_of(settings, settings.server_methods, settings.window_levels))
-    return Told.of(job, _labels(seen, job, of_each), found[application])
+    found = _periods(
+        samples, 1.0, np.zeros(len(own)), params_of(settings, settings.server_methods, settings.window_levels)
+    )
+    return Told.of(job, _labels(seen, job, sections), found[application])
 
 
 def by_attribution(seen: Seen, known: Known) -> Told:
@@ -111,20 +119,14 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 #: of each way what it does, in words, and how
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
     "traffic": ("by all that flowed while it ran", by_traffic),
-    "signature": ("by its application's signature, the same for all of its runs", by_signature),
+    "signature": ("by what its application's signature does in as long as it lasted", by_signature),
     "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),
 }
 
 
 def _labels(seen: Seen, job: Ints, sections: classes.Sections) -> pl.Series:
-    """Return the class of some jobs; NULL of those that are too short for one.
-
-    All of a run's time is known; how long it was the job log tells, also where its signature is a little shorter.
-    """
-    duration = (seen.logged.ended_s - seen.logged.started_s)[job]
-    whole = np.repeat(duration[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
-    known = classes.Sections(sections.volume_bytes, whole, duration)
-    return classes.classify(known, seen.logged.node_count[job])["label"]
+    """Return the class of some jobs, of all of whose time everything is known; NULL of those that are too short."""
+    return classes.classify(classes.without_gaps(sections), seen.logged.node_count[job])["label"]
 
 
 def _periods(samples: Ragged, interval_s: float, began_s: Reals, params: PeriodParams) -> Reals:

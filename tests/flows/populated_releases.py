@@ -16,7 +16,7 @@ subject_kind cluster subject_id started_at filesystem direction ended_on source 
     node_count duration_s is_shared_traffic
 job cluster 1 09:00:00 lake write 9 jobstats classified UNIFORM 100 2 3600 no
 job cluster 1 09:00:00 lake read 9 jobstats classified NO_USAGE 0 2 3600 no
-job cluster 2 09:00:00 lake write 9 server classified UNIFORM 900 4 1800 yes
+job cluster 2 09:00:00 lake write 9 server classified HILL 900 4 1800 yes
 job cluster 2 09:00:00 lake read 9 server classified OTHER 900 4 1800 yes
 job cluster 3 09:00:00 lake write 9 server too_short . 900 1 36 yes
 job cluster 4 09:00:00 lake write 9 server classified END 900 1 3600 yes
@@ -71,7 +71,21 @@ TABLES: dict[str, Content] = {
     },
     "trace_jobs": {9: "trace_id cluster job_id job_started_at \n t cluster 4 09:00:00"},
     "sample_sets": {9: "application_id filesystem direction job_id started_at \n ann/ior/4 lake write 2 09:00:00"},
-    "signatures": {9: "application_id filesystem direction is_default outcome \n ann/ior/4 lake write yes extracted"},
+    "signatures": {
+        9: """
+            application_id filesystem direction method is_default outcome   duration_s volume_bytes
+            ann/ior/4      lake       write     warped yes        extracted 1800       80
+            """
+    },
+    "signature_bursts": {
+        9: """
+            application_id filesystem direction method burst started_s ended_s volume_bytes
+            ann/ior/4      lake       write     warped 0     60        120     2e6
+            ann/ior/4      lake       write     warped 1     560       620     2e6
+            ann/ior/4      lake       write     warped 2     960       990     2e6
+            ann/ior/4      lake       write     warped 3     1560      1620    2e6
+            """
+    },
     "explained_days": {
         9: "filesystem polled_on direction measured_bytes \n lake 9 write 1000 \n lake 9 read 200 \n lake 10 write 5"
     },

@@ -19,7 +19,8 @@ def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> Non
     code, out, err = cli("--warehouse", store.root, "population", "--by", "user", "--plot", tmp_path / "p.png")
     assert code == 0, err
     assert out.startswith("6 runs, 6 node hours\n")
-    assert "Classes cut from shared traffic agree with exact ones in 50% of 2 cases." in out
+    assert "Classes go by: own bytes 4, signature 1, shared traffic 2.\n" in out
+    assert "Those of shared traffic agree with exact ones in 50% of 2 cases." in out
     assert max(map(len, out.splitlines())) <= 80
     assert (tmp_path / "p.png").exists()
     told = json.loads(cli("--warehouse", store.root, "population", "--json", "--top", "1")[1])

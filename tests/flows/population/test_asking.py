@@ -75,6 +75,20 @@ def test_groups_have_their_commonest_class(site: duckdb.DuckDBPyConnection) -> N
     assert ask(site, "account").groups().select("name", "run_count").rows() == [("a", 2), (None, 2), ("b", 2)]
 
 
+def test_classes_go_by_signatures_where_only_traffic_tells(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site)
+    writes = told.runs.filter(direction="write", subject_kind="job").select("subject_id", "label", "told_by")
+    assert writes.rows() == [
+        ("1", "UNIFORM", "own bytes"),
+        # a hill of traffic
+        ("2", "UNIFORM", "signature"),
+        ("3", None, None),
+        ("4", "END", "shared traffic"),
+        ("5", "START", "own bytes"),
+    ]
+    assert told.tellers().rows() == [("own bytes", 4), ("signature", 1), ("shared traffic", 2)]
+
+
 def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
     assert ask(site).witnesses().rows() == [
         ("exact", 2, 107.0),
