@@ -25,6 +25,9 @@ DAYS = 7.0
 LEAST_APPEARANCES = 6
 #: a pattern is what most of its appearances are of
 _MOST = 0.7
+#: a transfer begins with an appearance if it does within so many steps
+_INEXACT = 2.5
+_NO_ONE = "background"
 
 
 def planted(seed: int, days: float) -> tuple[Application, ...]:
@@ -115,15 +118,25 @@ class _Truth:
             {f"{NOBODY}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
         )
 
-    def owner_of(self, started_s: Reals, ended_s: Reals) -> tuple[str, int, Ints]:
-        """Return whose most of some appearances are, how many of them, and the application of each, -1 for none."""
+    def owner_of(self, started_s: Reals, ended_s: Reals, inexact_s: float) -> tuple[str, int, Ints]:
+        """Return whose some appearances are, how many of them, and the application of each, -1 for none.
+
+        An appearance is of whose transfer begins with it, and of who moved most in it: of one with several bursts the
+        pauses are part, too, in which others may move more.
+        """
         own = np.minimum(ended_s[:, None], self.ended_s) - np.maximum(started_s[:, None], self.started_s)
         share = np.clip(own, 0.0, None) / np.maximum(self.ended_s - self.started_s, 1e-6) * self.moved_bytes
-        most = share.argmax(axis=1)
-        is_any = share.max(axis=1) > 0
-        names = [self.owner[each] if has else "background" for each, has in zip(most, is_any, strict=True)]
-        name, count = Counter(names).most_common(1)[0]
+        begins = np.where(np.abs(self.started_s - started_s[:, None]) <= inexact_s, self.moved_bytes, 0.0)
+        most, is_any = share.argmax(axis=1), share.max(axis=1) > 0
+        pairs = zip(self._names(begins), self._names(share), strict=True)
+        names = Counter(name for pair in pairs for name in dict.fromkeys(pair))
+        name, count = max(names.items(), key=lambda each: (each[0] != _NO_ONE, each[1]))
         return name, count, np.where(is_any, self.application[most], -1)
+
+    def _names(self, volume_bytes: Reals) -> list[str]:
+        """Return whose most is of each row (n, transfers)."""
+        most, is_any = volume_bytes.argmax(axis=1), volume_bytes.max(axis=1) > 0
+        return [self.owner[each] if has else _NO_ONE for each, has in zip(most, is_any, strict=True)]
 
 
 def held(site: Site, direction: Direction, found: list[Found], step_s: float) -> Iterator[dict[str, object]]:
@@ -137,7 +150,7 @@ def held(site: Site, direction: Direction, found: list[Found], step_s: float) ->
     truth = _Truth.of(site, direction)
     best: dict[str, tuple[int, str]] = {}
     for pattern, whose in ((one.pattern, one.whose) for one in found):
-        owner, count, applications = truth.owner_of(pattern.started * step_s, pattern.ended * step_s)
+        owner, count, applications = truth.owner_of(pattern.started * step_s, pattern.ended * step_s, _INEXACT * step_s)
         is_own = count >= _MOST * len(pattern.started)
         if is_own and owner in truth.appearances:
             best[owner] = max(best.get(owner, (0, "missed")), (count, whose.outcome))

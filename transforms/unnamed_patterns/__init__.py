@@ -7,6 +7,7 @@
   they move.
 - `constellations` (`Constellation`, `Pairs`): Constellations: two bursts, each of its own volume, that come at one
   distance again and again.
+- `doubts` (`DoubtParams`, `doubtful`): What may be no application of its own.
 - `leftover` (`left_over`, `left_in_proportion`, `on_steps`, `step_for`): What is left of traffic without what is
   explained or flows always.
 - `left_bursts` (`LeftBursts`, `left_bursts`): Bursts of what is left.

@@ -20,6 +20,7 @@ from transforms.unnamed_patterns.alike import AlikeParams, Kind, Plane
 from transforms.unnamed_patterns.beside import Beside, BesideParams, Presences, Runs, begun_with, beside
 from transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions, slack
 from transforms.unnamed_patterns.constellations import ConstellationParams, Pairs
+from transforms.unnamed_patterns.doubts import DoubtParams, doubtful
 from transforms.unnamed_patterns.left_bursts import LeftBurstParams, LeftBursts, left_bursts
 from transforms.unnamed_patterns.rhythms import Rhythm, RhythmParams, period_of, without
 from transforms.unnamed_patterns.trains import Train, TrainParams, train_of
@@ -46,6 +47,7 @@ class PatternParams:
     constellations: ConstellationParams = field(default_factory=ConstellationParams)
     rhythms: RhythmParams = field(default_factory=RhythmParams)
     trains: TrainParams = field(default_factory=TrainParams)
+    doubts: DoubtParams = field(default_factory=DoubtParams)
     rounds: int = 2
     most_taken: float = 0.1
     most_train_taken: float = 1.0
@@ -115,7 +117,19 @@ def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams
         parts, is_free = search.parts()
     found = search.patterns(parts, is_free)
     found += search.constellations(parts, is_free, found)
-    return sorted([*named, *found], key=lambda one: -one.pattern.volume_bytes.sum())
+    return sorted(_with_doubts([*named, *found], params), key=lambda one: -one.pattern.volume_bytes.sum())
+
+
+def _with_doubts(found: list[Found], params: PatternParams) -> list[Found]:
+    """Return patterns, of which those are unsure that may be no application of their own."""
+    own = [place for place, one in enumerate(found) if one.whose.outcome == "unnamed"]
+    patterns = [found[place].pattern for place in own]
+    counts = np.array([each.burst_count for each in patterns], np.int64)
+    is_train = np.array([each.is_train for each in patterns], np.bool_)
+    is_doubtful = doubtful([each.volume_bytes for each in patterns], counts, is_train, params.doubts)
+    for place in np.array(own, np.int64)[is_doubtful].tolist():
+        found[place] = replace(found[place], whose=replace(found[place].whose, outcome="unsure"))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,23 @@ def test_five_are_planted_and_the_same_for_a_seed() -> None:
     assert [len(application.bursts) for application in made[3:]] == [1, 3]
 
 
+def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
+    """Of two bursts with a pause, in which a train moves more."""
+    truth = planted._Truth(
+        ["nobody/three", "nobody/train", "nobody/three"],
+        np.full(3, -1),
+        np.array([100.0, 150.0, 300.0]),
+        np.array([120.0, 170.0, 320.0]),
+        np.array([20e9, 50e9, 20e9]),
+        {"nobody/three": 1, "nobody/train": 1},
+    )
+    begun, ceased = np.array([100.0]), np.array([320.0])
+    assert truth.owner_of(begun, ceased, 12.0)[:2] == ("nobody/three", 1)
+    # where none begins with it, whoever moved most
+    assert truth.owner_of(begun + 30.0, ceased, 12.0)[:2] == ("nobody/train", 1)
+    assert truth.owner_of(np.array([500.0]), np.array([510.0]), 12.0)[:2] == ("background", 1)
+
+
 @pytest.fixture(scope="module")
 def results() -> Results:
     """One small site of one family, calm."""

@@ -1,0 +1,47 @@
+"""What may be no application of its own: strays of a train, and two makers that move nearly as much.
+
+Contention makes bursts late and slow and takes no byte from them (IOSI: Liu et al., FAST'14, section 4). So a train of
+hundreds leaves a few behind that keep its volume and not its beat; and bursts of one maker differ less in what they
+move than those of two that happen to be near each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.arrays import Bools, Ints, Reals
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtParams:
+    """What is doubtful; the values are ours, chosen on simulated sites (seeds 60 to 69).
+
+    stray_ratio: what appeared less often than this share of a train's appearances may be its strays. stray_reach: if
+    their volumes differ by less, in logarithms. most_spread: volumes of one maker differ by less between their
+    quartiles, in logarithms.
+    """
+
+    stray_ratio: float = 0.1
+    stray_reach: float = 0.05
+    most_spread: float = 0.04
+
+
+def doubtful(volumes: Sequence[Reals], burst_count: Ints, is_train: Bools, params: DoubtParams | None = None) -> Bools:
+    """Return which patterns (n) may be none of their own.
+
+    volumes: the bytes of each appearance of each. burst_count (n): of an appearance; of several bursts others' fall
+    between them, so that their volumes tell nothing. is_train (n): which come at even distances: these are sure.
+    """
+    params = params or DoubtParams()
+    logs = [np.log(each) for each in volumes]
+    counts = np.array([len(each) for each in logs], np.int64)
+    middle = np.array([np.median(each) for each in logs])
+    spread = np.array([np.subtract(*np.quantile(each, (0.75, 0.25))) for each in logs])
+    near = np.abs(middle[:, None] - middle) <= params.stray_reach
+    is_few = counts[:, None] <= params.stray_ratio * counts
+    is_stray = (near & is_few & is_train).any(axis=1)
+    found: Bools = (is_stray | (spread > params.most_spread)) & ~is_train & (burst_count == 1)
+    return found
