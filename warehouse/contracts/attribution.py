@@ -114,7 +114,8 @@ UNNAMED_PATTERNS = Table(
             "outcome",
             "text",
             "Whose the pattern is: no logged application's (unnamed), one's (named), perhaps one's, or none of its own "
-            "(unsure); or why there is none: nothing comes again (nothing_recurs), or too little was polled (too_short).",
+            "(unsure); or why there is none: nothing comes again (nothing_recurs), or too little was polled "
+            "(too_short).",
             choices=("unnamed", "named", "unsure", "nothing_recurs", "too_short"),
         ),
         Column("known_since_at", "instant", "When it first appeared, in the first release that has it.", nullable=True),
