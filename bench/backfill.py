@@ -24,6 +24,8 @@ CONTROLLERS = 96
 _POLLS_A_DAY = 43_200
 _INTERVAL_S = 2
 _BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
+#: the number of the first job, and how many nodes each has
+FIRST_JOB, NODE_COUNT = 100_000, 16
 #: what each controller's share of the traffic scatters by, from poll to poll
 _SCATTER = 0.2
 _SCAN = """
@@ -69,12 +71,12 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
 
     own = pl.Series(owner[chosen])
     pl.select(
-        JobID=pl.Series(100_000 + chosen).cast(pl.String),
+        JobID=pl.Series(FIRST_JOB + chosen).cast(pl.String),
         User=pl.format("user{}", own % 400),
         Account=pl.format("acct{}", own % 50),
         JobName=pl.format("app{}", own),
         Partition=pl.lit("batch"),
-        NNodes=pl.lit("16"),
+        NNodes=pl.lit(str(NODE_COUNT)),
         NTasks=pl.lit("256"),
         Submit=when(started_s[chosen] - 300),
         Start=when(started_s[chosen]),

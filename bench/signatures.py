@@ -56,11 +56,22 @@ _LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS, _LOF_MOST_S = 20_000, 10, 400, 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class Transfers:
+    """The bursts of all runs (n), those of one run on end: whose each is, when it begins [s], how long it takes [s]."""
+
+    job: Ints
+    begin_s: Reals
+    taken_s: Reals
+    bytes_per_s: Reals
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A system's traffic and the runs of its applications.
 
     bytes_per_s (ticks): the mean rate in each 2 s. first, last (jobs): the ticks that a run touches, both included.
     started_s (jobs): the first one's left edge since the run's start. duration_s (jobs). sizes (sets): how many jobs.
+    transfers: what the runs do.
     """
 
     bytes_per_s: Reals
@@ -69,6 +80,7 @@ class Site:
     started_s: Reals
     duration_s: Reals
     sizes: Ints
+    transfers: Transfers
 
 
 def site(job_count: int = JOBS, set_count: int = SETS, length: float = 1.0, seed: int = 1) -> Site:
@@ -89,17 +101,19 @@ def site(job_count: int = JOBS, set_count: int = SETS, length: float = 1.0, seed
     is_stopped = rng.random(job_count) < 0.05
     duration_s = alone_s[owner] * np.where(is_stopped, rng.uniform(0.2, 0.9, job_count), pace)
     began_s = _INTERVAL_S + rng.random(job_count) * (TICKS * _INTERVAL_S - duration_s - 2 * _INTERVAL_S)
-    rates = _bursts(rng, owner, alone_s, pace, began_s, duration_s)
+    transfers = _transfers(rng, owner, alone_s, pace, began_s, duration_s)
+    rates = _traffic(transfers)
     rates += 0.1 * _GB * rng.gamma(4.0, 0.25, TICKS)
     first = np.floor(began_s / _INTERVAL_S).astype(np.int64)
     last = np.ceil((began_s + duration_s) / _INTERVAL_S).astype(np.int64) - 1
-    return Site(rates, first, last, first * _INTERVAL_S - began_s, duration_s, sizes.astype(np.int64))
+    started_s = first * _INTERVAL_S - began_s
+    return Site(rates, first, last, started_s, duration_s, sizes.astype(np.int64), transfers)
 
 
-def _bursts(
+def _transfers(
     rng: np.random.Generator, owner: Ints, alone_s: Reals, pace: Reals, began_s: Reals, duration_s: Reals
-) -> Reals:
-    """Return the traffic of all runs' bursts (ticks)."""
+) -> Transfers:
+    """Return all runs' bursts."""
     count = len(alone_s)
     period_s = np.minimum(np.clip(rng.lognormal(np.log(300.0), 0.6, count), 60.0, None), alone_s / 2)
     burst_s = np.minimum(np.clip(rng.lognormal(np.log(15.0), 0.6, count), 3.0, None), period_s / 2)
@@ -111,10 +125,14 @@ def _bursts(
     late_s = np.abs(rng.normal(0.0, 0.5, len(job)))
     begin_s = began_s[job] + (place + 0.5) * period_s[own] * pace[job] + late_s
     taken_s = burst_s[own] * (1.0 + rng.exponential(0.1, len(job)))
-    rate = volume[own] / taken_s
+    return Transfers(job, begin_s, taken_s, volume[own] / taken_s)
+
+
+def _traffic(of: Transfers) -> Reals:
+    """Return the traffic of all runs' bursts (ticks)."""
     # a rate that changes within a tick changes that tick's mean by what is left of it, and the next one's by the rest
     change = np.zeros(TICKS + 1)
-    for at, by in ((begin_s, rate), (begin_s + taken_s, -rate)):
+    for at, by in ((of.begin_s, of.bytes_per_s), (of.begin_s + of.taken_s, -of.bytes_per_s)):
         tick, rest = np.divmod(np.clip(at / _INTERVAL_S, 0.0, TICKS - 1e-6), 1.0)
         tick = tick.astype(np.int64)
         change += np.bincount(tick, by * (1.0 - rest), TICKS + 1) + np.bincount(tick + 1, by * rest, TICKS + 1)

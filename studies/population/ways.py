@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from flows.population.by_signatures import by_signatures
 from flows.settings import Settings
 from flows.steps.periods import params_of
 from studies.attribution.ways import attribution, known_jobs
@@ -22,7 +23,9 @@ from transforms.periods import finding
 from transforms.periods.finding import PeriodParams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    from transforms.signatures.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +82,53 @@ def by_traffic(seen: Seen, known: Known) -> Told:
 
 
 def by_signature(seen: Seen, known: Known) -> Told:
-    """Tell of a run what its application's signature does while it lasted; of those with one."""
+    """Tell of a run what its application's signature does, as `iosig population` does; of those with one."""
     job = np.flatnonzero(known_jobs(seen.logged, known))
-    owner, application = np.unique(seen.logged.application[job], return_inverse=True)
-    own = [known.of(int(one)) for one in owner]
-    each = [own[place].bursts for place in application]
-    began, ceased, volume = (
-        np.concatenate([np.zeros(0), *(getattr(bursts, name) for bursts in each)])
-        for name in ("started_s", "ended_s", "volume_bytes")
+    application = seen.logged.application[job]
+    own = {one: known.of(one) for one in np.unique(application).tolist()}
+    runs = pl.DataFrame(
+        {
+            "application_id": application,
+            "duration_s": (seen.logged.ended_s - seen.logged.started_s)[job],
+            "node_count": seen.logged.node_count[job],
+            "explained_bytes": attribution(seen, known)[job].sum(axis=1),
+        }
+    ).with_columns(_SOMEWHERE, label=pl.lit("OTHER"), told_by=pl.lit("signature"))
+    sets = pl.DataFrame(
+        [(one, each.duration_s, float(each.bytes_per_s.sum())) for one, each in own.items()],
+        schema={"application_id": pl.Int64, "alone_s": pl.Float64, "signature_bytes": pl.Float64},
+        orient="row",
     )
-    alone = np.array([one.duration_s for one in own])[application]
-    lasted = (seen.logged.ended_s - seen.logged.started_s)[job]
-    sections = classes.burst_sections(began, ceased, volume, offsets_of([len(one) for one in each]), alone, lasted)
-    samples = Ragged(
-        np.concatenate([np.zeros(0), *(one.bytes_per_s for one in own)]),
-        offsets_of([len(one.bytes_per_s) for one in own]),
-    )
+    runs = runs.join(sets, on="application_id", how="left", maintain_order="left")
+    periods = dict(zip(own, _signature_periods(list(own.values())).tolist(), strict=True))
+    period_s = np.array([periods[one] for one in application.tolist()])
+    return Told.of(job, by_signatures(runs, _bursts(own))["label"], period_s)
+
+
+#: one file system, one direction
+_SOMEWHERE = pl.lit("").alias("filesystem"), pl.lit("").alias("direction")
+
+
+def _bursts(own: Mapping[int, Signature]) -> pl.DataFrame:
+    """Return the bursts of applications' signatures, in order."""
+    names = ("started_s", "ended_s", "volume_bytes")
+    schema = {"application_id": pl.Int64} | dict.fromkeys(names, pl.Float64)
+    parts = [
+        pl.DataFrame({name: getattr(one.bursts, name) for name in names}).with_columns(
+            application_id=pl.lit(place, pl.Int64)
+        )
+        for place, one in own.items()
+    ]
+    return pl.concat([pl.DataFrame(schema=schema), *(part.select(*schema) for part in parts)]).with_columns(_SOMEWHERE)
+
+
+def _signature_periods(own: Sequence[Signature]) -> Reals:
+    """Return the period of each signature [s]; NaN where it has none."""
+    curves = [one.bytes_per_s for one in own]
+    samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
-    found = _periods(
-        samples, 1.0, np.zeros(len(own)), params_of(settings, settings.server_methods, settings.window_levels)
-    )
-    return Told.of(job, _labels(seen, job, sections), found[application])
+    params = params_of(settings, settings.server_methods, settings.window_levels)
+    return _periods(samples, 1.0, np.zeros(len(own)), params)
 
 
 def by_attribution(seen: Seen, known: Known) -> Told:
@@ -119,7 +148,10 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 #: of each way what it does, in words, and how
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
     "traffic": ("by all that flowed while it ran", by_traffic),
-    "signature": ("by what its application's signature does in as long as it lasted", by_signature),
+    "signature": (
+        "by what its application's signature does in as long as it lasted; nothing where hardly any of it is found",
+        by_signature,
+    ),
     "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),
 }
 
