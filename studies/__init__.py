@@ -14,6 +14,7 @@
 - `joint/`: How much nearer signatures come to the truth where they are found together: `iosig study joint`.
 - `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
 - `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
+- `population/`: How right classes and periods of runs are where only shared traffic tells: `iosig study population`.
 - `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
 - `scheduling/`: What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
 - `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed.

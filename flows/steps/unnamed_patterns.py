@@ -153,7 +153,7 @@ def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, s
     """Return the patterns of one file system and direction, or the row that says why there is none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
-    from transforms.unnamed_patterns.patterns import find
+    from transforms.unnamed_patterns.finding import find
 
     runs, names = _runs(jobs, left)
     found = find(left.volume_bytes, left.step_s, runs)

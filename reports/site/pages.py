@@ -512,8 +512,7 @@ POPULATION = Page(
             "classes",
             "Classes over time",
             "Runs by the day on which they ended and by when in the run they do their I/O.",
-            "A shift between classes says that the mix of programs changed, not the machine. Where nothing counted a "
-            "run's own bytes its class is that of its signature; the query has the traffic's.",
+            "A shift says that the mix of programs changed. By own bytes, else signatures, else traffic, as the query.",
             "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
             "and outcome = 'classified' group by all order by all",
         ),
@@ -534,8 +533,7 @@ POPULATION = Page(
         Figure(
             "periods",
             "Periods of runs",
-            "The periods of runs that do their I/O evenly and periodically: of their signatures where nothing counted "
-            "their own bytes, of which the query has the traffic's.",
+            "The periods of runs that do their I/O evenly and periodically; of signatures, as the classes are.",
             "Checkpoints of many runs at one period meet again and again.",
             """
             select direction, round(period_s) as period_s, count(*) as run_count from periods
@@ -547,8 +545,7 @@ POPULATION = Page(
         Figure(
             "shares",
             "Shares of classes",
-            "Which share of runs and of bytes each class has, and how many of them are periodic. Where nothing "
-            "counted a run's own bytes it is as its signature; the query has the traffic's.",
+            "Which share of runs and of bytes each class has, and how many of them are periodic.",
             "White et al. (PEARC'18, Table 2) tell the same of their site; iosig population tells more of yours.",
             "select direction, label, count(*) as run_count from classes "
             "where subject_kind in ('job', 'series') and outcome = 'classified' group by all order by all",

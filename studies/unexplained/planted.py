@@ -15,8 +15,9 @@ from transforms.arrays import Ints, Reals
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
 from transforms.unnamed_patterns.beside import Runs
+from transforms.unnamed_patterns.finding import find
 from transforms.unnamed_patterns.leftover import left_over, step_for
-from transforms.unnamed_patterns.patterns import Found, find
+from transforms.unnamed_patterns.patterns import Found
 
 #: who is in no log
 NOBODY = "nobody"
