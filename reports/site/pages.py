@@ -512,7 +512,7 @@ POPULATION = Page(
             "classes",
             "Classes over time",
             "Runs by the day on which they ended and by when in the run they do their I/O.",
-            "A shift says the mix of programs changed. Where the query has the traffic's class, a signature's stands here.",
+            "A shift says the mix of programs changed. Of the query's classes of traffic, signatures' stand here.",
             "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
             "and outcome = 'classified' group by all order by all",
         ),
