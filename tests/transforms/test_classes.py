@@ -362,3 +362,24 @@ def test_real_series(shared_data: Path, name: str, expected: str) -> None:
     assert found["label"].item() == expected
     assert found["missing_ratio"].item() == 0
     np.testing.assert_allclose(sections.volume_bytes.sum(), counter[-1] - counter[0], rtol=1e-9)
+
+
+# ---- runs by what their signatures do
+
+
+def test_runs_have_the_sections_of_their_signatures_bursts() -> None:
+    """Of two bursts of a signature of 1,000 s, in its first and its last quarter."""
+    began, ceased = np.tile([0.0, 900.0], 4), np.tile([100.0, 1000.0], 4)
+    volume = np.tile([4.0, 2.0], 4)
+    lasted = np.array([1000.0, 2000.0, 950.0, 600.0])
+    found = classes.burst_sections(began, ceased, volume, np.arange(0, 10, 2), np.full(4, 1000.0), lasted)
+    # late everywhere alike, hardly early, and stopped before the second one came
+    assert found.volume_bytes.tolist() == pytest.approx(np.array([[4.0, 0, 0, 2]] * 3 + [[4.0, 0, 0, 0]]))
+    assert found.duration_s.tolist() == lasted.tolist()
+    assert not found.missing_ratios.any()
+
+
+def test_without_bursts_runs_move_nothing() -> None:
+    none, one = np.zeros(0), np.ones(1)
+    found = classes.burst_sections(none, none, none, np.zeros(2, np.int64), 900 * one, 900 * one)
+    assert classes.classify(found, one)["label"].to_list() == ["NO_USAGE"]
