@@ -13,8 +13,9 @@ from flows.arrays import floats, ints
 from transforms import classes
 from transforms.arrays import offsets_of
 
-#: of a run of which a smaller share of its signature is found in the traffic nothing was moved (ours)
-_LEAST_FOUND = 0.1
+#: a run of which a smaller share of its signature is found in the traffic moved nothing, where so many of its
+#: application's runs, or more, are found: else their bursts are too small among others' to be missed (both are ours)
+_LEAST_FOUND, _USUALLY_FOUND = 0.1, 0.5
 _SET = ["application_id", "filesystem", "direction"]
 
 
@@ -36,7 +37,8 @@ def by_signatures(runs: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
         floats(signed["duration_s"]),
     )
     labels = pl.Series(classes.labels(sections.volume_bytes, floats(signed["node_count"])).tolist(), dtype=pl.String)
-    is_found = (pl.col("explained_bytes") >= _LEAST_FOUND * pl.col("signature_bytes")).fill_null(value=True)
-    own = signed.select("run", own_label=pl.when(is_found).then(labels).otherwise(pl.lit("NO_USAGE")))
+    is_found = pl.col("explained_bytes") >= _LEAST_FOUND * pl.col("signature_bytes")
+    is_idle = (~is_found & (is_found.mean().over(_SET) >= _USUALLY_FOUND)).fill_null(value=False)
+    own = signed.select("run", own_label=pl.when(is_idle).then(pl.lit("NO_USAGE")).otherwise(labels))
     told = runs.with_row_index("run").join(own, on="run", how="left", maintain_order="left")
     return told.with_columns(label=pl.coalesce("own_label", "label")).drop("run", "own_label")

@@ -60,6 +60,11 @@ def test_a_run_has_the_class_of_what_its_signature_does_while_it_lasts(one: dict
     assert found.columns == list(one)
 
 
+def test_where_most_runs_are_not_found_nobody_is_idle() -> None:
+    runs = pl.DataFrame([run(explained=each) for each in (0.0, 0.0, 70 * GB)])
+    assert by_signatures(runs, BURSTS)["label"].to_list() == ["CANYON"] * 3
+
+
 def test_without_signatures_nothing_changes() -> None:
     runs = pl.DataFrame([run(told_by="own bytes"), run(told_by="shared traffic")]).cast({"application_id": pl.String})
     assert by_signatures(runs, BURSTS.clear()).equals(runs)
