@@ -149,7 +149,7 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
     "traffic": ("by all that flowed while it ran", by_traffic),
     "signature": (
-        "by what its application's signature does in as long as it lasted; nothing where hardly any of it is found and usually is",
+        "by what its application's signature does in as long as it lasted; nothing where that is not found",
         by_signature,
     ),
     "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),
