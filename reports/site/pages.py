@@ -512,7 +512,7 @@ POPULATION = Page(
             "classes",
             "Classes over time",
             "Runs by the day on which they ended and by when in the run they do their I/O.",
-            "A shift says the mix of programs changed. Of the query's classes of traffic, signatures' stand here.",
+            "A shift says the mix of programs changed. Runs that no server counted have their signatures' class here.",
             "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
             "and outcome = 'classified' group by all order by all",
         ),
@@ -533,7 +533,7 @@ POPULATION = Page(
         Figure(
             "periods",
             "Periods of runs",
-            "The periods of runs that do their I/O evenly and periodically; of signatures, as the classes are.",
+            "The periods of runs that do their I/O evenly and periodically, or whose signatures do.",
             "Checkpoints of many runs at one period meet again and again.",
             """
             select direction, round(period_s) as period_s, count(*) as run_count from periods
