@@ -6,7 +6,8 @@ What all applications do is fitted to the traffic together, samples are cleaned 
 - most of the foreign traffic in its samples is explained: else the plain low quantile is the better estimate; and
 - runs that it was not made of are predicted better by it than by the plain answer that was made of the same ones. Of
   samples that are nearly clean both answers differ by little but their clocks, which held-out runs hardly tell apart:
-  the more the plain answer is trusted, the more is asked.
+  the more the plain answer is trusted, the more is asked; and
+- it is trusted no less than the plain answer: that of half of the runs may fail where that of all of them is good.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Found:
 
     signatures (m), trust (m): as `envelope.Envelopes` has them. explained_ratio (m): of the foreign traffic in the
     samples, what others' signatures explain; NaN without samples. gain (m): by how much likelier held-out runs look to
-    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands; see `favour`. cost:
-    what each other run at work costs a run; see `slowing`.
+    it than to the plain answer; NaN where that cannot be asked. is_better (m): whether it stands. cost: what each
+    other run at work costs a run; see `slowing`.
     """
 
     signatures: tuple[Signature, ...]
@@ -76,7 +77,8 @@ def find(shared: Shared, plain: Known, make_plain: Plain, params: JointParams | 
     ratio = _explained_ratio(shared, now, found.signatures)
     asked = (np.nan_to_num(found.trust) >= LEAST_TRUST) & (np.nan_to_num(ratio) >= params.least_explained_ratio)
     gain = _gain(shared, now, make_plain, asked)
-    is_better = asked & (np.nan_to_num(gain) > favour(plain.trust))
+    is_trusted = np.nan_to_num(found.trust) >= np.nan_to_num(plain.trust)
+    is_better = asked & is_trusted & (np.nan_to_num(gain) > favour(plain.trust))
     return Found(found.signatures, found.trust, ratio, gain, is_better, now.cost)
 
 

@@ -82,6 +82,13 @@ def test_a_gain_that_a_trusted_answer_is_favoured_by_is_not_enough() -> None:
     assert sure.is_better.tolist() == (found.gain > favour(np.ones(len(ALL)))).tolist()
 
 
+def test_an_answer_stands_only_if_it_is_trusted_as_the_plain_one_is() -> None:
+    plain_trust = together().trust + np.array([0.01, -0.01, np.nan, 0.0])
+    assert find(SITE.shared, Known(plain().signatures, plain_trust), plainly).is_better.tolist() == [
+        False, True, True, True,
+    ]  # fmt: skip
+
+
 def test_a_rerun_gives_the_same_bits() -> None:
     again = find(SITE.shared, plain(), plainly)
     for old, new in zip(together().signatures, again.signatures, strict=True):
