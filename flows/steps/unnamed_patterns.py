@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transforms.unnamed_patterns.recognized import Known
 
 #: patterns are looked for in the last so many days of polls: it bounds the memory
-_WINDOW_DAYS = 14
+WINDOW_DAYS = 14
 #: where less was polled nothing can come again
 _LEAST_POLLED_S = 6 * 3600.0
 _MINUTE_S = 60.0
@@ -255,7 +255,7 @@ def _known(rows: pl.DataFrame) -> Iterator[Known]:
 def _window(run: Run) -> tuple[date, date] | None:
     """Return the first and the last day that are looked at; None without polls."""
     days = [file.day for file in run.live(TICKS) if file.day is not None]
-    return (max(days) - timedelta(days=_WINDOW_DAYS - 1), max(days)) if days else None
+    return (max(days) - timedelta(days=WINDOW_DAYS - 1), max(days)) if days else None
 
 
 def _read(run: Run, _: Day) -> Iterator[File]:

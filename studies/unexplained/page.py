@@ -14,12 +14,17 @@ from reports import panels, style
 from studies.pages import Block, Figure, Table, percent
 from studies.unexplained.planted import DAYS, LEAST_APPEARANCES
 from studies.unexplained.real import DECOYS
-from studies.unexplained.running import Results
+from studies.unexplained.running import ATTRIBUTED, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 _OURS = "rest by likely rates"
+_FOUND = (
+    ("trains found", "{found_train_count} of {train_count}"),
+    ("others found", "{found_single_count} of {single_count}"),
+    ("false", "{false_count}"),
+)
 _COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
 
 
@@ -31,6 +36,7 @@ def document(results: Results) -> dict[str, list[dict[str, object]]]:
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """Yield titles and tables."""
     yield "What no log names", pattern_table(results)
+    yield "What could be found", known_table(results)
     yield "Who is likely", top_table(results)
     if results.runs.height:
         yield "A real day", run_table(results)
@@ -38,33 +44,42 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
 
 def pattern_table(results: Results) -> Table:
     """Return how many planted applications were found at each level, and what was found beside them."""
+    return Table.of(
+        counted(results).filter(known=ATTRIBUTED),
+        ("level", "{level}"),
+        ("sites", "{site_count}"),
+        *_FOUND,
+        ("logged, rightly named", "{right_count} of {told_count}"),
+        ("unsure", "{unsure_count}"),
+    )
+
+
+def known_table(results: Results) -> Table:
+    """Return the same by how much is known of what others moved."""
+    return Table.of(counted(results), ("level", "{level}"), ("what others moved is", "{known}"), *_FOUND)
+
+
+def counted(results: Results) -> pl.DataFrame:
+    """Return how many were planted and found, and what else was, by level and by what is known of others."""
+    by = ("level", "known")
     planted, other = (results.patterns.filter(what=what) for what in ("planted", "other"))
     is_found = pl.col("outcome").is_in(["unnamed", "unsure"])
     is_train = pl.col("name").str.contains("train")
-    found = planted.group_by("level", maintain_order=True).agg(
+    found = planted.group_by(by, maintain_order=True).agg(
         train_count=is_train.sum(),
         found_train_count=(is_train & is_found).sum(),
         single_count=(~is_train).sum(),
         found_single_count=(~is_train & is_found).sum(),
         site_count=pl.struct("family", "seed").n_unique(),
     )
-    beside = other.group_by("level").agg(
+    beside = other.group_by(by).agg(
         false_count=(pl.col("outcome") == "unnamed").sum(),
         unsure_count=(pl.col("outcome") == "unsure").sum(),
         told_count=(pl.col("outcome") == "named").sum(),
         right_count=((pl.col("outcome") == "named") & pl.col("is_right")).sum(),
     )
-    rows = found.join(beside, on="level", how="left", maintain_order="left")
-    return Table.of(
-        rows.with_columns(pl.exclude("level").fill_null(0)),
-        ("level", "{level}"),
-        ("sites", "{site_count}"),
-        ("trains found", "{found_train_count} of {train_count}"),
-        ("others found", "{found_single_count} of {single_count}"),
-        ("false", "{false_count}"),
-        ("logged, rightly named", "{right_count} of {told_count}"),
-        ("unsure", "{unsure_count}"),
-    )
+    rows = found.join(beside, on=by, how="left", maintain_order="left")
+    return rows.with_columns(pl.exclude(by).fill_null(0))
 
 
 def summed(results: Results) -> pl.DataFrame:
@@ -104,6 +119,11 @@ def blocks(results: Results) -> Iterator[Block]:
     yield "## What no log names"
     yield _planted_words(results)
     yield pattern_table(results)
+    yield (
+        "How many could be found, had the night known to the byte what jobs with a signature moved, or even what all "
+        "logged jobs did: the rest is hidden by what no signature can tell, and by chance."
+    )
+    yield known_table(results)
     yield "## Who is likely"
     yield _likely_words(results)
     yield Figure(
@@ -120,15 +140,15 @@ def _planted_words(results: Results) -> str:
     count = results.params.seed_count
     sites = "site" if count == 1 else "sites"
     return (
-        f"{count} {sites} of each of the [families](attribution-study.md#by-family) and levels, of {DAYS:g} days, both "
-        "directions. On each five applications are planted that no log names: two trains that last as long as the "
-        "site, one of a third of it, one application of one burst and one of three, which appear 8 to 14 times, as "
-        "they like. Periods, volumes and speeds are drawn. Those that were stopped before they came to "
-        f"{LEAST_APPEARANCES} appearances are not asked about. A planted one is found where a pattern consists of it, "
-        "and no logged application is named for that. False is what else is said to be nobody's. What logged jobs "
-        "without a signature do comes again, too, and is to be named. What comes as it likes is found where the "
-        "volume of five of its bursts is clean of others' bytes, or where two of them came at one distance three times "
-        "with clean volumes: the busier a site is, the less often."
+        f"{count} {sites} of each of the [families](attribution-study.md#by-family) and levels, of {DAYS:g} days, "
+        "which is what a night looks at, both directions. On each five applications are planted that no log names: "
+        "two trains that last as long as the site, one of a third of it, one application of one burst and one of "
+        "three, which appear 8 to 14 times a week, as they like. Periods, volumes and speeds are drawn. Those that "
+        f"were stopped before they came to {LEAST_APPEARANCES} appearances are not asked about. A planted one is found "
+        "where a pattern consists of it, and no logged application is named for that. False is what else is said to "
+        "be nobody's. What logged jobs without a signature do comes again, too, and is to be named. What comes as it "
+        "likes is found where the volume of five of its bursts is clean of others' bytes, or where two of them came "
+        "at one distance three times with clean volumes: the busier a site is, the less often."
     )
 
 

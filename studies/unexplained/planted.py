@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats
-from studies.sites import FAMILIES, LEVELS, Logged, Seen, application_names, seconds
-from transforms.arrays import Ints, Reals
+from flows.steps.unnamed_patterns import WINDOW_DAYS
+from studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, application_names, seconds
+from transforms.arrays import Bools, Ints, Reals, rows_of
 from transforms.synthetic.site import Site, simulate
 from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
 from transforms.unnamed_patterns.beside import Runs
@@ -21,7 +22,10 @@ from transforms.unnamed_patterns.patterns import Found
 
 #: who is in no log
 NOBODY = "nobody"
-DAYS = 7.0
+#: what the night looks at
+DAYS = float(WINDOW_DAYS)
+#: how often an application comes is said of as many days
+_WEEK_DAYS = 7.0
 #: a planted application that appeared less often is not asked about: it was stopped early
 LEAST_APPEARANCES = 6
 #: a pattern is what most of its appearances are of
@@ -34,7 +38,8 @@ _NO_ONE = "background"
 def planted(seed: int, days: float) -> tuple[Application, ...]:
     """Return five applications that no log names: three trains, and two that come as they like.
 
-    Two trains last as long as the site, one a third of it. Of the others one does one burst, one three.
+    Two trains last as long as the site, one a third of it. Of the others one does one burst, one three, 8 to 14 times
+    a week.
     """
     rng = stream(seed, "planted")
     ways: list[Direction] = ["write", "read", "write"]
@@ -48,7 +53,8 @@ def planted(seed: int, days: float) -> tuple[Application, ...]:
     volumes, peaks = rng.uniform(20, 120, 3) * GB, rng.uniform(0.8, 2.5, 3) * GB
     begun = 5.0 + np.cumsum([0.0, *(volumes[:2] / peaks[:2] * 1.4 + rng.uniform(60, 400, 2))])
     three = tuple(Burst(*each) for each in zip(begun.tolist(), volumes.tolist(), peaks.tolist(), strict=True))
-    return (*trains, _at_times("single", (single,), rng), _at_times("three", three, rng))
+    others = (_at_times("single", (single,), rng), _at_times("three", three, rng))
+    return (*trains, *(as_often(each, days) for each in others))
 
 
 def _train(name: str, way: Direction, rng: np.random.Generator, span_s: float) -> Application:
@@ -65,7 +71,13 @@ def _at_times(name: str, each: tuple[Burst, ...], rng: np.random.Generator) -> A
 def drawn(family: str, level: str, seed: int) -> Site:
     """Return a site of a family and level on which applications are planted."""
     params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
-    return simulate(params, (*APPLICATIONS, *planted(seed, DAYS)))
+    logged = (as_often(each, DAYS) for each in APPLICATIONS)
+    return simulate(params, (*logged, *planted(seed, DAYS)))
+
+
+def as_often(application: Application, days: float) -> Application:
+    """Return an application that comes as often a week, where there are more days than a week has."""
+    return replace(application, run_count=round(application.run_count * max(days / _WEEK_DAYS, 1.0)))
 
 
 def left_of(one: Seen, given: Reals) -> tuple[Reals, float]:
@@ -76,6 +88,19 @@ def left_of(one: Seen, given: Reals) -> tuple[Reals, float]:
     step_s = step_for(one.interval_s)
     traffic, minute = one.in_steps(step_s)
     return left_over(traffic, given.sum(axis=0), minute, step_s), step_s
+
+
+def left_if_known(one: Seen, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
+    """Return the same where it is known to the byte what some jobs moved, and nothing of the others.
+
+    moved: what all jobs (n) moved in that direction; is_known (n): of which of them that is known.
+    """
+    step_s = step_for(one.interval_s)
+    traffic, minute = one.in_steps(step_s)
+    own = rows_of(moved, is_known[moved.job])
+    together = replace(own, job=np.zeros_like(own.job))
+    known = together.on_steps(np.zeros(1, np.int64), np.array([len(traffic)]), step_s)
+    return left_over(np.maximum(traffic - known, 0.0), np.zeros(one.minute_count), minute, step_s), step_s
 
 
 def found_in(left: Reals, step_s: float, logged: Logged) -> list[Found]:

@@ -11,10 +11,12 @@ import polars as pl
 import pytest
 
 from studies.real_day import Day
+from studies.sites import Logged, Seen, Transfers
 from studies.unexplained import STUDY, page, planted, real, running
 from studies.unexplained.running import Results, StudyParams, study
 from tests.study_pages import page_of
 from transforms.arrays import Reals
+from transforms.synthetic.workload import APPLICATIONS
 
 
 def test_five_are_planted_and_the_same_for_a_seed() -> None:
@@ -23,6 +25,31 @@ def test_five_are_planted_and_the_same_for_a_seed() -> None:
     assert len(made) == 5
     assert {application.user for application in made} == {planted.NOBODY}
     assert [len(application.bursts) for application in made[3:]] == [1, 3]
+
+
+def test_what_is_logged_or_planted_comes_as_often_a_week() -> None:
+    (one,) = APPLICATIONS[:1]
+    assert planted.as_often(one, 14.0).run_count == 2 * one.run_count
+    # of less than a week as often as of one: signatures want some runs
+    assert planted.as_often(one, 3.0) == planted.as_often(one, 7.0) == one
+    singles = [planted.planted(7, days)[3].run_count for days in (7.0, 14.0)]
+    assert singles[1] == 2 * singles[0]
+
+
+def test_what_is_known_exactly_leaves_the_rest() -> None:
+    """Two jobs write beside something that no log names: what is known of one or of both is gone to the byte."""
+    traffic: Reals = np.full(1440 * 12, 1e6)
+    moved = Transfers(np.array([0, 1]), np.array([600.0, 1800.0]), np.array([660.0, 1830.0]), np.array([6e10, 9e10]))
+    by_job = moved.on_steps(np.zeros(2, np.int64), np.full(2, len(traffic)), 5.0).reshape(2, -1)
+    traffic[1000:1004] += 5e9
+    nowhere = np.zeros(2)
+    logged = Logged(np.arange(2), nowhere, nowhere, nowhere, np.ones(2, np.bool_))
+    one = Seen(traffic + by_job.sum(axis=0), 5.0, logged, np.zeros((2, 1440)))
+    for known, left_bytes in (((True, False), 11e10), ((True, True), 2e10)):
+        left, step_s = planted.left_if_known(one, moved, np.array(known))
+        assert step_s == 5.0
+        assert left.sum() == pytest.approx(left_bytes)
+        assert left[1000:1004] == pytest.approx(5e9)
 
 
 def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
@@ -55,11 +82,12 @@ def results() -> Results:
 @pytest.mark.slow
 def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> None:
     told = results.patterns
+    assert told["known"].unique(maintain_order=True).to_list() == [running.ATTRIBUTED, running.SIGNED, running.LOGGED]
     trains = told.filter(pl.col("what") == "planted", pl.col("name").str.contains("train"))
     # others were stopped before they came to enough
     assert trains.height >= 1
     assert trains["outcome"].is_in(["unnamed", "unsure"]).all()
-    others = told.filter(what="other")
+    others = told.filter(what="other", known=running.ATTRIBUTED)
     assert others.filter(outcome="unnamed").height <= 2
     assert others.filter(outcome="named")["is_right"].all()
 
@@ -70,6 +98,7 @@ def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path
     assert top["signatures alone"] < top["rest by likely rates"]
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "A real day" not in text
+    assert f"| calm | {running.LOGGED} |" in text
     assert "iosig study unexplained --seeds 1 --seed 5" in text
     assert len(json.loads(json.dumps(page.document(results)))["tops"]) == 2 * 3
 
