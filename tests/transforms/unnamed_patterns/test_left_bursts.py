@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, left_bursts
+from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBurstParams, left_bursts
 
 STEP_S = 10.0
 
@@ -58,6 +58,21 @@ def test_what_is_nowhere_above_what_flows_beside_it_is_no_burst() -> None:
     assert found.first.tolist() == [500, 520]
     assert (found.volume_bytes > 0).all()
     assert np.isfinite(found.width).all()
+
+
+def test_volumes_are_nearer_to_the_truth_the_longer_is_told_what_flows_beneath() -> None:
+    """The mean of n restless steps scatters by the n-th part of their variance, and what is beneath is m steps long."""
+    scatter = []
+    for flank_s, count in ((15.0, 6), (120.0, 48)):
+        left = np.random.default_rng(5).normal(10.0, 1.0, 200_000)
+        begun = np.arange(100, 199_900, 200)
+        left[begun[:, None] + np.arange(10)] += 500.0
+        found = left_bursts(left, 5.0, LeftBurstParams(flank_s=flank_s))
+        assert found.first.tolist() == begun.tolist()
+        scatter.append(float(found.volume_bytes.std()))
+        # ten steps of its own, and as many (and the two beside it) of what is told to be beneath
+        assert scatter[-1] == pytest.approx(np.sqrt(12 + 12**2 / count), rel=0.1)
+    assert scatter[1] < 0.75 * scatter[0]
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.sampled_from([0.0, 0.1, 1.0, 3.0, 15.0, 100.0, np.nan])))
