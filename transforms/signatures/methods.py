@@ -124,7 +124,6 @@ def _hardly_trusted(one: Signature) -> Signature:
 def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:
     """Return what makes the signatures of some sets by each method."""
     one_by_one: dict[str, Callable[[SampleSet], Signature]] = {
-        "warped": warped.warped,
         "stretched": stretched.stretched,
         "dtw": time_warping.dtw,
         "mean": averages.mean,
@@ -132,6 +131,7 @@ def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]]
         "quantile": averages.quantile,
     }
     return {
+        "warped": warped.warped_of_each,
         "robust": robust.robust_of_each,
         "iosi": partial(iosi.iosi_of_each, params=params.iosi),
         "iosi_raw": partial(iosi.iosi_raw_of_each, params=params.iosi),

@@ -36,9 +36,10 @@ from transforms.signatures.robust_template import (
     large,
     long_stretches,
 )
-from transforms.signatures.robust_timeline import Spans, span_ends, with_timelines
+from transforms.signatures.robust_timeline import Spans, span_ends, timelines
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
+from transforms.signatures.turns import in_turns
 
 # All numbers here are ours, and were chosen on simulated sites.
 
@@ -79,6 +80,8 @@ _LEAST_KEPT_RATIO = 0.35
 _FINEST_STEP_S, _FINENESS = 1.0, 5
 #: so many steps around what is common the runs' curve is made first, and so many times further where a burst goes on
 _FIRST_REACH, _FURTHER = 16, 4
+#: sets that are under way at once: bounds the memory
+_MOST_WORKS = 64
 #: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
 _MOST = 1e6
 
@@ -139,7 +142,7 @@ def robust(one: SampleSet) -> Signature:
 
 def robust_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
     """Return the signature of each set; their timelines are found together."""
-    return with_timelines(map(_found, sets))
+    return in_turns(map(_found, sets), timelines, _MOST_WORKS)
 
 
 def _found(one: SampleSet) -> Generator[Spans, Reals, Signature]:

@@ -10,18 +10,15 @@ few numbers, and most of the time would go to the calls.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
-from typing import Any, TypeVar
+from itertools import pairwise
 
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
 from transforms.signatures.averages import row_medians
-
-Result = TypeVar("Result")
 
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)
@@ -32,8 +29,6 @@ _MOST_ROUNDS, _WORTH = 60, 0.001
 _SMALLEST_S = 0.2
 #: when no point moves by more, further rounds change nothing that counts [s]
 _SETTLED_S = 0.02
-#: works that are under way at once: bounds the memory
-_MOST_WORKS = 64
 
 
 def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Reals:
@@ -114,26 +109,6 @@ def timelines(applications: Sequence[Spans]) -> list[Reals]:
             found[place] = own_s
         left = [place for place, is_done in zip(left, is_over.tolist(), strict=True) if not is_done]
     return [np.maximum.accumulate(np.maximum(own_s, 0.0)) for own_s in found]
-
-
-def with_timelines(works: Iterable[Generator[Spans, Reals, Result]]) -> list[Result]:
-    """Return what works come to, in order: each yields spans and is sent their timeline, as often as it likes.
-
-    What works ask at one turn is answered together; where one ends, another begins.
-    """
-    results: dict[int, Result] = {}
-    waiting = enumerate(works)
-    turns: list[tuple[int, Generator[Spans, Reals, Result], Any]] = []
-    while turns := turns + [(number, work, None) for number, work in islice(waiting, _MOST_WORKS - len(turns))]:
-        asked = []
-        for number, work, answer in turns:
-            try:
-                asked.append((number, work, work.send(answer)))
-            except StopIteration as over:
-                results[number] = over.value
-        found = timelines([spans for *_, spans in asked])
-        turns = [(number, work, own_s) for (number, work, _), own_s in zip(asked, found, strict=True)]
-    return [results[number] for number in range(len(results))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,19 @@ that no run follows the noise. The runs' mean clock is the median of their shift
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import AnyReals, Reals
+from transforms.arrays import AnyReals, Ints, Reals, offsets_of
 from transforms.signatures.averages import quantile_of, quantiles, without_gaps
 from transforms.signatures.bursts import height
 from transforms.signatures.robust_alignment import running_totals
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 from transforms.signatures.stretched import Stretched, floored, on_one_clock, signature_of
+from transforms.signatures.turns import in_turns
 
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 
@@ -42,23 +43,42 @@ _EXCESS_COST = 0.15
 _CHANGE_COST = 0.3
 #: how far a run may be off: at least, and of the duration
 _REACH_S, _REACH_RATIO = 15.0, 0.02
+#: sets whose paths are found side by side: they stay in the processor's cache
+_MOST_WORKS = 12
 
 
 def warped(one: SampleSet) -> Signature:
     """Return the signature of runs that are shifted along their way to where they overlap most."""
+    return warped_of_each([one])[0]
+
+
+def warped_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
+    """Return the signature of each set, as `warped` does; paths of several, of about one length, are found together."""
+    every = list(sets)
+    order = np.argsort([len(one.samples.values) / max(1, one.run_count) for one in every], kind="stable").tolist()
+    found = in_turns((_found(every[place]) for place in order), best_paths, _MOST_WORKS)
+    return [one for _, one in sorted(zip(order, found, strict=True), key=lambda own: own[0])]
+
+
+def _found(one: SampleSet) -> Generator[AnyReals, Reals, Signature]:
     runs = on_one_clock(one)
-    return Signature.nothing("too_few_samples") if runs is None else signature_of(warp(runs))
+    return Signature.nothing("too_few_samples") if runs is None else signature_of((yield from _warp(runs)))
 
 
 def warp(runs: Stretched) -> Stretched:
     """Return runs, shifted to where they overlap most."""
+    return in_turns([_warp(runs)], best_paths, 1)[0]
+
+
+def _warp(runs: Stretched) -> Generator[AnyReals, Reals, Stretched]:
     known = without_gaps(runs.rates)
     highest = _MOST_HEIGHTS * height(runs.curve[0])
     if not highest > 0:
         return runs
     factor = max(1, -(-known.shape[1] // _MOST_STEPS))
     coarse = _coarse(np.minimum(known, highest) / highest, factor)
-    shift = _best_shifts(coarse, runs.level, factor * runs.step_s, is_calm=runs.foreign_ratio < _CALM_RATIO)
+    is_calm = runs.foreign_ratio < _CALM_RATIO
+    shift = yield from _best_shifts(coarse, runs.level, factor * runs.step_s, is_calm=is_calm)
     count = known.shape[1]
     places = (np.arange(count) + 0.5) / factor - 0.5
     shift = factor * _between(shift, places)
@@ -121,20 +141,21 @@ def _read(rates: Reals, left: Reals) -> Reals:
     return found
 
 
-def _best_shifts(rates: Reals, level: float, step_s: float, *, is_calm: bool) -> Reals:
+def _best_shifts(rates: Reals, level: float, step_s: float, *, is_calm: bool) -> Generator[AnyReals, Reals, Reals]:
     """Return shifts, from what unshifted runs have in common, or from one run if that explains more.
 
     Short bursts that wander by more than their width have nothing in common unshifted; where others are seldom at work,
     what a single run does is all its own.
     """
-    found, told = _shifted_and_told(rates, level, step_s)
+    met = _Met.of(rates, _reach(rates.shape[1], step_s))
+    found, told = yield from _shifted_and_told(rates, met, level, step_s)
     volume = rates.sum(axis=1)
     share = told / max(quantile_of(volume, 0.2), 1e-300)
     if not is_calm or not _FOREIGN_SHARE < share < _TOLD_SHARE:
         return found
     for run in np.argsort(volume, kind="stable")[:_TRIED_RUNS]:
-        other, other_told = _shifted_and_told(rates, level, step_s, floored(rates[run])[0])
-        is_near = float(np.abs(other).mean()) < _NEAR_SHARE * _reach(rates.shape[1], step_s)
+        other, other_told = yield from _shifted_and_told(rates, met, level, step_s, floored(rates[run])[0])
+        is_near = float(np.abs(other).mean()) < _NEAR_SHARE * met.reach
         if is_near and other_told > told:
             found, told = other, other_told
     return found
@@ -145,21 +166,26 @@ def _reach(count: int, step_s: float) -> int:
     return max(2, int(np.ceil((_REACH_S + _REACH_RATIO * count * step_s) / step_s)))
 
 
-def shifts(rates: Reals, level: float, step_s: float, start: Reals | None = None) -> Reals:
+def shifts(rates: Reals, level: float, step_s: float) -> Reals:
     """Return by how many steps each run is later than all of them together at each step (runs, steps).
 
-    rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common. start
-    (steps): what they are shifted against first; what they have in common unshifted if None.
+    rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common.
     """
-    return _shifted_and_told(rates, level, step_s, start)[0]
+    met = _Met.of(rates, _reach(rates.shape[1], step_s))
+    return in_turns([_shifted_and_told(rates, met, level, step_s)], best_paths, 1)[0][0]
 
 
-def _shifted_and_told(rates: Reals, level: float, step_s: float, start: Reals | None = None) -> tuple[Reals, float]:
-    """Return the shifts of runs, as `shifts` does, and how much the shifted runs have in common."""
+def _shifted_and_told(
+    rates: Reals, met: _Met, level: float, step_s: float, start: Reals | None = None
+) -> Generator[AnyReals, Reals, tuple[Reals, float]]:
+    """Return the shifts of runs, as `shifts` does, and how much the shifted runs have in common.
+
+    met: what they may meet. start (steps): what they are shifted against first; what they have in common unshifted if
+    None.
+    """
     from scipy.ndimage import uniform_filter1d
 
     count = rates.shape[1]
-    reach = _reach(count, step_s)
     common = start
     if common is None:
         smooth = uniform_filter1d(rates, max(1, round(_SMOOTH_S / step_s)), axis=1)
@@ -168,7 +194,8 @@ def _shifted_and_told(rates: Reals, level: float, step_s: float, start: Reals | 
     if not common.any():
         return found, float(floored(quantiles(rates, level))[0].sum())
     for _ in range(_ROUNDS):
-        found = _by_the_mean_clock(_overlapping(rates, common, reach))
+        path = yield met.overlaps(common)
+        found = _by_the_mean_clock(_between(path, (np.arange(count) - (_BLOCK - 1) / 2) / _BLOCK))
         common, _ = floored(quantiles(_read(rates, np.arange(count) + found), level))
         if not common.any():
             break
@@ -197,84 +224,171 @@ def _interpolated(at: Reals, places: Reals, rows: Reals) -> Reals:
     return found
 
 
-def _overlapping(rates: Reals, common: Reals, reach: int) -> Reals:
-    """Return the shifts with which runs overlap most with what they have in common (runs, steps)."""
-    # in single precision: shifts that are to be told apart differ by more
-    path = best_path(overlaps(rates.astype(np.float32), common, reach))
-    return _between(path, (np.arange(rates.shape[1]) - (_BLOCK - 1) / 2) / _BLOCK)
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """What blocks of runs meet with each shift; runs lie side by side in memory, so that shifts of all are one stretch.
 
-
-def overlaps(rates: AnyReals, common: Reals, reach: int) -> AnyReals:
-    """Return how well runs overlap with what they have in common (runs, blocks, shifts), 0 at best.
-
-    rates (runs, steps), common (steps): in one unit. What a run lacks of it counts in full, what it has beyond it a
-    share. That is the same as: all that a run has counts that share, and what it has in common much more; and the
-    second is asked only where there is something in common. In the precision of the rates.
+    rates (steps, runs): nothing before and after the runs, where shifts reach beyond them. beyond (blocks, shifts,
+    runs): what all that a run has there costs.
     """
-    run_count, count = rates.shape
-    block_count, width = -(-count // _BLOCK), 2 * reach + 1
-    padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach), dtype=rates.dtype)
-    padded[:, reach : reach + count] = rates
-    total = running_totals(padded)
-    beyond = np.empty((run_count, block_count, width))
-    ahead = _windows(total, block_count, width)
-    np.subtract(ahead[:, 1:], ahead[:, :-1], out=beyond[:, :-1])
-    # of a last block with fewer steps, only these
-    np.subtract(total[:, count : count + width], ahead[:, -1], out=beyond[:, -1])
-    beyond *= -_EXCESS_COST
-    found = beyond.astype(rates.dtype)
-    levels = np.zeros(block_count * _BLOCK, dtype=rates.dtype)
-    levels[:count] = common
-    levels = levels.reshape(-1, _BLOCK)
-    blocks = np.flatnonzero(levels.any(axis=1))
-    if len(blocks):
-        levels = levels[blocks]
-        # what a block may meet, once: its steps are windows of that
-        met = _windows(padded, block_count, width + _BLOCK - 1)[:, blocks]
-        shared = np.minimum(met[:, :, :width], levels[:, 0, None])
-        own = np.empty_like(shared)
-        for step in range(1, _BLOCK):
-            shared += np.minimum(met[:, :, step : step + width], levels[:, step, None], out=own)
-        shared *= rates.dtype.type(1.0 + _EXCESS_COST)
-        shared -= levels.sum(axis=1)[:, None]
-        found[:, blocks] += shared
-    return found
+
+    rates: AnyReals
+    beyond: AnyReals
+
+    @classmethod
+    def of(cls, rates: AnyReals, reach: int) -> _Met:
+        """Return what runs (runs, steps) meet; in single precision: shifts to be told apart differ by more."""
+        run_count, count = rates.shape
+        block_count, width = -(-count // _BLOCK), 2 * reach + 1
+        padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach), dtype=np.float32)
+        padded[:, reach : reach + count] = rates
+        total = np.ascontiguousarray(running_totals(padded).T)
+        beyond = np.empty((block_count, width, run_count))
+        ahead = _windows(total, block_count, width)
+        np.subtract(ahead[1:], ahead[:-1], out=beyond[:-1])
+        # of a last block with fewer steps, only these
+        np.subtract(total[count : count + width], ahead[-1], out=beyond[-1])
+        beyond *= -_EXCESS_COST
+        return cls(np.ascontiguousarray(padded.T), beyond.astype(np.float32))
+
+    @property
+    def reach(self) -> int:
+        """By how many steps a run may be off."""
+        return int(self.beyond.shape[1]) // 2
+
+    def overlaps(self, common: Reals) -> AnyReals:
+        """Return how well runs overlap with what they have in common (blocks, shifts, runs), 0 at best.
+
+        common (steps): in the rates' unit. What a run lacks of it counts in full, what it has beyond it a share. That
+        is the same as: all that a run has counts that share, and what it has in common much more; and the second is
+        asked only where there is something in common.
+        """
+        block_count, width, run_count = self.beyond.shape
+        levels = np.zeros(block_count * _BLOCK, dtype=self.rates.dtype)
+        levels[: len(common)] = common
+        levels = levels.reshape(-1, _BLOCK)
+        found = self.beyond.copy()
+        blocks = np.flatnonzero(levels.any(axis=1))
+        if len(blocks):
+            levels, size = levels[blocks], width * run_count
+            # what a block may meet, once: its steps are windows of that
+            met = _windows(self.rates, block_count, width + _BLOCK - 1)[blocks].reshape(len(blocks), -1)
+            shared = np.minimum(met[:, :size], levels[:, :1])
+            own = np.empty_like(shared)
+            for step in range(1, _BLOCK):
+                first = step * run_count
+                shared += np.minimum(met[:, first : first + size], levels[:, step, None], out=own)
+            shared *= self.rates.dtype.type(1.0 + _EXCESS_COST)
+            shared -= levels.sum(axis=1)[:, None]
+            found[blocks] += shared.reshape(len(blocks), width, run_count)
+        return found
 
 
-def _windows(rows: AnyReals, block_count: int, width: int) -> AnyReals:
-    """Return what lies from each block's first step on (runs, blocks, width): a view of rows (runs, steps)."""
-    row, step = rows.strides
+def _windows(columns: AnyReals, block_count: int, width: int) -> AnyReals:
+    """Return what lies from each block's first step on (blocks, width, runs): a view of columns (steps, runs)."""
+    step, run = columns.strides
     return np.lib.stride_tricks.as_strided(
-        rows, (len(rows), block_count, width), (row, _BLOCK * step, step), writeable=False
+        columns, (block_count, width, columns.shape[1]), (_BLOCK * step, step, run), writeable=False
     )
 
 
-def best_path(scores: AnyReals) -> Reals:
-    """Return the shifts (runs, blocks) whose scores (runs, blocks, shifts) are the highest in sum, less the changes.
+# ---- paths
 
-    The middle one of the shifts is none. Viterbi; a change costs in proportion, so that a running maximum finds the
-    best way to each shift.
+
+def best_paths(scores: Sequence[AnyReals]) -> list[Reals]:
+    """Return the shifts (runs, blocks) of sets whose scores (blocks, shifts, runs) are the highest, less the changes.
+
+    The middle one of the shifts is none. Viterbi; sets go side by side, those of most blocks first, so that the runs
+    that are still there at a block are the first ones.
     """
-    run_count, _, width = scores.shape
+    order = sorted(range(len(scores)), key=lambda place: -len(scores[place]))
+    asked = [scores[place] for place in order]
+    if not asked:
+        return []
+    sums, left = _side_by_side(asked)
+    middles = np.repeat([own.shape[1] // 2 for own in asked], [own.shape[2] for own in asked])
+    costs = _costs(sums.shape[1]).astype(sums.dtype)
+    sums[0] -= costs.take(middles, axis=1)
+    _add_best_ways(sums, left)
+    at = _traced(sums, left, costs) - middles
+    edges = offsets_of([own.shape[2] for own in asked]).tolist()
+    found = {
+        place: at[: len(scores[place]), edges[turn] : edges[turn + 1]].T.astype(np.float64)
+        for turn, place in enumerate(order)
+    }
+    return [found[place] for place in range(len(scores))]
+
+
+def _costs(width: int) -> Reals:
+    """Return what it costs to change from each shift to each other (shifts, shifts)."""
     place = np.arange(width)
-    slope = (_CHANGE_COST * place).astype(scores.dtype)
-    slopes = np.stack([slope, -1 * slope[::-1]])[:, None]
-    costs = (_CHANGE_COST * np.abs(place[:, None] - place)).astype(scores.dtype)
-    sums = scores.transpose(1, 0, 2).copy()
-    sums[0] -= costs[width // 2]
-    # both ways at once, in one place: this is where the time goes
-    ways = np.empty((2, run_count, width), dtype=scores.dtype)
-    later, earlier = ways[0], ways[1, :, ::-1]
-    for before, now in pairwise(sums):
-        np.add(before, slope, out=later)
-        np.subtract(before, slope, out=earlier)
-        np.maximum.accumulate(ways, axis=2, out=ways)
-        np.subtract(ways, slopes, out=ways)
-        now += np.maximum(later, earlier, out=later)
-    at = sums[-1].argmax(axis=1)
-    path = [at]
-    for own in sums[-2::-1]:
-        at = (own - costs.take(at, axis=0)).argmax(axis=1)
-        path.append(at)
-    found: Reals = (np.stack(path[::-1], axis=1) - width // 2).astype(np.float64)
-    return found
+    costs: Reals = _CHANGE_COST * np.abs(place[:, None] - place)
+    return costs
+
+
+def _side_by_side(scores: Sequence[AnyReals]) -> tuple[AnyReals, Ints]:
+    """Return scores in one table (blocks, shifts, runs), and how many runs are left at each block (blocks).
+
+    Those of most blocks come first; of shifts that a set does not have, none is worse.
+    """
+    block_count, width = len(scores[0]), max(own.shape[1] for own in scores)
+    table = np.full((block_count, width, sum(own.shape[2] for own in scores)), -np.inf, dtype=scores[0].dtype)
+    left, first = np.zeros(block_count, dtype=np.int64), 0
+    for own in scores:
+        blocks, shifts, runs = own.shape
+        table[:blocks, :shifts, first : first + runs] = own
+        left[:blocks] += runs
+        first += runs
+    return table, left
+
+
+def _add_best_ways(sums: AnyReals, left: Ints) -> None:
+    """Add to each shift's score at a block what the best way to it comes to (blocks, shifts, runs), in place.
+
+    A change costs in proportion, so that a running maximum finds the best way from one side: of windows that are twice
+    as wide each time. Both sides go at once, in one place: this is where the time goes.
+    """
+    width = sums.shape[1]
+    slope = (_CHANGE_COST * np.arange(width)).astype(sums.dtype)[:, None]
+    slopes = np.stack([slope, -1 * slope[::-1]])
+    steps = [1 << power for power in range((width - 1).bit_length())]
+    run_count = 0
+    for block in range(1, len(sums)):
+        if left[block] != run_count:
+            run_count = int(left[block])
+            # before the first shift there is nothing, as far as windows reach
+            ways = np.full((2, 2, steps[-1] + width, run_count), -np.inf, dtype=sums.dtype)
+            first, doublings, last = _doublings(ways, steps)
+        before = sums[block - 1, :, :run_count]
+        np.add(before, slope, out=first[0])
+        np.subtract(before, slope, out=first[1, ::-1])
+        for here, there, out in doublings:
+            np.maximum(here, there, out=out)
+        np.subtract(last, slopes, out=last)
+        sums[block, :, :run_count] += np.maximum(last[0], last[1, ::-1], out=last[0])
+
+
+def _doublings(
+    ways: AnyReals, steps: Sequence[int]
+) -> tuple[AnyReals, list[tuple[AnyReals, AnyReals, AnyReals]], AnyReals]:
+    """Return where a running maximum begins, of what and where each of its steps is to be made, and where it ends."""
+    room, now, then = steps[-1], ways[0], ways[1]
+    first, found = now[:, room:], []
+    for step in steps:
+        found.append((now[:, room:], now[:, room - step : -step], then[:, room:]))
+        now, then = then, now
+    return first, found, now[:, room:]
+
+
+def _traced(sums: AnyReals, left: Ints, costs: AnyReals) -> Ints:
+    """Return the shifts of the best path of each run (blocks, runs), the last block's first."""
+    at = np.zeros((len(sums), sums.shape[2]), dtype=np.int64)
+    later = 0
+    for block in range(len(sums) - 1, -1, -1):
+        count = int(left[block])
+        own = np.ascontiguousarray(sums[block, :, :count].T)
+        if later:
+            own[:later] -= costs.take(at[block + 1, :later], axis=0)
+        at[block, :count] = own.argmax(axis=1)
+        later = count
+    return at

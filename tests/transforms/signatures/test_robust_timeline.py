@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,8 +9,7 @@ from hypothesis import given, settings, strategies as st
 from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
 from transforms.arrays import Reals
-from transforms.signatures import robust_timeline as module
-from transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines, with_timelines
+from transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines
 
 BOUNDED = settings(max_examples=examples(25), deadline=None)
 
@@ -94,32 +91,3 @@ def test_side_by_side_they_are_as_each_alone_to_the_last_bit(seed: int) -> None:
     together = timelines([Spans.of(reached_s, weights, np.concatenate(levels)) for reached_s, weights, levels in told])
     for one, found in zip(told, together, strict=True):
         np.testing.assert_array_equal(found, timeline(*one))
-
-
-def two_points(*begins_s: float) -> Generator[Spans, Reals, list[float]]:
-    """Ask for timelines of runs that agree, one after the other, and come to their last points."""
-    reached = []
-    for begin_s in begins_s:
-        found = yield Spans.of(np.tile([begin_s, 2 * begin_s], (3, 1)), np.ones(3), np.full(3, 0.4))
-        reached.append(round(float(found[-1]), 6))
-    return reached
-
-
-def test_works_are_answered_together_and_begin_as_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    begun: list[int] = []
-
-    def answered(applications: Sequence[Spans]) -> list[Reals]:
-        asked.append(len(applications))
-        return timelines(applications)
-
-    def works() -> Iterator[Generator[Spans, Reals, list[float]]]:
-        for number, begins_s in enumerate([(10.0,), (20.0, 30.0, 40.0), (), (50.0,)]):
-            begun.append(number)
-            yield two_points(*begins_s)
-
-    monkeypatch.setattr(module, "timelines", answered)
-    monkeypatch.setattr(module, "_MOST_WORKS", 2)
-    assert with_timelines(works()) == [[20.0], [40.0, 60.0, 80.0], [], [100.0]]
-    assert asked == [2, 1, 1, 1, 0]
-    assert with_timelines([]) == []

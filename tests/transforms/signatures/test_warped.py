@@ -16,13 +16,14 @@ from transforms.signatures.warped import (
     _CHANGE_COST,
     _EXCESS_COST,
     _interpolated,
+    _Met,
     _read,
     _share_inside,
-    best_path,
-    overlaps,
+    best_paths,
     shifts,
     warp,
     warped,
+    warped_of_each,
 )
 
 STARTS = np.arange(8) * 440.0 + 200.0
@@ -72,7 +73,7 @@ def test_a_path_changes_where_it_pays_only() -> None:
     scores[0, :15, 10] = scores[0, 15:, 16] = 1.0
     scores[1, :, 10] = 1.0
     scores[1, 14:16, 16] = 1.0 + 3 * _CHANGE_COST
-    path = best_path(scores)
+    path = best_paths([scores.transpose(1, 2, 0)])[0]
     assert path[0].tolist() == [0.0] * 15 + [6.0] * 15
     assert path[1].tolist() == [0.0] * 30
 
@@ -84,9 +85,29 @@ def test_best_path_is_the_best_of_all(seed: int) -> None:
     if seed % 2:
         scores = np.round(scores)
     middle = scores.shape[2] // 2
-    for own, path in zip(scores.tolist(), best_path(scores), strict=True):
+    for own, path in zip(scores.tolist(), best_paths([scores.transpose(1, 2, 0)])[0], strict=True):
         worth = naive.worth_of(own, (path + middle).astype(int).tolist(), _CHANGE_COST)
         assert worth == pytest.approx(naive.best_worth(own, _CHANGE_COST))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_paths_are_the_same_whatever_is_beside_them(dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    shapes = [(7, 5, 3), (12, 9, 1), (1, 3, 4), (12, 5, 2), (3, 17, 2)]
+    scores = [rng.random(shape).astype(dtype) for shape in shapes]
+    for one, found in zip(scores, best_paths(scores), strict=True):
+        assert found.shape == (one.shape[2], one.shape[0])
+        np.testing.assert_array_equal(found, best_paths([one])[0])
+    assert best_paths([]) == []
+
+
+def test_signatures_are_in_the_order_of_sets() -> None:
+    few = wandering(1, 1.0, runs=2)
+    sets = [wandering(2, 3.0), set_of([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5), few, wandering(3, 4.0)]
+    for one, found in zip(sets, warped_of_each(sets), strict=True):
+        alone = warped(one)
+        assert found.outcome == alone.outcome
+        np.testing.assert_array_equal(found.bytes_per_s, alone.bytes_per_s)
 
 
 @pytest.mark.parametrize(("seed", "count", "reach"), [(1, 90, 4), (2, 95, 12), (3, 5, 7), (4, 81, 1)])
@@ -94,11 +115,11 @@ def test_overlaps_are_sums_of_what_runs_lack_and_have_beyond(seed: int, count: i
     rng = np.random.default_rng(seed)
     rates = rng.random((3, count))
     common = np.maximum(rng.random(count) - 0.6, 0.0) if seed != 3 else np.zeros(count)
-    found = overlaps(rates, common, reach)
-    assert found.shape == (3, -(-count // _BLOCK), 2 * reach + 1)
-    for run, block, place in np.ndindex(found.shape):
+    found = _Met.of(rates, reach).overlaps(common)
+    assert found.shape == (-(-count // _BLOCK), 2 * reach + 1, 3)
+    for block, place, run in np.ndindex(found.shape):
         expected = naive.overlap(rates[run].tolist(), common.tolist(), block, _BLOCK, place - reach, _EXCESS_COST)
-        assert found[run, block, place] == pytest.approx(expected, abs=1e-9)
+        assert found[block, place, run] == pytest.approx(expected, abs=1e-5)
 
 
 def test_shifts_are_against_the_runs_own_middle() -> None:
