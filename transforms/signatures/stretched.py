@@ -140,28 +140,34 @@ def on_steps(one: SampleSet, count: int, exponent: int) -> Reals:
     """Return mean rates of runs in so many steps of each (runs, count), in 2 ** exponent; NaN: not measured."""
     values, counts = one.samples.values, one.samples.counts
     is_known = np.isfinite(values)
-    at = (np.arange(count + 1) * (one.duration_s[:, None] / count) - one.started_s[:, None]) / one.interval_s
+    at = np.arange(count + 1) * (one.duration_s[:, None] / count)
+    at -= one.started_s[:, None]
+    at /= one.interval_s
+    lasted = at[:, 1:] - at[:, :-1]
     if is_known.all():
         moved = _read_steps(np.ldexp(values, -exponent), one.samples.offsets, at)
-        # all steps of a run count in full, and nothing beyond them: read off as it is
+        # all steps of a run count in full, and nothing beyond them: read off as it is, and mostly nothing is beyond
+        if (at[:, 0] >= 0).all() and (at[:, -1] <= counts).all():
+            return np.divide(moved, lasted, out=moved)
         known = np.diff(clipped(at, 0.0, counts[:, None]), axis=1)
     else:
         moved = _read_steps(np.ldexp(np.where(is_known, values, 0.0), -exponent), one.samples.offsets, at)
         known = _read_steps(is_known, one.samples.offsets, at)
     # what was not measured of a step was as the rest of it
-    is_mostly = known > 0.5 * np.diff(at, axis=1)
+    is_mostly = known > 0.5 * lasted
     return np.where(is_mostly, moved / np.where(is_mostly, known, 1.0), np.nan)
 
 
 def _read_steps(values: Reals | Bools, offsets: Ints, at: Reals) -> Reals:
     """Return what runs hold between places (runs, n + 1), in steps; offsets: where each one's values begin."""
     edges = offsets.tolist()
-    rows = np.zeros((len(at), max(last - first for first, last in pairwise(edges))))
-    # one by one: to tell all places at once takes longer than to copy what goes there
-    for row, (first, last) in zip(rows, pairwise(edges), strict=True):
-        row[: last - first] = values[first:last]
-    total = read_totals(running_totals(rows), at)
-    found: Reals = total[:, 1:] - total[:, :-1]
+    total = np.zeros((len(at), max(last - first for first, last in pairwise(edges)) + 1))
+    for row, (first, last) in zip(total, pairwise(edges), strict=True):
+        held = row[1 : last - first + 1]
+        values[first:last].cumsum(dtype=np.float64, out=held)
+        row[last - first + 1 :] = held[-1:]
+    read = read_totals(total, at)
+    found: Reals = read[:, 1:] - read[:, :-1]
     return found
 
 
