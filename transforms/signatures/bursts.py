@@ -69,12 +69,12 @@ def height(bytes_per_s: Reals) -> float:
     Squares, since bursts may take one second in a hundred and hold less volume than what is left of the noise; half
     of them, since a lonely peak is not typical. NaN where there is no I/O.
     """
-    return float(heights(bytes_per_s[None])[0])
+    return _typical(bytes_per_s, power=2)
 
 
 def heights(curves: Reals) -> Reals:
     """Return how high the bursts of each curve (curves, seconds) are, as `height` does."""
-    return _typical(curves, power=2)
+    return np.array([height(curve) for curve in curves])
 
 
 def bursts_of(bytes_per_s: Reals) -> Bursts:
@@ -90,7 +90,7 @@ def bursts_of(bytes_per_s: Reals) -> Bursts:
         return Bursts.none()
     first, after = joined(*stretches(rates > HEIGHT_RATIO * typical), DIP_S)
     volume = _sums(rates, first, after)
-    is_left = volume >= VOLUME_RATIO * _typical(volume[None], power=1)
+    is_left = volume >= VOLUME_RATIO * _typical(volume, power=1)
     first, after, volume = first[is_left], after[is_left], volume[is_left]
     return Bursts.between(rates, first, after, volume, np.full(len(first), np.nan))
 
@@ -116,16 +116,14 @@ def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
     return first[edges[:-1]], reach[edges[1:]]
 
 
-def _typical(values: Reals, power: int) -> Reals:
-    """Return the median of each row (rows, n), values weighted by a power of themselves; NaN where none is above 0."""
-    if not values.shape[1]:
-        return np.full(len(values), np.nan)
-    # what does not count is 0, comes first, and weighs nothing
-    ordered = np.sort(np.where(np.isfinite(values) & (values > 0), values, 0.0), axis=1)
-    highest = ordered[:, -1:]
-    weights = ((ordered / np.where(highest > 0, highest, 1.0)) ** power).cumsum(axis=1)
-    place = np.count_nonzero(weights < weights[:, -1:] / 2, axis=1)
-    return np.where(highest[:, 0] > 0, ordered[np.arange(len(values)), place], np.nan)
+def _typical(values: Reals, power: int) -> float:
+    """Return the median of values (n), weighted by a power of themselves; NaN where none is above 0."""
+    counted = values[np.isfinite(values) & (values > 0)]
+    if not len(counted):
+        return float("nan")
+    counted.sort()
+    weights = ((counted / counted[-1]) ** power).cumsum()
+    return counted.item(np.count_nonzero(weights < weights[-1] / 2))
 
 
 def _sums(rates: Reals, first: Ints, after: Ints) -> Reals:
