@@ -35,6 +35,10 @@ _THREADS = "POLARS_MAX_THREADS"
 _MEMORY, _OF_POLARS = "_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:1000"
 _KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
+#: What is freed is kept for the next array, up to so much, and arrays up to 32 MB have a place in it. Either number by
+#: itself would have the C library (glibc) ask the system for each array of 128 KB anew, which is worse than neither.
+ALLOCATION = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
+
 
 class WorkerLost(MachineFault):
     """A process ended before it answered."""
@@ -61,7 +65,7 @@ class Pool:
         context = get_context("spawn")
         self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
         share = max(1, (os.cpu_count() or 1) // worker_count)
-        self._variables = _ONE_THREAD | {_THREADS: str(share)}
+        self._variables = _ONE_THREAD | ALLOCATION | {_THREADS: str(share)}
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""

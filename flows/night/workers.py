@@ -56,7 +56,7 @@ CONFIGURATION: dict[str, Any] = {
 }
 #: what workers begin with, beside Dask's own: Dask has each give back at once what memory it does not use just now, and
 #: pieces that make many small arrays took twice as long
-ENVIRONMENT = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
+ENVIRONMENT = processes.ALLOCATION
 #: Dask's number for what others go before
 _IN_THE_BACKGROUND = -1
 #: the folder of a plan in which calls lie

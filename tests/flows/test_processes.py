@@ -68,14 +68,15 @@ def test_a_process_has_its_share_of_the_cores_and_keeps_memory_unless_the_user_s
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
     monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
     monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
+    monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     if said is not None:
         monkeypatch.setenv("_RJEM_MALLOC_CONF", said)
     before = dict(os.environ)
     processes.Pool(3).begin(print)
     assert dict(os.environ) == before
-    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "_RJEM_MALLOC_CONF")
-    assert [Noting.seen[name] for name in names] == ["2", "5", heard]
+    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "MALLOC_MMAP_THRESHOLD_", "_RJEM_MALLOC_CONF")
+    assert [Noting.seen[name] for name in names] == ["2", "5", "33554432", heard]
 
 
 @pytest.fixture
