@@ -127,7 +127,7 @@ def quantile_of(values: Reals, level: float) -> float:
 
     To the last bit: from the nearer one of two neighbours.
     """
-    ordered = np.sort(values)
+    ordered = _partly_ordered(values[:, None], (level,))[:, 0]
     rank = level * (len(ordered) - 1)
     below = int(rank)
     share = rank - below

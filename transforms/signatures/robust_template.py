@@ -83,8 +83,10 @@ def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
     from scipy.special import betaincinv
 
     run_count, count = rates.shape
+    # in order of size, so that the first is what all runs reach
+    ordered = np.sort(rates.T, axis=1)
     is_enough = np.count_nonzero(is_foreign) * 20 > count
-    foreign = (rates.compress(is_foreign, axis=1) if is_enough else rates).ravel()
+    foreign = (ordered.compress(is_foreign, axis=0) if is_enough else ordered).ravel()
     reaching = run_count - np.arange(max(1, run_count // 2))
     share = betaincinv(reaching, run_count - reaching + 1, min(level, 1.0))
     # p is not known any finer than by one of the foreign rates
@@ -93,10 +95,8 @@ def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
         return np.zeros(count, dtype=np.bool_)
     rank = np.floor(len(foreign) * (1.0 - share[is_told])).astype(np.int64)
     rank = np.minimum(rank, len(foreign) - 1)
-    # a partition at several places is slower than a sort
-    usual = np.sort(foreign)[rank]
-    # in order of size, so that the first is what all runs reach
-    ordered = np.sort(rates.T, axis=1)[:, : len(reaching)][:, is_told]
+    usual = np.partition(foreign, rank)[rank]
+    ordered = ordered[:, : len(reaching)][:, is_told]
     is_common: Bools = (ordered > usual).any(axis=1)
     return is_common
 
