@@ -203,7 +203,10 @@ class _Layers:
         unit += firsts[:-1].astype(dtype).repeat(self.counts)
         unit *= most
         unit += self.sample.astype(dtype)
-        unit.sort()
+        # layers come in order, and those of a plane have as many points: short rows are sorted sooner than all as one
+        edges = self.offsets[:: len(self.plane) // len(planes.counts)]
+        for (first, last), count in zip(pairwise(edges.tolist()), planes.counts.tolist(), strict=True):
+            unit[first:last].reshape(-1, count).sort(axis=1)
         units = unit[_starts(unit)] // most
         first = _starts(units)
         density = np.append(first[1:], len(units)) - first
