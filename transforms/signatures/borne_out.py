@@ -49,27 +49,27 @@ def borne_out(rates: Reals, curve: Reals, step_s: float) -> Bools:
     """
     highest = height(curve)
     bins = _binned(rates, highest)
-    is_burst = _bursts(likelier(bins, _first_others(rates, bins, curve)), step_s)
+    every = counted(bins)
+    first = counted(_binned(rates - curve, highest)) if _are_plain(rates, curve, highest) else every
+    is_burst = _bursts(likelier(bins, first), step_s)
     for _ in range(_ROUNDS - 1):
         before = is_burst
-        is_burst = _bursts(likelier(bins, bins[:, ~before]), step_s)
+        is_burst = _bursts(likelier(bins, every - counted(bins.compress(before, axis=1))), step_s)
         if (is_burst == before).all():
             break
     return is_burst
 
 
-def _first_others(rates: Reals, bins: Ints, curve: Reals) -> Ints:
-    """Return the bins of what others do before any burst is known for certain (runs, any).
+def _are_plain(rates: Reals, curve: Reals, highest: float) -> bool:
+    """Return whether what runs do beyond a curve of that height is what others do, before any burst is certain.
 
-    That is what runs do beyond the curve where others are seldom at work, or the curve is high for most of the time.
-    Else it is all that runs do: what others share by chance is not to be left out of what they do.
+    So it is where others are seldom at work, or the curve is high for most of the time. Else others do all that runs
+    do: what they share by chance is not to be left out of it.
     """
-    highest = height(curve)
     is_high = curve > _BURST_RATIO * highest
     room = len(rates) * np.count_nonzero(~is_high)
     at_work = np.count_nonzero((rates > _WORK_RATIO * highest) & ~is_high) / room if room else 0.0
-    is_plain = at_work < _SELDOM_RATIO or float(is_high.mean()) > _MOST_RATIO
-    return _binned(rates - curve, highest) if is_plain else bins
+    return at_work < _SELDOM_RATIO or float(is_high.mean()) > _MOST_RATIO
 
 
 def _binned(rates: Reals, highest: float) -> Ints:
@@ -81,15 +81,21 @@ def _binned(rates: Reals, highest: float) -> Ints:
     return np.where(is_known, bins, _RUN_BINS)
 
 
+def counted(bins: Ints) -> Ints:
+    """Return how often each run (runs, any) is in each bin (runs, `_RUN_BINS` + 1)."""
+    run_count, size = len(bins), _RUN_BINS + 1
+    numbers = bins + size * np.arange(run_count)[:, None]
+    return np.bincount(numbers.ravel(), minlength=run_count * size).reshape(run_count, size)
+
+
 def likelier(bins: Ints, others: Ints) -> Reals:
     """Return how much likelier each rate of a burst is than none (steps, burst bins), a logarithm.
 
-    bins (runs, steps): of the runs' rates; `_RUN_BINS` where not measured. others (runs, any): of what others do.
+    bins (runs, steps): of the runs' rates; `_RUN_BINS` where not measured. others: how often what others do in each run
+    is in each bin, as `counted` tells it.
     """
     run_count, count = bins.shape
-    first = (_RUN_BINS + 1) * np.arange(run_count)[:, None]
-    counted = np.bincount((first + others).ravel(), minlength=run_count * (_RUN_BINS + 1))
-    told = counted.reshape(run_count, -1)[:, :_RUN_BINS].astype(np.float64)
+    told = others[:, :_RUN_BINS].astype(np.float64)
     pooled = told.sum(axis=0) / max(1.0, told.sum())
     weight = _POOLED_RATIO * count
     alone = (told + weight * pooled) / (told.sum(axis=1, keepdims=True) + weight)

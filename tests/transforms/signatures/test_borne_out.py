@@ -9,7 +9,7 @@ from tests.naive.signatures import borne_out as naive
 from transforms.arrays import Reals
 from transforms.signatures import borne_out as ours
 from transforms.signatures.averages import quantiles
-from transforms.signatures.borne_out import borne_out, likelier
+from transforms.signatures.borne_out import borne_out, counted, likelier
 
 
 def others(seed: int, runs: int, steps: int, share: float) -> Reals:
@@ -26,7 +26,7 @@ def test_likelier_is_what_the_shares_of_each_run_tell(seed: int) -> None:
     bins = rng.integers(0, 12, (3, 20)) * rng.integers(0, 2, (3, 20))
     bins[0, 4] = bins[2, 7] = ours._RUN_BINS
     apart = bins[:, 5:]
-    found = likelier(bins, apart)
+    found = likelier(bins, counted(apart))
     alone = [
         naive.shares(apart.tolist(), run, 20, ours._RUN_BINS, ours._POOLED_RATIO, ours._LEAST_SHARE) for run in range(3)
     ]
