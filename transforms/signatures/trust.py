@@ -193,7 +193,8 @@ def _judges(sets: Sequence[SampleSet]) -> list[Judge]:
     exponents = [highest_exponent(one) for one in sets]
     cleanest = np.stack([_cleanest(one, exponent) for one, exponent in zip(sets, exponents, strict=True)])
     floor = int(_FLOOR_LEVEL * (STEPS - 1))
-    above = np.maximum(cleanest - np.partition(cleanest, floor)[..., [floor]], 0.0)
+    above = cleanest - np.partition(cleanest, floor)[..., [floor]]
+    np.maximum(above, 0.0, out=above)
     ordered = np.sort(above, axis=1)
     ratios = foreign_ratios(above, _less_floor(of_ordered(ordered, FIRST_LEVEL)), np.zeros(above.shape[:2]))
     levels = np.interp(ratios, *RATE_LEVELS).tolist()
@@ -365,12 +366,19 @@ def _left_out(rates: Reals, ordered: Reals, levels: Reals) -> tuple[Reals, Reals
     below = place.astype(np.int64)
     share = (place - below)[:, None, None]
     low, next_, last = (ordered[every, np.minimum(below + step, run_count - 1)][:, None] for step in range(3))
-    without = np.where(rates <= low, next_, low) * (1.0 - share) + np.where(rates <= next_, last, next_) * share
-    predicted = np.maximum(without - row_medians(without), 0.0)
+    predicted, above = np.where(rates <= low, next_, low), np.where(rates <= next_, last, next_)
+    # in place: with an array for each step they leave the processor's cache
+    predicted *= 1.0 - share
+    above *= share
+    predicted += above
+    predicted -= row_medians(predicted)
+    np.maximum(predicted, 0.0, out=predicted)
     total = predicted.sum(axis=-1)
-    has = np.divide(np.minimum(rates, predicted).sum(axis=-1), total, out=np.zeros(total.shape), where=total > 0)
+    shared = np.minimum(rates, predicted, out=above).sum(axis=-1)
+    has = np.divide(shared, total, out=np.zeros(total.shape), where=total > 0)
     highest = predicted.max(axis=-1, keepdims=True)
-    return has.mean(axis=-1), alike(np.minimum(rates, _MOST_HEIGHTS * highest), predicted).mean(axis=-1)
+    likeness = alike(np.minimum(rates, _MOST_HEIGHTS * highest, out=above), predicted)
+    return has.mean(axis=-1), likeness.mean(axis=-1)
 
 
 def highest_around(values: Reals, reach: int) -> Reals:
@@ -393,8 +401,11 @@ def highest_around(values: Reals, reach: int) -> Reals:
 def alike(first: Reals, second: Reals) -> Reals:
     """Return Pearson's correlation of curves, the last axis being time; 0 where one is constant."""
     one, other = _about_mean(first), _about_mean(second)
-    size = np.sqrt((one * one).sum(axis=-1) * (other * other).sum(axis=-1))
-    found: Reals = np.divide((one * other).sum(axis=-1), size, out=np.zeros(size.shape), where=size > 0)
+    both = (one * other).sum(axis=-1)
+    one *= one
+    other *= other
+    size = np.sqrt(one.sum(axis=-1) * other.sum(axis=-1))
+    found: Reals = np.divide(both, size, out=np.zeros(size.shape), where=size > 0)
     return found
 
 
