@@ -266,12 +266,14 @@ def met_by_step(runs: Stretched, curve: Reals) -> Reals:
     A second in which they move more counts more, up to a bound.
     """
     highest = height(curve)
+    is_burst = curve > _BURST_RATIO * highest
+    found = np.zeros(runs.rates.shape)
     with np.errstate(over="ignore"):  # beyond all numbers is more than the bound, too
-        foreign = runs.rates - curve
+        foreign = runs.rates[:, is_burst] - curve[is_burst]
         if runs.others is not None:
-            foreign = np.where(np.isfinite(runs.others), runs.others, foreign)
-        over = np.clip(without_gaps(foreign) / highest, 0.0, _MOST_MET)
-    found: Reals = over * (curve > _BURST_RATIO * highest)
+            others = runs.others[:, is_burst]
+            foreign = np.where(np.isfinite(others), others, foreign)
+        found[:, is_burst] = clipped(without_gaps(foreign) / highest, 0.0, _MOST_MET)
     return found
 
 
@@ -343,6 +345,7 @@ def _supported(bursts: Bursts, runs: Stretched, curve: Reals, step_s: float) -> 
     last = np.minimum(np.ceil(bursts.ended_s / step_s), len(curve)).astype(np.int64)
     is_known = np.isfinite(runs.rates)
     held = running_totals(np.where(is_known, np.minimum(runs.rates, curve), 0.0))
-    wanted = running_totals(np.where(is_known, curve, 0.0))
+    # where all is known, the same is wanted of all runs
+    wanted = running_totals(curve[None] if is_known.all() else np.where(is_known, curve, 0.0))
     has: Bools = held[:, last] - held[:, first] >= _SUPPORT_RATIO * (wanted[:, last] - wanted[:, first])
     return replace(bursts, support_ratio=has.mean(axis=0))
