@@ -9,13 +9,12 @@ else is given that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, places_of
-from transforms.attribution.placing import Moved, Placed, PlacingParams, moved, place
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
+from transforms.attribution.placing import Placed, PlacingParams, in_turns, moved, place
 from transforms.attribution.runs import Runs
 
 
@@ -60,23 +59,6 @@ class Placements:
     filled: Reals
     is_given: Bools
 
-    @classmethod
-    def of(cls, found: Mapping[int, tuple[Placed, Moved]], first: Ints) -> Placements:
-        """Return what was found of some runs whose rooms begin with these steps."""
-        runs = sorted(found)
-        placed, done = [found[run][0] for run in runs], [found[run][1] for run in runs]
-        run = np.repeat(np.array(runs, np.int64), [len(one.burst) for one in placed])
-        burst, step = (
-            np.concatenate([np.zeros(0, np.int64), *(getattr(one, name) for one in placed)])
-            for name in ("burst", "step")
-        )
-        began, ended, filled = (
-            np.concatenate([np.zeros(0), *(getattr(one, name) for one in done)])
-            for name in ("began", "ended", "filled")
-        )
-        is_given = np.concatenate([np.zeros(0, np.bool_), *(one.is_given for one in done)])
-        return cls(run, burst, step + first[run], began + first[run], ended + first[run], filled, is_given)
-
 
 @dataclass(frozen=True, slots=True)
 class Explained:
@@ -113,12 +95,13 @@ def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: Explain
     return laying.explained(room)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Laying:
-    """Runs that are laid on what is left of the room, one after the other.
+    """Runs that are laid on what is left of the room, one after the other; those that share no step side by side.
 
-    first, after (n): the steps of each run's room; own: the room of each that nobody has, a view of what all share;
-    taken, cost, found: what each has of it, what its places cost, and where its bursts lie.
+    first, after (n): the steps of each run's room; left (steps): what nobody has. taken: what each run has of each of
+    its steps, run after run, offsets (n + 1) of them. placed: where their bursts lie; the cost is infinite of one that
+    has nothing. Per burst (m): began, ended, filled, is_given: as in `Moved`.
     """
 
     runs: Runs
@@ -126,38 +109,80 @@ class _Laying:
     params: ExplainParams
     first: Ints
     after: Ints
-    own: list[Reals]
-    taken: list[Reals]
-    cost: Reals
-    found: dict[int, tuple[Placed, Moved]]
+    left: Reals
+    offsets: Ints
+    taken: Reals
+    placed: Placed
+    began: Reals
+    ended: Reals
+    filled: Reals
+    is_given: Bools
 
     @classmethod
     def of(cls, room: Reals, runs: Runs, interval_s: float, params: ExplainParams) -> _Laying:
         """Return runs of whom none is laid yet."""
         first, after = runs.windows(len(room))
-        left = room.copy()
-        own = [left[start:end] for start, end in zip(first.tolist(), after.tolist(), strict=True)]
-        taken = [np.zeros(len(each)) for each in own]
-        return cls(runs, interval_s, params, first, after, own, taken, np.full(len(runs), np.inf), {})
+        offsets, count = offsets_of(after - first), len(runs.begun)
+        placed, taken = Placed.none(count, np.full(len(runs), np.inf)), np.zeros(int(offsets[-1]))
+        began, ended, filled = np.zeros((3, count))
+        of_bursts = placed, began, ended, filled, np.zeros(count, np.bool_)
+        return cls(runs, interval_s, params, first, after, room.copy(), offsets, taken, *of_bursts)
 
     def lay(self, order: Ints) -> None:
         """Lay runs in that order, each in what all others leave."""
-        placing = self.params.placing
-        for run in order.tolist():
-            own = self.own[run]
-            own += self.taken[run]
-            meant = self.runs.one(run, int(self.first[run]))
-            placed = place(meant, own, self.interval_s, placing)
-            done = moved(meant, placed, own, placing)
-            self.taken[run], self.cost[run], self.found[run] = done.volume_bytes, placed.cost, (placed, done)
-            own -= done.volume_bytes
+        for some in in_turns(self.first, self.after, order):
+            meant, rooms = self.runs.in_rooms(some, self.first[some]), self._rooms(some)
+            placed = place(meant, rooms, self.interval_s, self.params.placing)
+            at = self.runs.places_in(some)
+            for name in ("is_done", "step", "reach"):
+                getattr(self.placed, name)[at] = getattr(placed, name)
+            self.placed.cost[some] = placed.cost
+            self._move(some, rooms)
+            self.left[self._steps(some)] = rooms.values - self.taken[self._places(some)]
+
+    def _steps(self, runs: Ints) -> Ints:
+        """Return the steps of some runs' rooms, run after run."""
+        return places_of(self.first[runs], self.after[runs] - self.first[runs])
+
+    def _places(self, runs: Ints) -> Ints:
+        """Return where what some runs have is, run after run."""
+        return places_of(self.offsets[:-1][runs], self.after[runs] - self.first[runs])
+
+    def _rooms(self, runs: Ints) -> Ragged:
+        """Return what some runs have, and what nobody has of their steps."""
+        values = self.left[self._steps(runs)] + self.taken[self._places(runs)]
+        return Ragged(values, offsets_of(self.after[runs] - self.first[runs]))
+
+    def _move(self, runs: Ints, rooms: Ragged, is_given: Bools | None = None) -> None:
+        """Have some runs take what their bursts find where they are placed; is_given: as in `moved`."""
+        at, meant = self.runs.places_in(runs), self.runs.in_rooms(runs, self.first[runs])
+        placed = Placed(self.placed.is_done[at], self.placed.step[at], self.placed.reach[at], self.placed.cost[runs])
+        done = moved(meant, placed, rooms, self.params.placing, is_given)
+        self.taken[self._places(runs)] = done.volume_bytes
+        self.began[at], self.ended[at], self.filled[at] = done.began, done.ended, done.filled
+        self.is_given[at] = done.is_given
+
+    def placements(self) -> Placements:
+        """Return where the runs' bursts lie."""
+        at = np.flatnonzero(self.placed.is_done)
+        run = self.runs.owner[at]
+        first = self.first[run]
+        return Placements(
+            run,
+            at - self.runs.offsets[run],
+            self.placed.step[at] + first,
+            self.began[at] + first,
+            self.ended[at] + first,
+            self.filled[at],
+            self.is_given[at],
+        )
 
     def borne_out(self, is_known: Bools) -> Bools:
         """Return of which runs (n) the traffic bears the signature out: most bursts of its runs are there.
 
         is_known (steps): where something was measured: of a burst elsewhere nobody knows.
         """
-        placed, runs = Placements.of(self.found, self.first), self.runs
+        placed, runs = self.placements(), self.runs
         is_seen = self._is_seen(placed, is_known)
         application = runs.application[placed.run[is_seen]]
         is_there = placed.filled[is_seen] >= self.params.placing.least_filled
@@ -177,33 +202,31 @@ class _Laying:
     def withdraw(self, runs: Ints) -> None:
         """Take from runs what they have: their bursts are not there."""
         for run in runs.tolist():
-            self.own[run] += self.taken[run]
-            placed, done = self.found[run]
-            nothing, count = np.zeros_like(done.volume_bytes), len(placed.burst)
-            done = replace(done, volume_bytes=nothing, filled=np.zeros(count), is_given=np.zeros(count, np.bool_))
-            self.taken[run], self.cost[run], self.found[run] = nothing, np.inf, (placed, done)
+            own = slice(self.offsets[run], self.offsets[run + 1])
+            self.left[self.first[run] : self.after[run]] += self.taken[own]
+            self.taken[own] = 0.0
+        at = self.runs.places_in(runs)
+        self.filled[at], self.is_given[at], self.placed.cost[runs] = 0.0, False, np.inf
 
     def withhold(self, room: Reals, is_known: Bools) -> None:
         """Take from runs what bursts have of which it is too doubtful that they were there: nobody has it then."""
-        placements = Placements.of(self.found, self.first)
-        is_given = placements.is_given & (self._doubt(placements, room, is_known) <= self.params.most_doubt)
-        for run in np.unique(placements.run[placements.is_given & ~is_given]).tolist():
-            placed, _ = self.found[run]
-            # what all others left stays as it is: nobody is given what is taken here
-            there = self.own[run] + self.taken[run]
-            meant = self.runs.one(run, int(self.first[run]))
-            done = moved(meant, placed, there, self.params.placing, is_given[placements.run == run])
-            self.taken[run], self.found[run] = done.volume_bytes, (placed, done)
+        placements = self.placements()
+        is_given = np.zeros(len(self.is_given), np.bool_)
+        is_sure = placements.is_given & (self._doubt(placements, room, is_known) <= self.params.most_doubt)
+        is_given[self.placed.is_done] = is_sure
+        runs = np.unique(placements.run[placements.is_given & ~is_sure])
+        # what all others left stays as it is: nobody is given what is taken here
+        self._move(runs, self._rooms(runs), is_given[self.runs.places_in(runs)])
 
     def _doubt(self, placed: Placements, room: Reals, is_known: Bools) -> Reals:
         """Return how doubtful it is that bursts were there (m): they fit badly, or much flows beside them, too."""
         runs, params = self.runs, self.params
         at, application = runs.offsets[placed.run] + placed.burst, runs.application[placed.run]
         # what a run's places cost tells nothing where part of it was not measured, or where it has nothing already
-        is_told = np.isfinite(self.cost)
+        is_told = np.isfinite(self.placed.cost)
         is_told[placed.run[~self._is_seen(placed, is_known)]] = False
         count = np.bincount(application, is_told[placed.run]) + params.prior_found
-        mean = np.bincount(application, np.where(is_told, self.cost, 0.0)[placed.run]) / count
+        mean = np.bincount(application, np.where(is_told, self.placed.cost, 0.0)[placed.run]) / count
         beside = np.maximum(runs.lasting[at], params.least_beside_s / self.interval_s)
         total, steps = np.concatenate([[0.0], np.cumsum(room)]), np.arange(len(room) + 1)
         before = np.interp(placed.began, steps, total) - np.interp(placed.began - beside, steps, total)
@@ -214,13 +237,11 @@ class _Laying:
 
     def explained(self, room: Reals) -> Explained:
         """Return what runs have, by run and step."""
-        counts = np.array([len(each) for each in self.taken], np.int64)
-        values = np.concatenate([np.zeros(0), *self.taken])
+        counts = self.after - self.first
         run, step = np.repeat(np.arange(len(counts)), counts), places_of(self.first, counts)
-        has = values > 0
-        certainty = self.runs.trust * np.exp(-self.cost)
-        placements = Placements.of(self.found, self.first)
-        return Explained(run[has], step[has], values[has], certainty, room, placements)
+        has = self.taken > 0
+        certainty = self.runs.trust * np.exp(-self.placed.cost)
+        return Explained(run[has], step[has], self.taken[has], certainty, room, self.placements())
 
 
 def room_of(traffic_bytes: Reals, interval_s: float, params: ExplainParams | None = None) -> Reals:

@@ -6,24 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import InPieces, Ints, Reals, offsets_of
 
 #: a burst's peak over its mean rate: measured peaks are noisier, and explain less (between 1.15 and 1.3 all are alike)
 PEAK_RATIO = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run with b bursts, on the steps of the room in which it is placed: the room begins and ends with the run.
+class InRooms(InPieces):
+    """n runs with m bursts in all, each on the steps of a room of its own, which begins and ends with the run.
 
-    started: where in the room's first step it started, 0 to 1. lasted: how long it was there; duration: how long one
-    alone takes, both in steps. Per burst (b), in order of time: begun, when it begins in a run alone, in steps since
-    the run's start; lasting, how many steps it takes alone; volume_bytes; peak_bytes, the most that it moves in a step.
+    started (n): where in the room's first step it started, 0 to 1. lasted (n): how long it was there; duration (n): how
+    long one alone takes, both in steps. offsets (n + 1): run i has the bursts offsets[i] to offsets[i + 1]. Per burst
+    (m), in order of time: begun, when it begins in a run alone, in steps since the run's start; lasting, how many steps
+    it takes alone; volume_bytes; peak_bytes, the most that it moves in a step.
     """
 
-    started: float
-    lasted: float
-    duration: float
+    started: Reals
+    lasted: Reals
+    duration: Reals
+    offsets: Ints
     begun: Reals
     lasting: Reals
     volume_bytes: Reals
@@ -31,12 +33,12 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(InPieces):
     """n runs with m bursts in all, on the steps of the traffic's grid: step k is from time k to k + 1.
 
     started, ended (n): when each run was there, in steps. duration (n): what a run alone takes, in steps. trust (n):
     how far its signature is to be trusted, 0 to 1. application (n): whose signature it is, from 0. offsets (n + 1):
-    run i has the bursts offsets[i] to offsets[i + 1]. Per burst (m): as in `Run`.
+    run i has the bursts offsets[i] to offsets[i + 1]. Per burst (m): as in `InRooms`.
     """
 
     started: Reals
@@ -77,22 +79,23 @@ class Runs:
         after = np.clip(np.ceil(self.ended) + 1, first, step_count).astype(np.int64)
         return first, after
 
-    def one(self, run: int, first: int) -> Run:
-        """Return a run whose room begins with a step."""
-        own = slice(self.offsets[run], self.offsets[run + 1])
-        return Run(
-            float(self.started[run]) - first,
-            float(self.ended[run] - self.started[run]),
-            float(self.duration[run]),
-            self.begun[own],
-            self.lasting[own],
-            self.volume_bytes[own],
-            self.peak_bytes[own],
+    def in_rooms(self, runs: Ints, first: Ints) -> InRooms:
+        """Return some runs whose rooms begin with these steps."""
+        at = self.places_in(runs)
+        return InRooms(
+            self.started[runs] - first,
+            self.ended[runs] - self.started[runs],
+            self.duration[runs],
+            offsets_of(self.counts[runs]),
+            self.begun[at],
+            self.lasting[at],
+            self.volume_bytes[at],
+            self.peak_bytes[at],
         )
 
     def surest_first(self) -> Ints:
         """Return the runs by how little their bursts can be taken for others': tall and well known ones first."""
-        tallest, has_bursts = np.zeros(len(self)), np.diff(self.offsets) > 0
+        tallest, has_bursts = np.zeros(len(self)), self.counts > 0
         if has_bursts.any():
             tallest[has_bursts] = np.maximum.reduceat(self.peak_bytes, self.offsets[:-1][has_bursts])
         order: Ints = np.argsort(-tallest * self.trust, kind="stable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from transforms.attribution.runs import Runs
 
@@ -26,11 +27,14 @@ def test_the_window_of_a_run_holds_the_step_in_which_it_ends() -> None:
     assert after.tolist() == [22, 6, 100]
 
 
-def test_one_run_is_told_from_its_rooms_first_step() -> None:
-    one = RUNS.one(0, 3)
-    assert (one.started, one.duration, one.begun.tolist()) == (0.5, 16.0, [1.0, 9.0])
-    assert RUNS.one(1, 0).started == -10.0
-    assert len(RUNS.one(1, 0).begun) == 0
+def test_runs_are_told_from_the_first_steps_of_their_rooms() -> None:
+    found = RUNS.in_rooms(np.array([0, 1]), np.array([3, 0]))
+    assert (found.started.tolist(), found.lasted.tolist()) == ([0.5, -10.0], [pytest.approx(16.7), 15.0])
+    assert (found.duration.tolist(), found.offsets.tolist(), found.begun.tolist()) == (
+        [16.0, 14.0],
+        [0, 2, 2],
+        [1.0, 9.0],
+    )
 
 
 def test_tall_and_well_known_bursts_come_first_and_runs_without_any_last() -> None:
