@@ -18,12 +18,12 @@ from warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 BUCKET_COUNT = 16
 #: buckets that are written at a time
 _WRITERS = 2
-_BUCKET = "of_bucket"
 
 
 def bucket_of(values: pl.Series) -> pl.Series:
@@ -40,33 +40,44 @@ def bucket_of(values: pl.Series) -> pl.Series:
 def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]) -> None:
     """Write the rows of Parquet files of a table into a file a bucket, in order, a batch of rows at a time.
 
-    A bucket without rows has no file.
+    Rows of one bucket follow each other: they are ordered by what is hashed. A bucket without rows has no file.
     """
-    import polars as pl
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     assert table.bucketed_by
     schema = arrow.schema(table)
     writers: dict[int, pq.ParquetWriter] = {}
 
-    def write(bucket: int, own: pl.DataFrame) -> None:
-        writers[bucket].write_table(own.to_arrow().cast(schema), row_group_size=ROW_GROUP_ROWS)
+    def write(bucket: int, own: Sequence[pa.RecordBatch]) -> None:
+        rows = pa.Table.from_batches(own).combine_chunks().cast(schema)
+        writers[bucket].write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     with ExitStack() as files:
         # files do not wait for each other
         threads = files.enter_context(ThreadPoolExecutor(_WRITERS, "buckets"))
         for part in parts:
             for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
-                rows = pl.DataFrame(batch)
-                bucket = bucket_of(rows[table.bucketed_by])
-                split = rows.with_columns(bucket.alias(_BUCKET)).partition_by(
-                    _BUCKET, as_dict=True, include_key=False, maintain_order=True
-                )
-                own = {number: of_bucket for (number,), of_bucket in split.items()}
+                own = _split(batch, table.bucketed_by)
                 for number in own.keys() - writers.keys():
                     writers[number] = _begun(files, paths[number], table)
                 for written in [threads.submit(write, number, of_bucket) for number, of_bucket in own.items()]:
                     written.result()
+
+
+def _split(batch: pa.RecordBatch, name: str) -> dict[int, list[pa.RecordBatch]]:
+    """Return the rows of each bucket, in order, as slices that follow each other."""
+    import polars as pl
+    import pyarrow.compute as pc
+
+    runs = pc.run_end_encode(batch.column(name))
+    buckets = bucket_of(pl.Series(runs.values, dtype=pl.String)).to_list()
+    found: dict[int, list[pa.RecordBatch]] = {}
+    first = 0
+    for bucket, last in zip(buckets, runs.run_ends.to_pylist(), strict=True):
+        found.setdefault(bucket, []).append(batch.slice(first, last - first))
+        first = last
+    return found
 
 
 def _begun(files: ExitStack, path: Path, table: Table) -> pq.ParquetWriter:
