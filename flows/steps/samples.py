@@ -41,15 +41,19 @@ def _is_of_jobs(run: Run, day: Day) -> bool:
     return day is not None and run.has(run.place(run.path(JOBS, day)))
 
 
-def _traffic(run: Run, day: Day) -> Iterator[File]:
-    """Yield the polls of all days on which a run of this day was there."""
+def _there(run: Run, day: Day) -> Iterator[File]:
+    """Yield the jobs that were there beside those of a day, and the polls of all days on which these were there.
+
+    What ended on a day before the first of these began was not there, however much of it there is.
+    """
     assert day
     jobs = pl.scan_parquet(run.store.here(run.path(JOBS, day)))
-    first = jobs.select(pl.col("started_at").min().dt.date()).collect().item()
+    first = jobs.select(pl.col("started_at").min().dt.date()).collect().item() or day
+    yield from (file for file in run.live(JOBS) if file.day is None or file.day >= first)
     # The last poll of a run that ends at midnight is the next day's.
     last = date.fromordinal(day.toordinal() + 1)
     for table in _TRAFFIC:
-        yield from (file for file in run.live(table) if file.day is not None and (first or day) <= file.day <= last)
+        yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
 
 
 def join_io(given: Given) -> int:
@@ -110,7 +114,7 @@ def count_applications(given: Given) -> int:
 CUT = Work(
     "samples",
     cut_samples,
-    reads=(live(JOBS), _traffic),
+    reads=(_there,),
     writes=(RUNS, GRID_STEPS, SAMPLES, SERVER_IO),
     daily=lambda plan: plan.job_days,
     where=_is_of_jobs,
