@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Table = TypeVar("Table")
+Pieces = TypeVar("Pieces", bound="InPieces")
 
 Reals = NDArray[np.float64]
 AnyReals = NDArray[np.floating[Any]]
@@ -78,6 +79,13 @@ def joined(tables: Sequence[Table]) -> Table:
     """Return the rows of such tables, at least one, as one."""
     columns = [[getattr(table, name) for table in tables] for name in _names(tables[0])]
     return type(tables[0])(*map(np.concatenate, columns))
+
+
+def beside(tables: Sequence[Pieces]) -> Pieces:
+    """Return the pieces of such tables, at least one, as one: dataclasses whose rows belong to pieces."""
+    columns = {name: [getattr(table, name) for table in tables] for name in _names(tables[0])}
+    columns["offsets"] = [offsets_of(np.concatenate([table.counts for table in tables]))]
+    return type(tables[0])(**{name: np.concatenate(parts) for name, parts in columns.items()})
 
 
 def _names(table: Any) -> list[str]:

@@ -73,11 +73,11 @@ class Landed:
         there = _runs(jobs, asked.filesystem, settings)
         signatures, bursts = _signatures(store, release)
         known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
-        laid = (
-            Laid.of(There(*_signed(there, known.filter(pl.col("direction") == name))), _traffic(ticks, name), name)
+        theres = [
+            (There(*_signed(there, known.filter(pl.col("direction") == name))), _traffic(ticks, name), name)
             for name in asked.directions
-        )
-        return cls(ticks, there, tuple(laid))
+        ]
+        return cls(ticks, there, tuple(Laid.each(theres)))
 
     def answer(self, asked: Asked) -> Answer:
         """Return who moved what in a part of that time. NothingToDo where no polls of it have landed."""

@@ -19,7 +19,7 @@ from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, built
 from transforms.arrays import Ints, Ragged, Reals, offsets_of
 from transforms.attribution.counted import Counted, lay
-from transforms.attribution.explaining import Explained, explain, ranges
+from transforms.attribution.explaining import Explained, explain_each, ranges
 from transforms.attribution.runs import Runs
 from transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from warehouse.contracts import frames
@@ -58,12 +58,13 @@ def attribute(given: Given) -> int:
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
         here = runs.filter(is_here[0]).with_columns(is_own=is_own)
-        laid = []
+        theres = []
         for direction in _RATES:
             is_meant = (is_here[0], pl.col("direction") == direction)
             there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
             if there.has_own:
-                laid.append(Laid.of(there, _traffic(grid, direction, there.window()), direction))
+                theres.append((there, _traffic(grid, direction, there.window()), direction))
+        laid = Laid.each(theres)
         found += [one.rows() for one in laid]
         slowed += [slowed_bursts(laid)] if laid else []
     rows = pl.concat(found).sort(ATTRIBUTED_IO.key)
@@ -158,13 +159,18 @@ class Laid:
     explained: Explained
 
     @classmethod
-    def of(cls, there: There, traffic: Traffic, direction: str) -> Laid:
-        """Lay runs on traffic."""
-        exact = _counted(there.counted, traffic)
-        taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
-        runs = _runs(there.signed, traffic)
-        left = np.maximum(traffic.volume_bytes - taken, 0.0)
-        return cls(there, traffic, direction, exact, runs, explain(left, runs, traffic.interval_s))
+    def each(cls, theres: Sequence[tuple[There, Traffic, str]]) -> list[Laid]:
+        """Lay runs on the traffic of each direction of a file system."""
+        known, meant = [], []
+        for there, traffic, direction in theres:
+            exact, runs = _counted(there.counted, traffic), _runs(there.signed, traffic)
+            taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
+            known.append((there, traffic, direction, exact, runs))
+            meant.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
+        if not meant:
+            return []
+        explained = explain_each(meant, known[0][1].interval_s)
+        return [cls(*own, found) for own, found in zip(known, explained, strict=True)]
 
     def rows(self) -> pl.DataFrame:
         """Return the rows of a day's own runs."""

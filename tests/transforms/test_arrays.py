@@ -16,6 +16,7 @@ from transforms.arrays import (
     Ints,
     Ragged,
     Reals,
+    beside,
     cut,
     joined,
     offsets_of,
@@ -97,6 +98,18 @@ def test_rows_of_a_table_are_those_of_each_column() -> None:
 def test_joined_tables_follow_one_another(parts: list[list[int]]) -> None:
     found = joined([Pair(ints(part), np.array(part, dtype=float)) for part in parts])
     assert found.number.tolist() == found.value.tolist() == [value for part in parts for value in part]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.lists(st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=4), min_size=1, max_size=4))
+def test_pieces_of_tables_follow_one_another(parts: list[list[list[int]]]) -> None:
+    tables = [
+        Ragged(
+            np.array([value for own in part for value in own], dtype=np.float64), offsets_of([len(own) for own in part])
+        )
+        for part in parts
+    ]
+    assert [own.tolist() for own in pieces(beside(tables))] == [own for part in parts for own in part]
 
 
 # ---- pieces of a series

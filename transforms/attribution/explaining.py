@@ -9,13 +9,15 @@ else is given that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
-from transforms.attribution.placing import Placed, PlacingParams, in_turns, moved, place
-from transforms.attribution.runs import Runs
+from transforms.arrays import Bools, Ints, Ragged, Reals, beside, offsets_of, places_of
+from transforms.attribution.placing import Moved, Placed, PlacingParams, in_turns, moved, place
+from transforms.attribution.runs import InRooms, Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +81,58 @@ class Explained:
 
 def explain(traffic_bytes: Reals, runs: Runs, interval_s: float, params: ExplainParams | None = None) -> Explained:
     """Explain traffic (bytes in each step of a file system and direction; NaN where nothing was measured) by runs."""
+    (found,) = explain_each([(traffic_bytes, runs)], interval_s, params)
+    return found
+
+
+def explain_each(
+    traffics: Sequence[tuple[Reals, Runs]], interval_s: float, params: ExplainParams | None = None
+) -> list[Explained]:
+    """Explain several traffics of one grid, each by runs of its own, as `explain` does, side by side."""
     params = params or ExplainParams()
-    room = room_of(traffic_bytes, interval_s, params)
-    laying = _Laying.of(room, runs, interval_s, params)
-    # what one run takes the next one cannot: the order is the method's own
-    order = runs.surest_first()
-    order = order[laying.after[order] > laying.first[order]]
+    layings = [_Laying.of(traffic_bytes, runs, interval_s, params) for traffic_bytes, runs in traffics]
+    orders = [laying.order() for laying in layings]
     for number in range(params.round_count):
-        laying.lay(order)
+        _lay(layings, orders, interval_s, params.placing)
         if not number:
-            is_borne_out = laying.borne_out(np.isfinite(traffic_bytes))
-            laying.withdraw(order[~is_borne_out[order]])
-            order = order[is_borne_out[order]]
-    laying.withhold(room, np.isfinite(traffic_bytes))
-    return laying.explained(room)
+            orders = [laying.borne_out(order) for laying, order in zip(layings, orders, strict=True)]
+    for laying in layings:
+        laying.withhold()
+    return [laying.explained() for laying in layings]
+
+
+def _lay(layings: Sequence[_Laying], orders: Sequence[Ints], interval_s: float, placing: PlacingParams) -> None:
+    """Lay the runs of several traffics in their orders, each in what all others of its traffic leave."""
+    turns = [in_turns(laying.first, laying.after, order) for laying, order in zip(layings, orders, strict=True)]
+    for turn in zip_longest(*turns, fillvalue=np.zeros(0, np.int64)):
+        some = list(zip(layings, turn, strict=True))
+        meant = beside([laying.meant(runs) for laying, runs in some])
+        rooms = beside([laying.rooms(runs) for laying, runs in some])
+        placed = place(meant, rooms, interval_s, placing)
+        done = moved(meant, placed, rooms, placing)
+        edges = offsets_of([len(runs) for runs in turn])
+        for (laying, runs), first, last in zip(some, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            bursts = slice(meant.offsets[first], meant.offsets[last])
+            steps = slice(rooms.offsets[first], rooms.offsets[last])
+            laying.put(runs, placed.part(slice(first, last), bursts))
+            laying.have(runs, done.part(bursts, steps), rooms.values[steps])
 
 
 @dataclass(frozen=True, slots=True)
 class _Laying:
     """Runs that are laid on what is left of the room, one after the other; those that share no step side by side.
 
-    first, after (n): the steps of each run's room; left (steps): what nobody has. taken: what each run has of each of
-    its steps, run after run, offsets (n + 1) of them. placed: where their bursts lie; the cost is infinite of one that
-    has nothing. Per burst (m): began, ended, filled, is_given: as in `Moved`.
+    is_known (steps): where something was measured; room (steps): as in `room_of`. first, after (n): the steps of each
+    run's room; left (steps): what nobody has. taken: what each run has of each of its steps, run after run, offsets
+    (n + 1) of them. placed: where their bursts lie; the cost is infinite of one that has nothing. Per burst (m): began,
+    ended, filled, is_given: as in `Moved`.
     """
 
     runs: Runs
     interval_s: float
     params: ExplainParams
+    is_known: Bools
+    room: Reals
     first: Ints
     after: Ints
     left: Reals
@@ -119,26 +145,46 @@ class _Laying:
     is_given: Bools
 
     @classmethod
-    def of(cls, room: Reals, runs: Runs, interval_s: float, params: ExplainParams) -> _Laying:
+    def of(cls, traffic_bytes: Reals, runs: Runs, interval_s: float, params: ExplainParams) -> _Laying:
         """Return runs of whom none is laid yet."""
+        room = room_of(traffic_bytes, interval_s, params)
         first, after = runs.windows(len(room))
         offsets, count = offsets_of(after - first), len(runs.begun)
         placed, taken = Placed.none(count, np.full(len(runs), np.inf)), np.zeros(int(offsets[-1]))
         began, ended, filled = np.zeros((3, count))
+        of_traffic = np.isfinite(traffic_bytes), room, first, after, room.copy()
         of_bursts = placed, began, ended, filled, np.zeros(count, np.bool_)
-        return cls(runs, interval_s, params, first, after, room.copy(), offsets, taken, *of_bursts)
+        return cls(runs, interval_s, params, *of_traffic, offsets, taken, *of_bursts)
 
-    def lay(self, order: Ints) -> None:
-        """Lay runs in that order, each in what all others leave."""
-        for some in in_turns(self.first, self.after, order):
-            meant, rooms = self.runs.in_rooms(some, self.first[some]), self._rooms(some)
-            placed = place(meant, rooms, self.interval_s, self.params.placing)
-            at = self.runs.places_in(some)
-            for name in ("is_done", "step", "reach"):
-                getattr(self.placed, name)[at] = getattr(placed, name)
-            self.placed.cost[some] = placed.cost
-            self._move(some, rooms)
-            self.left[self._steps(some)] = rooms.values - self.taken[self._places(some)]
+    def order(self) -> Ints:
+        """Return who is laid first: what one run takes the next one cannot, so the order is the method's own."""
+        order = self.runs.surest_first()
+        return order[self.after[order] > self.first[order]]
+
+    def meant(self, runs: Ints) -> InRooms:
+        """Return what some runs mean to do, in their rooms."""
+        return self.runs.in_rooms(runs, self.first[runs])
+
+    def rooms(self, runs: Ints) -> Ragged:
+        """Return what some runs have, and what nobody has of their steps."""
+        values = self.left[self._steps(runs)] + self.taken[self._places(runs)]
+        return Ragged(values, offsets_of(self.after[runs] - self.first[runs]))
+
+    def put(self, runs: Ints, placed: Placed) -> None:
+        """Put the bursts of some runs where they are placed."""
+        at = self.runs.places_in(runs)
+        for name in ("is_done", "step", "reach"):
+            getattr(self.placed, name)[at] = getattr(placed, name)
+        self.placed.cost[runs] = placed.cost
+
+    def have(self, runs: Ints, done: Moved, rooms: Reals | None = None) -> None:
+        """Have some runs what their bursts took of their rooms, and nobody else; without rooms, others left that."""
+        at = self.runs.places_in(runs)
+        self.taken[self._places(runs)] = done.volume_bytes
+        self.began[at], self.ended[at], self.filled[at] = done.began, done.ended, done.filled
+        self.is_given[at] = done.is_given
+        if rooms is not None:
+            self.left[self._steps(runs)] = rooms - done.volume_bytes
 
     def _steps(self, runs: Ints) -> Ints:
         """Return the steps of some runs' rooms, run after run."""
@@ -147,20 +193,6 @@ class _Laying:
     def _places(self, runs: Ints) -> Ints:
         """Return where what some runs have is, run after run."""
         return places_of(self.offsets[:-1][runs], self.after[runs] - self.first[runs])
-
-    def _rooms(self, runs: Ints) -> Ragged:
-        """Return what some runs have, and what nobody has of their steps."""
-        values = self.left[self._steps(runs)] + self.taken[self._places(runs)]
-        return Ragged(values, offsets_of(self.after[runs] - self.first[runs]))
-
-    def _move(self, runs: Ints, rooms: Ragged, is_given: Bools | None = None) -> None:
-        """Have some runs take what their bursts find where they are placed; is_given: as in `moved`."""
-        at, meant = self.runs.places_in(runs), self.runs.in_rooms(runs, self.first[runs])
-        placed = Placed(self.placed.is_done[at], self.placed.step[at], self.placed.reach[at], self.placed.cost[runs])
-        done = moved(meant, placed, rooms, self.params.placing, is_given)
-        self.taken[self._places(runs)] = done.volume_bytes
-        self.began[at], self.ended[at], self.filled[at] = done.began, done.ended, done.filled
-        self.is_given[at] = done.is_given
 
     def placements(self) -> Placements:
         """Return where the runs' bursts lie."""
@@ -177,29 +209,30 @@ class _Laying:
             self.is_given[at],
         )
 
-    def borne_out(self, is_known: Bools) -> Bools:
-        """Return of which runs (n) the traffic bears the signature out: most bursts of its runs are there.
+    def borne_out(self, order: Ints) -> Ints:
+        """Return those of an order whose signatures the traffic bears out; others have nothing any more.
 
-        is_known (steps): where something was measured: of a burst elsewhere nobody knows.
+        Most bursts of an application's runs are there then; of a burst where nothing was measured nobody knows.
         """
         placed, runs = self.placements(), self.runs
-        is_seen = self._is_seen(placed, is_known)
+        is_seen = self._is_seen(placed)
         application = runs.application[placed.run[is_seen]]
         is_there = placed.filled[is_seen] >= self.params.placing.least_filled
         count, prior = int(runs.application.max(initial=-1)) + 1, self.params.prior_found
         share = (np.bincount(application, is_there, count) + prior) / (np.bincount(application, None, count) + prior)
-        found: Bools = share[runs.application] >= self.params.least_found
-        return found
+        is_borne_out = share[runs.application[order]] >= self.params.least_found
+        self._withdraw(order[~is_borne_out])
+        return order[is_borne_out]
 
-    def _is_seen(self, placed: Placements, is_known: Bools) -> Bools:
+    def _is_seen(self, placed: Placements) -> Bools:
         """Return of which bursts (m) it was measured whether they are there."""
         lasting = self.runs.lasting[self.runs.offsets[placed.run] + placed.burst]
-        known, steps = np.concatenate([[0.0], np.cumsum(is_known)]), np.arange(len(is_known) + 1)
+        known, steps = np.concatenate([[0.0], np.cumsum(self.is_known)]), np.arange(len(self.is_known) + 1)
         seen = np.interp(placed.step + lasting, steps, known) - np.interp(placed.step, steps, known)
         found: Bools = seen > lasting - 1e-6
         return found
 
-    def withdraw(self, runs: Ints) -> None:
+    def _withdraw(self, runs: Ints) -> None:
         """Take from runs what they have: their bursts are not there."""
         for run in runs.tolist():
             own = slice(self.offsets[run], self.offsets[run + 1])
@@ -208,40 +241,42 @@ class _Laying:
         at = self.runs.places_in(runs)
         self.filled[at], self.is_given[at], self.placed.cost[runs] = 0.0, False, np.inf
 
-    def withhold(self, room: Reals, is_known: Bools) -> None:
+    def withhold(self) -> None:
         """Take from runs what bursts have of which it is too doubtful that they were there: nobody has it then."""
         placements = self.placements()
         is_given = np.zeros(len(self.is_given), np.bool_)
-        is_sure = placements.is_given & (self._doubt(placements, room, is_known) <= self.params.most_doubt)
+        is_sure = placements.is_given & (self._doubt(placements) <= self.params.most_doubt)
         is_given[self.placed.is_done] = is_sure
         runs = np.unique(placements.run[placements.is_given & ~is_sure])
+        at, placed = self.runs.places_in(runs), self.placed
+        own = Placed(placed.is_done[at], placed.step[at], placed.reach[at], placed.cost[runs])
         # what all others left stays as it is: nobody is given what is taken here
-        self._move(runs, self._rooms(runs), is_given[self.runs.places_in(runs)])
+        self.have(runs, moved(self.meant(runs), own, self.rooms(runs), self.params.placing, is_given[at]))
 
-    def _doubt(self, placed: Placements, room: Reals, is_known: Bools) -> Reals:
+    def _doubt(self, placed: Placements) -> Reals:
         """Return how doubtful it is that bursts were there (m): they fit badly, or much flows beside them, too."""
         runs, params = self.runs, self.params
         at, application = runs.offsets[placed.run] + placed.burst, runs.application[placed.run]
         # what a run's places cost tells nothing where part of it was not measured, or where it has nothing already
         is_told = np.isfinite(self.placed.cost)
-        is_told[placed.run[~self._is_seen(placed, is_known)]] = False
+        is_told[placed.run[~self._is_seen(placed)]] = False
         count = np.bincount(application, is_told[placed.run]) + params.prior_found
         mean = np.bincount(application, np.where(is_told, self.placed.cost, 0.0)[placed.run]) / count
         beside = np.maximum(runs.lasting[at], params.least_beside_s / self.interval_s)
-        total, steps = np.concatenate([[0.0], np.cumsum(room)]), np.arange(len(room) + 1)
+        total, steps = np.concatenate([[0.0], np.cumsum(self.room)]), np.arange(len(self.room) + 1)
         before = np.interp(placed.began, steps, total) - np.interp(placed.began - beside, steps, total)
         after = np.interp(placed.ended + beside, steps, total) - np.interp(placed.ended, steps, total)
         height = (before + after) / (2 * beside * runs.peak_bytes[at])
         found: Reals = mean[application] + params.beside_doubt * np.minimum(height, 2.0)
         return found
 
-    def explained(self, room: Reals) -> Explained:
+    def explained(self) -> Explained:
         """Return what runs have, by run and step."""
         counts = self.after - self.first
         run, step = np.repeat(np.arange(len(counts)), counts), places_of(self.first, counts)
         has = self.taken > 0
         certainty = self.runs.trust * np.exp(-self.placed.cost)
-        return Explained(run[has], step[has], self.taken[has], certainty, room, self.placements())
+        return Explained(run[has], step[has], self.taken[has], certainty, self.room, self.placements())
 
 
 def room_of(traffic_bytes: Reals, interval_s: float, params: ExplainParams | None = None) -> Reals:

@@ -23,7 +23,7 @@ from transforms.attribution.runs import InRooms
 #: a burst counts as full here: its last bytes may be long in coming
 _NEARLY = 0.95
 #: steps that bursts may have which are looked at side by side: many, but such that they fit the cache
-_CELLS = 1 << 15
+_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,10 @@ class Placed:
         step, reach = np.zeros((2, burst_count), np.int64)
         return cls(np.zeros(burst_count, np.bool_), step, reach, cost)
 
+    def part(self, runs: slice, bursts: slice) -> Placed:
+        """Return some runs, which follow each other, with their bursts."""
+        return Placed(self.is_done[bursts], self.step[bursts], self.reach[bursts], self.cost[runs])
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -90,6 +94,11 @@ class Moved:
     ended: Reals
     filled: Reals
     is_given: Bools
+
+    def part(self, bursts: slice, steps: slice) -> Moved:
+        """Return some bursts, which follow each other, and some steps."""
+        own = self.began[bursts], self.ended[bursts], self.filled[bursts], self.is_given[bursts]
+        return Moved(self.volume_bytes[steps], *own)
 
 
 def in_turns(first: Ints, after: Ints, order: Ints) -> list[Ints]:

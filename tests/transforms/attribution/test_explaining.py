@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from transforms.arrays import Reals, offsets_of
-from transforms.attribution.explaining import Explained, ExplainParams, explain, ranges
+from transforms.attribution.explaining import Explained, ExplainParams, explain, explain_each, ranges
 from transforms.attribution.runs import Runs
 
 STILL = ExplainParams(background_quantile=0.0)
@@ -152,3 +152,22 @@ def test_ranges_hold_what_was_found_and_widen_with_doubt() -> None:
     assert (np.diff(low) > 0).all()
     assert (np.diff(high) < 0).all()
     assert high[-1] == 1
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 4))
+def test_traffics_side_by_side_are_explained_as_each_alone(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    traffics = []
+    for _ in range(count):
+        runs = runs_of(
+            *(
+                (start, start + rng.uniform(30, 200), [(rng.uniform(0, 150), rng.uniform(1, 9)) for _ in range(bursts)])
+                for start, bursts in zip(rng.uniform(0, 200, 6), rng.integers(0, 4, 6), strict=True)
+            )
+        )
+        traffics.append((rng.exponential(4.0, 300) * (rng.random(300) < 0.5), runs))
+    for found, own in zip(explain_each(traffics, 2.0), traffics, strict=True):
+        alone = explain(*own, 2.0)
+        for name in ("run", "step", "volume_bytes", "certainty", "room_bytes"):
+            assert getattr(found, name).tolist() == getattr(alone, name).tolist()
