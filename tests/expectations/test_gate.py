@@ -218,6 +218,23 @@ def test_a_key_that_is_there_twice_is_critical_and_shown() -> None:
     assert observed["unexpected_percent"] == pytest.approx(200 / 3)
 
 
+@pytest.mark.parametrize(
+    ("rows", "is_asked"),
+    [
+        ([("a", 1), ("a", 2), ("b", 1)], False),
+        ([("a", 1)], False),
+        ([("b", 1), ("a", 1)], True),
+        ([("a", 1), ("a", 1)], True),
+        ([("a", None), ("a", 1)], True),
+    ],
+)
+def test_keys_in_order_are_seen_to_be_apart(rows: list[tuple[str, int | None]], is_asked: bool) -> None:
+    frame = pl.DataFrame(rows, schema={"filesystem": pl.String, "step": pl.Int64}, orient="row")
+    kwargs = {"column_list": ["filesystem", "step"], "ignore_row_if": "never"}
+    rule = replace(suites.rule("jobs", "key_unique"), type="expect_compound_columns_to_be_unique", kwargs=kwargs)
+    assert (gate._known(rule, frame, {}) is None) == is_asked
+
+
 def test_a_key_with_null_in_it_is_a_key() -> None:
     pending = {"state": "PENDING", "started_at": None, "ended_at": None, "ended_on": None, "duration_s": None}
 
