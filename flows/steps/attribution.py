@@ -216,14 +216,14 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
 
 
 def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl.DataFrame:
-    """Return the bytes of each run and minute, by the right edges of both."""
+    """Return the bytes of each run and minute, by the right edges of both; run, step: in order."""
     edge_s = traffic.began_s + (step + 1) * traffic.interval_s
     minute_us = np.ceil(np.round(edge_s, 6) / _MINUTE_S).astype(np.int64) * (_MINUTE_S * 1_000_000)
-    return (
-        pl.DataFrame({"run": run, "minute_us": minute_us, "explained_bytes": volume_bytes})
-        .group_by("run", "minute_us", maintain_order=True)
-        .agg(pl.col("explained_bytes").sum())
-    )
+    is_first = np.diff(run, prepend=-1) != 0
+    is_first |= np.diff(minute_us, prepend=-1) != 0
+    # one after the other: Polars adds by as many parts as it has threads, and last bits differ with their number
+    summed = np.bincount(np.cumsum(is_first) - 1, volume_bytes).astype(np.float64)
+    return pl.DataFrame({"run": run[is_first], "minute_us": minute_us[is_first], "explained_bytes": summed})
 
 
 def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
@@ -326,19 +326,16 @@ def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.Data
 def _slowing(bursts: pl.DataFrame) -> Slowing:
     """Return how much crowding slows runs, by those that have ended."""
     lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
+    ended = bursts.filter(pl.col("ended_at").is_not_null())
     runs = (
-        bursts.filter(pl.col("ended_at").is_not_null())
-        .group_by("who", maintain_order=True)
-        .agg(
-            pl.col("application_id").first(),
-            pl.col("duration_s").max(),
-            pl.col("crowded_s").sum(),
-            lasted_s=lasted.first(),
-        )
+        ended.group_by("who", maintain_order=True)
+        .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=lasted.first())
         .with_columns(application=pl.col("application_id").rank("dense"))
     )
+    # one after the other, as in `_minutes`
+    crowded_s = np.bincount(ints(ended["who"]), floats(ended["crowded_s"])).astype(np.float64)[ints(runs["who"])]
     late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
-    return slowing(late_s, floats(runs["crowded_s"]), floats(runs["duration_s"]), ints(runs["application"]))
+    return slowing(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
 
 
 def _instants(seconds: Reals) -> pl.Series:

@@ -85,9 +85,9 @@ def _polled(ticks: pl.LazyFrame, filesystem: str) -> pl.DataFrame:
 
 
 def _explained(given: Given, filesystem: str, direction: str) -> pl.DataFrame:
-    """Return what is explained of each minute, by its right edge."""
+    """Return what is explained of minutes, by their right edges, run by run."""
     own = given.scan(ATTRIBUTED_IO).filter(pl.col("filesystem") == filesystem, pl.col("direction") == direction)
-    return own.group_by("minute_at").agg(pl.col("explained_bytes").sum()).sort("minute_at").collect()
+    return own.select("minute_at", "explained_bytes").collect()
 
 
 def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:

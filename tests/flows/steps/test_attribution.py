@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.attribution import DAYS, _first_days, attribute
+from flows.steps.attribution import DAYS, Traffic, _first_days, _minutes, attribute
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
 from warehouse.contracts import Table, frames
@@ -121,6 +121,22 @@ def test_minutes_are_those_of_the_bursts_and_only_of_the_days_own_runs() -> None
     assert (found["low_bytes"] < found["explained_bytes"]).all()
     assert (found["high_bytes"] >= found["explained_bytes"]).all()
     assert found["certainty"].is_between(0.5, 0.91).all()
+
+
+def test_minutes_are_added_one_step_after_the_other_on_however_many_threads() -> None:
+    rng = np.random.default_rng(1)
+    run, step = np.repeat(np.arange(2), 450), np.tile(np.arange(450), 2)
+    volume = rng.exponential(10.0, len(run))
+    summed: dict[tuple[int, int], float] = {}
+    for own, at, each in zip(run.tolist(), step.tolist(), volume.tolist(), strict=True):
+        key = (own, (at // 30 + 1) * 60_000_000)
+        summed[key] = summed.get(key, 0.0) + each
+    found = _minutes(run, step, volume, Traffic(np.zeros(450), 0.0, 2.0))
+    assert {(own, at): each for own, at, each in found.iter_rows()} == summed
+    nothing = np.zeros(0, np.int64)
+    found = _minutes(nothing, nothing, np.zeros(0), Traffic(np.zeros(9), 0.0, 2.0))
+    assert found.is_empty()
+    assert found.schema["explained_bytes"] == pl.Float64
 
 
 def test_runs_of_other_days_beside_it_have_their_own() -> None:
