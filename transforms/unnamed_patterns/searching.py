@@ -219,17 +219,30 @@ class Search:
             [] if train else companions(self.bursts, own, is_free, len(kinds), self.interval_s, self.params.companions)
             for own, train in zip(members, is_train.tolist(), strict=True)
         ]
-        patterns = []
+        patterns, met = [], []
         for group in _groups(self.bursts, members, is_train, beside, self.interval_s, self.params):
             links = [link for place in group for link in beside[place]]
             if links:
                 own = [borne_out(members[place], beside[place], self.params.companions) for place in group]
                 within = max(abs(link.lag) for link in links)
-                patterns.append(self.pattern([*own, *(link.follows for link in links)], within))
+                of_it = [*own, *(link.follows for link in links)]
+                patterns.append(self.pattern(of_it, within))
+                sure = [members[place] for place in group if kinds[place].is_sure]
+                met += [np.setdiff1d(each, np.concatenate(of_it)) for each in sure]
             elif len(group) > 1 or kinds[group[0]].is_sure:
                 patterns.append(self.pattern([members[place] for place in group], train=trains[group[0]]))
         least = self.params.alike.least_count
-        return [Found(pattern, self.judged(pattern)) for pattern in patterns if len(pattern.started) >= least]
+        found = [Found(pattern, self.judged(pattern)) for pattern in patterns if len(pattern.started) >= least]
+        return found + [self.met(each) for each in met if len(each) >= least]
+
+    def met(self, members: Ints) -> Found:
+        """Return as a pattern what is left of a kind when those are gone that something comes with.
+
+        Another maker that moves as much, or the same one where others hid what comes with it: nobody's it is not said.
+        """
+        pattern = self.pattern([members])
+        whose = self.judged(pattern)
+        return Found(pattern, replace(whose, outcome="unsure") if whose.outcome == "unnamed" else whose)
 
     def _run_of(self, members: Ints, application: int) -> Ints:
         """Return in which run of an application bursts lie, -1 where in none."""

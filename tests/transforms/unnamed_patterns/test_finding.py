@@ -94,6 +94,22 @@ def test_two_bursts_are_found_by_their_distance_where_too_few_are_clean() -> Non
     assert set(one.pattern.started) <= set(at)
 
 
+def test_of_two_that_move_the_same_the_one_that_nothing_comes_with_is_not_lost() -> None:
+    left = traffic()
+    places = np.random.default_rng(12).permutation(np.arange(200, COUNT - 400, 300))
+    alone, paired = np.sort(places[:24]), np.sort(places[24:40])
+    put(left, alone, 9000.0, 8)
+    put(left, paired, 9000.0, 8)
+    put(left, paired + 40, 20000.0, 12)
+    two, one = sorted(find(left, STEP_S, NOBODY), key=lambda each: -each.pattern.burst_count)
+    assert (two.pattern.burst_count, two.whose.outcome) == (2, "unnamed")
+    assert np.isin(two.pattern.started, paired).mean() > 0.9
+    # it may be the same maker, what comes with it being hidden
+    assert (one.pattern.burst_count, one.whose.outcome) == (1, "unsure")
+    assert np.isin(one.pattern.started, alone).mean() > 0.9
+    assert len(one.pattern.started) > 15
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_chance_is_no_pattern(seed: int) -> None:
     assert find(traffic(seed), STEP_S, NOBODY) == []
