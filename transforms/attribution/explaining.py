@@ -16,7 +16,7 @@ from itertools import zip_longest
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, beside, offsets_of, places_of
-from transforms.attribution.placing import Moved, Placed, PlacingParams, in_turns, moved, place
+from transforms.attribution.placing import Moved, Placed, PlacingParams, disjoint_turns, moved, place
 from transforms.attribution.runs import InRooms, Runs
 
 
@@ -103,7 +103,7 @@ def explain_each(
 
 def _lay(layings: Sequence[_Laying], orders: Sequence[Ints], interval_s: float, placing: PlacingParams) -> None:
     """Lay the runs of several traffics in their orders, each in what all others of its traffic leave."""
-    turns = [in_turns(laying.first, laying.after, order) for laying, order in zip(layings, orders, strict=True)]
+    turns = [disjoint_turns(laying.first, laying.after, order) for laying, order in zip(layings, orders, strict=True)]
     for turn in zip_longest(*turns, fillvalue=np.zeros(0, np.int64)):
         some = list(zip(layings, turn, strict=True))
         meant = beside([laying.meant(runs) for laying, runs in some])

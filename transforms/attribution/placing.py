@@ -101,7 +101,7 @@ class Moved:
         return Moved(self.volume_bytes[steps], *own)
 
 
-def in_turns(first: Ints, after: Ints, order: Ints) -> list[Ints]:
+def disjoint_turns(first: Ints, after: Ints, order: Ints) -> list[Ints]:
     """Return pieces of what is in some order, in turns: those of one turn share no step.
 
     first, after: of all pieces, the first step and the one behind the last. Of two that share steps the one that comes

@@ -19,7 +19,7 @@ from transforms.attribution.placing import (
     _costs,
     _rests,
     _Ways,
-    in_turns,
+    disjoint_turns,
     moved,
     place,
 )
@@ -224,7 +224,7 @@ def test_who_shares_a_step_has_another_turn_in_the_order(seed: int, count: int) 
     first = rng.integers(0, 40, count)
     after = first + rng.integers(1, 20, count)
     order = rng.permutation(count)[: count - count // 5]
-    turns = in_turns(first, after, order)
+    turns = disjoint_turns(first, after, order)
     turn = {piece: number for number, some in enumerate(turns) for piece in some.tolist()}
     assert sorted(turn) == sorted(order.tolist())
     for early, late in combinations(order.tolist(), 2):
