@@ -423,6 +423,8 @@ def _timed(pattern: Pattern, interval_s: float, params: PatternParams) -> Patter
 def _longest(started: Reals, params: PatternParams) -> slice:
     """Return the stretch with most appearances in which none is much later than the one before it."""
     gaps = np.diff(started)
+    if not len(gaps):
+        return slice(0, len(started))
     # most distances within a train are one period, or two where one appearance was hidden
     cuts = np.flatnonzero(gaps > params.most_gap * np.quantile(gaps, 0.25)) + 1
     edges = np.concatenate([[0], cuts, [len(started)]])

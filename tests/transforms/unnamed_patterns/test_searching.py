@@ -46,3 +46,13 @@ def test_what_a_subtraction_left_is_of_no_kind() -> None:
     is_one = np.isin(one.bursts.first, at)
     assert (one.taken()[is_one] > 0.9).all()
     assert not one.parts()[1][is_one].any()
+
+
+def test_bursts_of_one_appearance_have_no_period() -> None:
+    """All that come with each other within what lies between two of them are one."""
+    left = np.random.default_rng(2).lognormal(0.0, 0.3, 2000)
+    for start in (400, 440, 480, 520, 560):
+        left[start : start + 4] += 500.0
+    one = search(left)
+    found = one.pattern([np.arange(len(one.bursts))], 60.0)
+    assert (len(found.started), found.is_train) == (1, False)
