@@ -278,6 +278,13 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     assert cli("demo", "--into", tmp_path)[0] == 2, "a folder that is not its own is left alone"
 
 
+@pytest.mark.slow
+def test_the_demo_as_the_readme_has_it_comes_to_a_release(cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli("demo", "--into", tmp_path / "demo")
+    assert code == 0, err
+    assert "Release 2026-03-03-" in out
+
+
 # ---- the program
 
 
