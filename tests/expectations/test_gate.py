@@ -643,3 +643,19 @@ def test_it_is_imported_when_something_of_it_is_asked_for(monkeypatch: pytest.Mo
 def test_one_that_is_there_stays() -> None:
     gate._defer("json")
     assert sys.modules["json"].loads("[7]") == [7]
+
+
+@bounded(max_examples=examples(60), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, "a", "b"])), min_size=1, max_size=6))
+def test_keys_are_seen_to_be_distinct_in_order_alone(keys: list[tuple[int | None, str | None]]) -> None:
+    """Who is told to be in order has no key twice; of known keys all that rise are told so."""
+    frame = pl.DataFrame(keys, schema={"one": pl.Int64, "other": pl.String}, orient="row")
+    columns = {"column_list": ["one", "other"]}
+    rule = suites.Rule("keys", "expect_compound_columns_to_be_unique", columns, "critical", "It.", "No.")
+    known = [key for key in keys if None not in key]
+    if gate._is_in_order(rule, frame):
+        assert len(set(keys)) == len(keys)
+    if len(known) == len(keys):
+        assert gate._is_in_order(rule, frame) == (known == sorted(set(known)))
+    conditioned = replace(rule, kwargs=columns | {"row_condition": "one > 0"})
+    assert not gate._is_in_order(conditioned, frame)
