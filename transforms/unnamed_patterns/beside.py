@@ -88,11 +88,8 @@ def beside(
     params = params or BesideParams()
     started, ended = appeared
     slack = params.slack_s / interval_s
-    is_in = (runs.started[:, None] <= started + slack) & (runs.ended[:, None] >= ended - slack)
-    count = int(runs.application.max(initial=-1)) + 1
-    covered = np.zeros((count, len(started)), np.bool_)
-    run, appearance = np.nonzero(is_in)
-    covered[runs.application[run], appearance] = True
+    is_in, covered = there(appeared, runs, slack)
+    count = len(covered)
     seen = covered.sum(axis=1)
     candidates = np.flatnonzero(seen >= params.least_share * max(len(started), 1))
     if not len(candidates):
@@ -111,6 +108,19 @@ def beside(
     may_be |= not is_train and _together(makers, params.makers) >= params.makers_share
     outcome = "named" if chance < params.chance else "unsure" if may_be else "unnamed"
     return Beside(outcome, best, int(seen[best]), int(own.sum()), int(is_in[own].any(axis=1).sum()), chance)
+
+
+def there(appeared: tuple[Reals, Reals], runs: Runs, slack: float) -> tuple[Bools, Bools]:
+    """Return which runs (n), and which applications (m), were there in each of some appearances (k).
+
+    appeared: from, until (k each), in steps. slack: a job log's times are so many steps inexact.
+    """
+    started, ended = appeared
+    is_in: Bools = (runs.started[:, None] <= started + slack) & (runs.ended[:, None] >= ended - slack)
+    covered = np.zeros((int(runs.application.max(initial=-1)) + 1, len(started)), np.bool_)
+    run, appearance = np.nonzero(is_in)
+    covered[runs.application[run], appearance] = True
+    return is_in, covered
 
 
 def begun_with(

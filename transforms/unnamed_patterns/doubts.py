@@ -1,8 +1,8 @@
-"""What may be no application of its own: strays of a train, and two makers that move nearly as much.
+"""What may be no application of its own: strays of a train or of a logged application, and makers that move as much.
 
 Contention makes bursts late and slow and takes no byte from them (IOSI: Liu et al., FAST'14, section 4). So a train of
-hundreds leaves a few behind that keep its volume and not its beat; and bursts of one maker differ less in what they
-move than those of two that happen to be near each other.
+hundreds leaves a few behind that keep its volume and not its beat, and so does what a logged application does in its
+runs; and bursts of one maker differ less in what they move than those of two that happen to be near each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transforms.arrays import Bools, Ints, Reals
 
 @dataclass(frozen=True, slots=True)
 class DoubtParams:
-    """What is doubtful; the values are ours, chosen on simulated sites (seeds 60 to 69, and 64 to 69 of 14 days).
+    """What is doubtful; the values are ours, chosen on simulated sites (seeds 60 to 71 and 160 to 164, of 14 days).
 
     stray_ratio: what appeared less often than this share of a train's appearances may be its strays. stray_reach: if
     their volumes differ by less, in logarithms. most_spread: volumes of one maker differ by less between their
@@ -26,6 +26,7 @@ class DoubtParams:
 
     stray_ratio: float = 0.1
     stray_reach: float = 0.05
+    least_own: float = 0.7
     most_spread: float = 0.03
 
 
@@ -45,3 +46,19 @@ def doubtful(volumes: Sequence[Reals], burst_count: Ints, is_train: Bools, param
     is_stray = (near & is_few & is_train).any(axis=1)
     found: Bools = (is_stray | (spread > params.most_spread)) & ~is_train & (burst_count == 1)
     return found
+
+
+def are_of_logged(
+    volume_bytes: Reals, named: Sequence[Reals], were_there: Bools, params: DoubtParams | None = None
+) -> bool:
+    """Return whether a pattern (of k appearances) may be strays of what logged applications do, or too many of them.
+
+    volume_bytes (k): of each appearance. named: the bytes of each appearance of the patterns (n) that have a name.
+    were_there (n, k): whether a run of whose each is was there in each appearance.
+    """
+    params = params or DoubtParams()
+    typical = np.log(np.median(volume_bytes))
+    is_near = np.array([abs(np.log(np.median(each)) - typical) <= params.stray_reach for each in named], np.bool_)
+    is_more = np.array([len(each) >= len(volume_bytes) for each in named], np.bool_)
+    are_strays = were_there[is_near & is_more].any(axis=0)
+    return 1.0 - float(are_strays.mean()) < params.least_own

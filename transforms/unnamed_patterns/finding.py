@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Presences, Runs
-from transforms.unnamed_patterns.doubts import doubtful
-from transforms.unnamed_patterns.patterns import Found, PatternParams
+from transforms.unnamed_patterns.beside import Presences, Runs, there
+from transforms.unnamed_patterns.doubts import are_of_logged, doubtful
+from transforms.unnamed_patterns.patterns import Found, Pattern, PatternParams
 from transforms.unnamed_patterns.rhythms import without
 from transforms.unnamed_patterns.searching import Search
 
@@ -40,16 +40,29 @@ def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams
         parts, is_free = search.parts()
     found = search.patterns(parts, is_free)
     found += search.constellations(parts, is_free, found)
-    return sorted(_with_doubts([*named, *found], params), key=lambda one: -one.pattern.volume_bytes.sum())
+    slack = params.beside.slack_s / interval_s
+    return sorted(_with_doubts([*named, *found], runs, slack, params), key=lambda one: -one.pattern.volume_bytes.sum())
 
 
-def _with_doubts(found: list[Found], params: PatternParams) -> list[Found]:
+def _with_doubts(found: list[Found], runs: Runs, slack: float, params: PatternParams) -> list[Found]:
     """Return patterns, of which those are unsure that may be no application of their own."""
     own = [place for place, one in enumerate(found) if one.whose.outcome == "unnamed"]
     patterns = [found[place].pattern for place in own]
     counts = np.array([each.burst_count for each in patterns], np.int64)
     is_train = np.array([each.is_train for each in patterns], np.bool_)
     is_doubtful = doubtful([each.volume_bytes for each in patterns], counts, is_train, params.doubts)
+    is_doubtful |= np.array([_is_of_logged(each, found, runs, slack, params) for each in patterns], np.bool_)
     for place in np.array(own, np.int64)[is_doubtful].tolist():
         found[place] = replace(found[place], whose=replace(found[place].whose, outcome="unsure"))
     return found
+
+
+def _is_of_logged(pattern: Pattern, found: list[Found], runs: Runs, slack: float, params: PatternParams) -> bool:
+    """Return whether a pattern of single bursts may be strays of what of those found has a name."""
+    if pattern.is_train or pattern.burst_count > 1:
+        return False
+    named = [one for one in found if one.whose.outcome == "named" and one.pattern.burst_count == 1]
+    _, were_there = there((pattern.started, pattern.ended), runs, slack)
+    applications = np.array([one.whose.application for one in named], np.int64)
+    volumes = [one.pattern.volume_bytes for one in named]
+    return are_of_logged(pattern.volume_bytes, volumes, were_there[applications], params.doubts)

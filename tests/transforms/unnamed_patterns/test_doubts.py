@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.doubts import doubtful
+from transforms.arrays import Bools, Reals
+from transforms.unnamed_patterns.doubts import are_of_logged, doubtful
 
 TRAIN: Reals = np.full(200, 27e9)
 
@@ -36,3 +36,24 @@ def test_trains_are_sure_and_nothing_is_fine() -> None:
         False,
     ]
     assert not len(doubtful([], np.zeros(0, int), np.zeros(0, bool)))
+
+
+@pytest.mark.parametrize(
+    ("volume_bytes", "count", "were_there", "is_it"),
+    [
+        # four of ten lie in runs of what moves as much, and did so more often
+        (20.1e9, 200, np.arange(10) < 4, True),
+        (20.1e9, 200, np.arange(10) < 3, False),
+        (20.1e9, 9, np.arange(10) < 4, False),
+        (22e9, 200, np.arange(10) < 4, False),
+    ],
+)
+def test_strays_of_what_a_logged_application_does_are_doubtful(
+    volume_bytes: float, count: int, were_there: Bools, is_it: bool
+) -> None:
+    volumes, named = np.full(10, 20e9), np.full(count, volume_bytes)
+    assert are_of_logged(volumes, [named], were_there[None]) is is_it
+    # two applications' strays together are as doubtful
+    others = were_there & (np.arange(10) > 1), were_there & (np.arange(10) < 2)
+    assert are_of_logged(volumes, [named, named], np.stack(others)) is is_it
+    assert not are_of_logged(volumes, [], np.zeros((0, 10), bool))

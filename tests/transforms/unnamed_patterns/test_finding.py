@@ -110,6 +110,19 @@ def test_of_two_that_move_the_same_the_one_that_nothing_comes_with_is_not_lost()
     assert len(one.pattern.started) > 15
 
 
+def test_a_kind_that_a_logged_application_may_have_left_half_of_is_unsure() -> None:
+    left, rng = traffic(), np.random.default_rng(13)
+    started = np.arange(100, COUNT - 1200, 1500)
+    runs = Runs(np.zeros(len(started), np.int64), started.astype(float), started + 700.0)
+    # what it does each time, and what it seldom does later: wider, so that it is no part of that
+    put(left, started + 20, 9000.0, 8)
+    put(left, started[::4] + rng.integers(100, 600, len(started[::4])), 9000.0, 24)
+    put(left, np.sort(rng.choice(started, 6, replace=False)) + rng.integers(800, 1300, 6), 9000.0, 24)
+    does, mixed = sorted(find(left, STEP_S, runs), key=lambda each: -len(each.pattern.started))
+    assert (does.whose.outcome, mixed.whose.outcome) == ("named", "unsure")
+    assert len(mixed.pattern.started) >= 9
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_chance_is_no_pattern(seed: int) -> None:
     assert find(traffic(seed), STEP_S, NOBODY) == []
