@@ -28,12 +28,21 @@ class DoubtParams:
     stray_reach: float = 0.05
     least_own: float = 0.7
     most_spread: float = 0.03
+    most_inexact: float = 0.05
 
 
-def doubtful(volumes: Sequence[Reals], burst_count: Ints, is_train: Bools, params: DoubtParams | None = None) -> Bools:
+def doubtful(
+    volumes: Sequence[Reals],
+    inexact_ratio: Reals,
+    burst_count: Ints,
+    is_train: Bools,
+    params: DoubtParams | None = None,
+) -> Bools:
     """Return which patterns (n) may be none of their own.
 
-    volumes: the bytes of each appearance of each. burst_count (n): of an appearance; of several bursts others' fall
+    volumes: the bytes of each appearance of each. inexact_ratio (n): by which share of them these are inexact, since
+    what flows beneath is restless: what of that stands out by chance moves all sorts of bytes, and many of it are alike
+    within what nobody can tell. burst_count (n): of an appearance; of several bursts others' fall
     between them, so that their volumes tell nothing. is_train (n): which come at even distances: these are sure.
     """
     params = params or DoubtParams()
@@ -44,7 +53,8 @@ def doubtful(volumes: Sequence[Reals], burst_count: Ints, is_train: Bools, param
     near = np.abs(middle[:, None] - middle) <= params.stray_reach
     is_few = counts[:, None] <= params.stray_ratio * counts
     is_stray = (near & is_few & is_train).any(axis=1)
-    found: Bools = (is_stray | (spread > params.most_spread)) & ~is_train & (burst_count == 1)
+    is_vague = (spread > params.most_spread) | (inexact_ratio > params.most_inexact)
+    found: Bools = (is_stray | is_vague) & ~is_train & (burst_count == 1)
     return found
 
 

@@ -50,7 +50,9 @@ def _with_doubts(found: list[Found], runs: Runs, slack: float, params: PatternPa
     patterns = [found[place].pattern for place in own]
     counts = np.array([each.burst_count for each in patterns], np.int64)
     is_train = np.array([each.is_train for each in patterns], np.bool_)
-    is_doubtful = doubtful([each.volume_bytes for each in patterns], counts, is_train, params.doubts)
+    volumes = [each.volume_bytes for each in patterns]
+    inexact = np.array([np.median(each.inexact_bytes / each.volume_bytes) for each in patterns])
+    is_doubtful = doubtful(volumes, inexact, counts, is_train, params.doubts)
     is_doubtful |= np.array([_is_of_logged(each, found, runs, slack, params) for each in patterns], np.bool_)
     for place in np.array(own, np.int64)[is_doubtful].tolist():
         found[place] = replace(found[place], whose=replace(found[place].whose, outcome="unsure"))

@@ -41,13 +41,15 @@ class LeftBurstParams:
 class LeftBursts:
     """Bursts (n) in order of time: the step with which each begins, the one after its last, and its bytes.
 
-    width (n): how many steps it would take at one rate: the square of its sum over the sum of its squares. profile (n,
+    inexact_bytes (n): by how much its bytes are inexact: one standard deviation of what flows beneath it. width (n):
+    how many steps it would take at one rate: the square of its sum over the sum of its squares. profile (n,
     `PROFILE_POINTS`): which share of its bytes has passed at even times of its extent.
     """
 
     first: Ints
     after: Ints
     volume_bytes: Reals
+    inexact_bytes: Reals
     width: Reals
     profile: Reals
 
@@ -74,16 +76,15 @@ def left_bursts(left_bytes: Reals, interval_s: float, params: LeftBurstParams | 
     # places in is_gap are one later: the step before a burst, and the one after it
     highest, beside = _highest(known, first, after), np.where(is_in, np.nan, left_bytes)
     keeps = ~(is_gap[first] | is_gap[after + 1]) & (highest > level)
-    keeps &= highest > _beneath(beside, first, after, max(1, round(params.beside_s / interval_s)))
+    keeps &= highest > _beneath(beside, first, after, max(1, round(params.beside_s / interval_s)))[0]
     first, after = first[keeps], after[keeps]
-    beneath = _beneath(beside, first, after, max(1, round(params.flank_s / interval_s)))
-    return _measured(known, first, after, beneath)
+    return _measured(known, first, after, *_beneath(beside, first, after, max(1, round(params.flank_s / interval_s))))
 
 
-def _measured(known: Reals, first: Ints, after: Ints, beneath: Reals) -> LeftBursts:
+def _measured(known: Reals, first: Ints, after: Ints, beneath: Reals, spread: Reals) -> LeftBursts:
     """Return bursts with what they have above what flows beneath them, also in the steps in which they begin and end.
 
-    beneath (bursts): bytes a step. What is nowhere above it is no burst.
+    beneath, spread (bursts): bytes a step, and how much they differ. What is nowhere above it is no burst.
     """
     counts = after - first + 2
     values = np.maximum(known[places_of(first - 1, counts)] - np.repeat(beneath, counts), 0.0)
@@ -91,13 +92,15 @@ def _measured(known: Reals, first: Ints, after: Ints, beneath: Reals) -> LeftBur
     volume, squares = (_sums(each, offsets) for each in (values, values**2))
     profile = _profiles(values, offsets[:-1] + 1, offsets[1:] - 1)
     width = np.divide(volume**2, squares, out=np.zeros_like(volume), where=squares > 0)
-    return rows_of(LeftBursts(first, after, volume, width, profile), np.flatnonzero(width > 0))
+    inexact = spread * np.sqrt(counts)
+    return rows_of(LeftBursts(first, after, volume, inexact, width, profile), np.flatnonzero(width > 0))
 
 
-def _beneath(beside: Reals, first: Ints, after: Ints, count: int) -> Reals:
+def _beneath(beside: Reals, first: Ints, after: Ints, count: int) -> tuple[Reals, Reals]:
     """Return what flows beneath bursts: the mean of what flows in so many steps before and after (bursts).
 
-    beside (steps): NaN where that is not told. The step next to a burst is not asked: it has a part of it.
+    And the standard deviation of these steps. beside (steps): NaN where that is not told. The step next to a burst is
+    not asked: it has a part of it.
     """
     padded = np.concatenate([np.full(count + 1, np.nan), beside, np.full(count + 1, np.nan)])
     ways = np.arange(count)
@@ -106,7 +109,9 @@ def _beneath(beside: Reals, first: Ints, after: Ints, count: int) -> Reals:
     there = is_told.sum(axis=2)
     means = np.divide(np.where(is_told, sides, 0.0).sum(axis=2), there, out=np.zeros(there.shape), where=there > 0)
     found: Reals = means.sum(axis=0) / np.maximum((there > 0).sum(axis=0), 1)
-    return found
+    differ = np.where(is_told, sides - found[:, None], 0.0)
+    spread: Reals = np.sqrt((differ**2).sum(axis=(0, 2)) / np.maximum(there.sum(axis=0) - 1, 1))
+    return found, spread
 
 
 def _surface(left_bytes: Reals, interval_s: float, params: LeftBurstParams) -> float:

@@ -60,14 +60,15 @@ class PatternParams:
 class Pattern:
     """What comes again: its appearances (k) in order of time, in steps, and the bytes of each.
 
-    signature_bytes (steps): what it moves in each step of an appearance, the median of them. burst_count: of an
-    appearance. period: how many steps lie between appearances, and period_chance how probable it is that chance makes
-    them so even; NaN where they come as they like.
+    inexact_bytes (k): by how much these are inexact: one standard deviation. signature_bytes (steps): what it moves in
+    each step of an appearance, the median of them. burst_count: of an appearance. period: how many steps lie between
+    appearances, and period_chance how probable it is that chance makes them so even; NaN where they come as they like.
     """
 
     started: Reals
     ended: Reals
     volume_bytes: Reals
+    inexact_bytes: Reals
     signature_bytes: Reals
     burst_count: int
     period: float = math.nan

@@ -316,6 +316,7 @@ class Search:
             first[starts].astype(np.float64),
             ended.astype(np.float64),
             np.add.reduceat(volume, starts),
+            np.sqrt(np.add.reduceat(bursts.inexact_bytes[members] ** 2, starts)),
             _signature(self.left_bytes, first[starts], lasting),
             max(1, round(len(members) / len(starts))) if within else 1,
         )

@@ -15,7 +15,7 @@ EVEN = np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1)
 def bursts(volume: Reals, width: Reals, profile: Reals | None = None) -> LeftBursts:
     first = np.arange(len(volume)) * 100
     shapes = np.tile(EVEN, (len(volume), 1)) if profile is None else profile
-    return LeftBursts(first, first + 10, volume, width, shapes)
+    return LeftBursts(first, first + 10, volume, 0 * volume, width, shapes)
 
 
 def clutter(seed: int, count: int = 1000) -> tuple[Reals, Reals]:

@@ -15,7 +15,9 @@ COUNT = 60_000
 
 def bursts(first: Ints) -> LeftBursts:
     volume = np.random.default_rng(2).lognormal(3.0, 0.3, len(first))
-    return LeftBursts(first, first + 5, volume, np.full(len(first), 5.0), np.zeros((len(first), PROFILE_POINTS)))
+    return LeftBursts(
+        first, first + 5, volume, 0 * volume, np.full(len(first), 5.0), np.zeros((len(first), PROFILE_POINTS))
+    )
 
 
 def drawn(seed: int, lags: tuple[int, ...]) -> tuple[LeftBursts, Ints, Bools]:

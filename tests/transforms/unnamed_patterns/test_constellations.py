@@ -20,7 +20,9 @@ NO_PERIODS = np.zeros(0)
 def bursts(first: Ints, volume: Reals) -> LeftBursts:
     order = np.argsort(first, kind="stable")
     first, volume = first[order], volume[order]
-    return LeftBursts(first, first + 3, volume, np.full(len(first), 3.0), np.zeros((len(first), PROFILE_POINTS)))
+    return LeftBursts(
+        first, first + 3, volume, 0 * volume, np.full(len(first), 3.0), np.zeros((len(first), PROFILE_POINTS))
+    )
 
 
 def beside(rng: np.random.Generator, count: int = BESIDE) -> tuple[Ints, Reals]:

@@ -26,16 +26,24 @@ TRAIN: Reals = np.full(200, 27e9)
     ],
 )
 def test_strays_and_mixtures_are_doubtful(volumes: Reals, burst_count: int, is_it: bool) -> None:
-    found = doubtful([TRAIN, volumes], np.array([1, burst_count]), np.array([True, False]))
+    found = doubtful([TRAIN, volumes], np.zeros(2), np.array([1, burst_count]), np.array([True, False]))
     assert found.tolist() == [False, is_it]
 
 
 def test_trains_are_sure_and_nothing_is_fine() -> None:
-    assert doubtful([np.geomspace(1e9, 2e9, 30), TRAIN[:10]], np.ones(2, int), np.ones(2, bool)).tolist() == [
-        False,
-        False,
-    ]
-    assert not len(doubtful([], np.zeros(0, int), np.zeros(0, bool)))
+    volumes = [np.geomspace(1e9, 2e9, 30), TRAIN[:10]]
+    assert not doubtful(volumes, np.array([0.0, 0.3]), np.ones(2, int), np.ones(2, bool)).any()
+    assert not len(doubtful([], np.zeros(0), np.zeros(0, int), np.zeros(0, bool)))
+
+
+@pytest.mark.parametrize(
+    ("inexact_ratio", "burst_count", "is_it"), [(0.06, 1, True), (0.04, 1, False), (0.06, 2, False)]
+)
+def test_what_is_alike_within_what_nobody_can_tell_is_doubtful(
+    inexact_ratio: float, burst_count: int, is_it: bool
+) -> None:
+    found = doubtful([np.full(9, 3e9)], np.array([inexact_ratio]), np.array([burst_count]), np.zeros(1, bool))
+    assert found.tolist() == [is_it]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,16 @@ def test_a_kind_that_a_logged_application_may_have_left_half_of_is_unsure() -> N
     assert len(mixed.pattern.started) >= 9
 
 
+def test_what_is_alike_within_the_restlessness_of_what_flows_beneath_is_unsure() -> None:
+    at = np.sort(np.random.default_rng(17).choice(np.arange(100, COUNT - 100, 60), 40, replace=False))
+    for volume, outcome in ((14.0, "unsure"), (140.0, "unnamed")):
+        left = np.tile([0.2, 1.8], COUNT // 2)
+        put(left, at, volume, 1)
+        (one,) = find(left, STEP_S, NOBODY)
+        assert one.whose.outcome == outcome
+        assert len(one.pattern.started) > 30
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_chance_is_no_pattern(seed: int) -> None:
     assert find(traffic(seed), STEP_S, NOBODY) == []

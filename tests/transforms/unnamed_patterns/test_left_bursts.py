@@ -72,6 +72,7 @@ def test_volumes_are_nearer_to_the_truth_the_longer_is_told_what_flows_beneath()
         scatter.append(float(found.volume_bytes.std()))
         # ten steps of its own, and as many (and the two beside it) of what is told to be beneath
         assert scatter[-1] == pytest.approx(np.sqrt(12 + 12**2 / count), rel=0.1)
+        assert np.sqrt((found.inexact_bytes**2).mean()) == pytest.approx(np.sqrt(12), rel=0.1)
     assert scatter[1] < 0.75 * scatter[0]
 
 

@@ -18,7 +18,9 @@ BUSY = np.full(COUNT, 1000.0)
 
 def bursts(first: Ints) -> LeftBursts:
     count = len(first)
-    return LeftBursts(first, first + 6, np.full(count, 30.0), np.full(count, 5.0), np.ones((count, PROFILE_POINTS)))
+    return LeftBursts(
+        first, first + 6, np.full(count, 30.0), np.zeros(count), np.full(count, 5.0), np.ones((count, PROFILE_POINTS))
+    )
 
 
 def found(first: Ints, runs: Runs = NOBODY, left: Reals = BUSY) -> Train | None:
