@@ -49,8 +49,9 @@ def pattern_table(results: Results) -> Table:
         ("level", "{level}"),
         ("sites", "{site_count}"),
         *_FOUND,
+        ("of the found unsure", "{unsure_found_count}"),
         ("logged, rightly named", "{right_count} of {told_count}"),
-        ("unsure", "{unsure_count}"),
+        ("others unsure", "{unsure_count}"),
     )
 
 
@@ -70,6 +71,7 @@ def counted(results: Results) -> pl.DataFrame:
         found_train_count=(is_train & is_found).sum(),
         single_count=(~is_train).sum(),
         found_single_count=(~is_train & is_found).sum(),
+        unsure_found_count=(pl.col("outcome") == "unsure").sum(),
         site_count=pl.struct("family", "seed").n_unique(),
     )
     beside = other.group_by(by).agg(
@@ -143,12 +145,13 @@ def _planted_words(results: Results) -> str:
         f"{count} {sites} of each of the [families](attribution-study.md#by-family) and levels, of {DAYS:g} days, "
         "which is what a night looks at, both directions. On each five applications are planted that no log names: "
         "two trains that last as long as the site, one of a third of it, one application of one burst and one of "
-        "three, which appear 8 to 14 times a week, as they like. Periods, volumes and speeds are drawn. Those that "
+        "three, which appear 8 to 14 times a week, as they like. Periods, volumes and speeds are drawn: bursts move "
+        "7 GB and more, those of the latter two 20 GB and more, so that none drowns in what always flows. Those that "
         f"were stopped before they came to {LEAST_APPEARANCES} appearances are not asked about. A planted one is found "
-        "where a pattern consists of it, and no logged application is named for that. False is what else is said to "
-        "be nobody's. What logged jobs without a signature do comes again, too, and is to be named. What comes as it "
-        "likes is found where the volume of five of its bursts is clean of others' bytes, or where two of them came "
-        "at one distance three times with clean volumes: the busier a site is, the less often."
+        "where a pattern consists of it, and no logged application is named for that; it may be unsure. False is what "
+        "else is said to be nobody's. What logged jobs without a signature do comes again, too, and is to be named. "
+        "What comes as it likes is found where the volume of five of its bursts is clean of others' bytes, or where "
+        "two of them came at one distance three times with clean volumes: the busier a site is, the less often."
     )
 
 
