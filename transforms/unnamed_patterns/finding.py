@@ -53,17 +53,17 @@ def _with_doubts(found: list[Found], runs: Runs, slack: float, params: PatternPa
     volumes = [each.volume_bytes for each in patterns]
     inexact = np.array([np.median(each.inexact_bytes / each.volume_bytes) for each in patterns])
     is_doubtful = doubtful(volumes, inexact, counts, is_train, params.doubts)
-    is_doubtful |= np.array([_is_of_logged(each, found, runs, slack, params) for each in patterns], np.bool_)
+    named = [one for one in found if one.whose.outcome == "named" and one.pattern.burst_count == 1]
+    is_doubtful |= np.array([_is_of_logged(each, named, runs, slack, params) for each in patterns], np.bool_)
     for place in np.array(own, np.int64)[is_doubtful].tolist():
         found[place] = replace(found[place], whose=replace(found[place].whose, outcome="unsure"))
     return found
 
 
-def _is_of_logged(pattern: Pattern, found: list[Found], runs: Runs, slack: float, params: PatternParams) -> bool:
-    """Return whether a pattern of single bursts may be strays of what of those found has a name."""
+def _is_of_logged(pattern: Pattern, named: list[Found], runs: Runs, slack: float, params: PatternParams) -> bool:
+    """Return whether a pattern of single bursts may be strays of others that have a name."""
     if pattern.is_train or pattern.burst_count > 1:
         return False
-    named = [one for one in found if one.whose.outcome == "named" and one.pattern.burst_count == 1]
     _, were_there = there((pattern.started, pattern.ended), runs, slack)
     applications = np.array([one.whose.application for one in named], np.int64)
     volumes = [one.pattern.volume_bytes for one in named]
