@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import made_logs
 from bench.figures import Figure
-from bench.processes import Cost, cost_of, in_turn, iosig, python
+from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
 _LAND = """
 import sys
@@ -26,8 +26,8 @@ for _ in land_paths(Store(Path(into)), Settings(), [folder], Told()):
 _COUNT = 1000
 _TOGETHER, _ALONE = 8, 1 << 30
 _MOST_S = 0.005
-#: what is the same for many logs and for a few is taken off
-_FEW_LOGS = 20
+#: a night's; what is the same for many logs and for a few is taken off
+_LOG_COUNT, _FEW_LOGS = 10_000, 20
 _MOST_LANDING_S, _MOST_RUN_S = 0.005, 0.048
 _LEAST_RATIO = 3.0
 
@@ -60,9 +60,9 @@ def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
 
 
 def of_darshan(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Time the landing of a thousand small Darshan logs, and the run that makes their networks and all else."""
+    """Time the landing of ten thousand small Darshan logs, and the run that makes their networks and all else."""
     few, many = scratch / "few-logs", scratch / "many-logs"
-    for folder, count in ((few, _FEW_LOGS), (many, _COUNT)):
+    for folder, count in ((few, _FEW_LOGS), (many, _LOG_COUNT)):
         made_logs.write(data / "darshan" / made_logs.BASE, folder, count)
     into = scratch / "darshan-warehouse"
 
@@ -81,12 +81,13 @@ def of_darshan(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
         return measured
 
     for name, work, limit_s in (
-        (f"land one of {_COUNT:,} small Darshan logs, processor time", land, _MOST_LANDING_S),
+        (f"land one of {_LOG_COUNT:,} small Darshan logs, processor time", land, _MOST_LANDING_S),
         ("… their run, with all networks (10,000 in 4 minutes of two cores)", run, _MOST_RUN_S),
     ):
         all_of_them, first = in_turn(work(many), work(few), rounds)
-        each_s = (_cpu_s(all_of_them) - _cpu_s(first)) / (_COUNT - _FEW_LOGS)
-        yield Figure(name, f"{1000 * each_s:.1f} ms", "", "", f"{1000 * limit_s:.0f} ms", each_s <= limit_s)
+        each_s = (_cpu_s(all_of_them) - _cpu_s(first)) / (_LOG_COUNT - _FEW_LOGS)
+        told = f"{1000 * each_s:.1f} ms (all of them {median_s(all_of_them):.0f} s of wall)"
+        yield Figure(name, told, "", "", f"{1000 * limit_s:.0f} ms", each_s <= limit_s)
 
 
 def write(folder: Path) -> None:

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from flows import processes
 from flows.settings import Settings
@@ -18,19 +20,33 @@ from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
-from warehouse.store.lots import Lot
+from warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
 from warehouse.store.positions import position
 from warehouse.store.pseudonyms import Names, names_of
 from warehouse.store.store import Store
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
-#: a file is worth a process beside others from here on, and so many of them are, which take a second to start; workers
-#: of other machines are there already
+#: a file is worth a process of its own from here on
 _LARGE_BYTES = 16 << 20
-_FEWEST_AT_ONCE = 4
-#: files that have places in the order of landing before they are read: who follows landings waits for no more
-_MOST_AT_ONCE = 64
+
+
+class _Size(NamedTuple):
+    """How files of a size are landed side by side.
+
+    fewest_count: so many are worth processes, which take a second to start. at_once: so many go to one of them.
+    most_count: so many are looked at together.
+    """
+
+    fewest_count: int
+    at_once: int
+    most_count: int
+
+
+#: small ones go by lots. What waits for a process has its place in the order of landing already: who follows landings
+#: waits for no more than is looked at together, or is under way
+_SMALL = _Size(fewest_count=2 * MOST_INPUTS, at_once=MOST_INPUTS, most_count=40 * MOST_INPUTS)
+_LARGE = _Size(fewest_count=4, at_once=1, most_count=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +123,28 @@ def land_paths(
 ) -> Iterator[Arrival]:
     """Land files, what lies within folders in the order of the names, and database URLs.
 
-    Small traces are landed many at a time: what became of them is told together. Large files that follow each other are
-    landed side by side (by processes, or by the workers of other machines), as if one came after the other.
+    Small traces are landed many at a time: what became of them is told together. Large files that follow each other,
+    and many small ones, are landed side by side (by processes, or by the workers of other machines), as if one came
+    after the other.
     """
     call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
-    lot, large = Lot(store, call.known, call.names), _Large(call)
-    for path in _expanded(paths):
-        # what comes later is landed later, too
-        if isinstance(path, Path) and large.add(path):
-            yield from _landed(lot)
-            yield from large.land() if large.is_full else ()
+    is_helped = not replace and (call.worker_count > 1 or processes.are_elsewhere())
+    for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
+        if size is None:
+            yield from call.in_turn(run)
             continue
-        yield from large.land()
-        if isinstance(path, Path) and call.is_taken(lot, path):
-            yield from _landed(lot) if lot.is_full else ()
-            continue
-        yield from _landed(lot)
-        yield path if isinstance(path, Arrival) else call.land(path)
-    yield from large.land()
-    yield from _landed(lot)
+        while files := [path for path in islice(run, size.most_count) if isinstance(path, Path)]:
+            # workers of other machines are there already
+            is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and processes.are_elsewhere())
+            yield from _side_by_side(call, files, size) if is_worth_it else call.in_turn(files)
+
+
+def _size(path: Path | str | Arrival) -> _Size | None:
+    """Return how files of that size are landed side by side; None for those in between, and for what is no file."""
+    byte_count = file_size(path) if isinstance(path, Path) else None
+    if byte_count is None or SMALL_BYTES < byte_count < _LARGE_BYTES:
+        return None
+    return _LARGE if byte_count >= _LARGE_BYTES else _SMALL
 
 
 def _landed(lot: Lot) -> Iterator[Arrival]:
@@ -146,11 +165,43 @@ class _Call:
     known: Known
     names: Names | None
 
-    def is_taken(self, lot: Lot, path: Path) -> bool:
-        """Return whether a lot takes a file."""
-        columns = self.settings.polls.columns
+    @property
+    def worker_count(self) -> int:
+        """How many processes land side by side."""
+        return processes.workers(self.settings.engine.worker_count)
+
+    def in_turn(self, inputs: Iterable[Path | str | Arrival], sequence: int | None = None) -> Iterator[Arrival]:
+        """Land inputs one after the other, small traces together, and yield what became of each.
+
+        sequence: the place of the first in the order of landing, if they have some; what became of it already has none.
+        """
+        lot = Lot(self.store, self.known, self.names)
+        for rank, one in enumerate(inputs):
+            own = None if sequence is None else sequence + rank
+            if isinstance(one, Path) and self._is_taken(lot, one, own):
+                yield from _landed(lot) if lot.is_full else ()
+                continue
+            # what comes later is landed later, too
+            yield from _landed(lot)
+            yield one if isinstance(one, Arrival) else self.land(one, own)
+        yield from _landed(lot)
+
+    def taken(self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None) -> Iterator[Arrival]:
+        """Yield what became of files that others were to land, from a place in the order of landing on.
+
+        arrivals: None where they did not see them; then they are landed here.
+        """
+        for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
+            if arrivals is not None and arrival.landed:
+                self.known.with_one(arrival.landed)
+            yield replace(arrival, name=str(path))
+
+    def _is_taken(self, lot: Lot, path: Path, sequence: int | None) -> bool:
+        if self.is_anew:
+            return False
+        columns, format_name = self.settings.polls.columns, self.format_name
         with limited(self.settings.limits.params(Limits)):
-            return not self.is_anew and lot.add(path, self._reading, columns=columns, format_name=self.format_name)
+            return lot.add(path, self._reading, columns=columns, format_name=format_name, sequence=sequence)
 
     def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
         """Land an input by itself, at its place in the order of landing if it has one, and return what became of it."""
@@ -182,76 +233,68 @@ class _Call:
         return reading_of(source, self.settings, self.told)
 
 
-class _Large:
-    """Large files of one call that follow each other: they land side by side, in processes of their own."""
+def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
+    """Land files in processes, or on other machines, and yield what became of each, in order."""
+    # a large one is hashed by who lands it
+    firsts = _firsts(paths, call.known if size is _SMALL else None)
+    groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
+    are_first, ready = set(firsts), dict[int, Arrival]()
+    with processes.pool(call.worker_count) as pool:
+        answers = processes.in_order(pool, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL))
+        for place, path in enumerate(paths):
+            if place in are_first and place not in ready:
+                (group, sequence), arrivals = next(answers)
+                ready.update(zip(group, call.taken([paths[own] for own in group], sequence, arrivals), strict=True))
+            # the like of any other has landed by now
+            yield ready.pop(place) if place in ready else call.land(path)
 
-    def __init__(self, call: _Call) -> None:
-        self._call = call
-        self._worker_count = processes.workers(call.settings.engine.worker_count)
-        self._paths: list[Path] = []
 
-    @property
-    def is_full(self) -> bool:
-        """Whether they are to be landed before more are taken: their places in the order of landing are given first."""
-        return len(self._paths) >= _MOST_AT_ONCE
-
-    def add(self, path: Path) -> bool:
-        """Take a path if it is that of a large file, and return whether it was taken."""
-        is_helped = self._worker_count > 1 or processes.are_elsewhere()
-        is_taken = is_helped and not self._call.is_anew and (file_size(path) or 0) >= _LARGE_BYTES
-        if is_taken:
-            self._paths.append(path)
-        return is_taken
-
-    def land(self) -> Iterator[Arrival]:
-        """Land what was taken, and yield what became of each, in order; begin anew."""
-        paths, self._paths = self._paths, []
-        if not paths or not (len(paths) >= _FEWEST_AT_ONCE or processes.are_elsewhere()):
-            yield from map(self._call.land, paths)
-            return
-        call, firsts = self._call, _firsts(paths)
-        asked = call.store.root.absolute(), call.settings, call.told, call.format_name
-        sequence = landing.reserved(call.store, len(firsts))
-        with processes.pool(self._worker_count) as pool:
-            # who lands it may stand elsewhere
-            tasks = ((place, (*asked, paths[place].absolute(), sequence + rank)) for rank, place in enumerate(firsts))
-            answers = processes.in_order(pool, _land_apart, tasks)
-            is_first = set(firsts)
-            for place, path in enumerate(paths):
-                if place not in is_first:
-                    # its like has landed by now
-                    yield call.land(path)
-                    continue
-                arrival = next(answers)[1]
-                if arrival is None:
-                    yield call.land(path, sequence + firsts.index(place))
-                    continue
-                if arrival.landed:
-                    call.known.with_one(arrival.landed)
-                yield replace(arrival, name=str(path))
+def _tasks(
+    call: _Call, paths: Sequence[Path], groups: Iterable[list[int]], *, are_new: bool
+) -> Iterator[tuple[tuple[list[int], int], tuple[Any, ...]]]:
+    """Yield groups with the place of the first of each in the order of landing, as their turns come; and what to do."""
+    for group in groups:
+        sequence = landing.reserved(call.store, len(group))
+        # who lands it may stand elsewhere
+        given = [paths[place].absolute() for place in group]
+        asked = (call.store.root.absolute(), call.settings, call.told, call.format_name, given, sequence, are_new)
+        yield (group, sequence), asked
 
 
 def _land_apart(
-    root: Path, settings: Settings, told: Told, format_name: str | None, path: Path, sequence: int
-) -> Arrival | None:
-    """Land a file in a process of its own; None where that is on a machine that does not see it."""
-    if not path.exists():
+    root: Path,
+    settings: Settings,
+    told: Told,
+    format_name: str | None,
+    paths: Sequence[Path],
+    sequence: int,
+    are_new: bool,
+) -> list[Arrival] | None:
+    """Land files in a process of its own; None where that is on a machine that does not see them.
+
+    are_new: nothing of them was landed before, so that nobody has to look it up.
+    """
+    if not all(path.exists() for path in paths):
         return None
     store = Store(root)
-    call = _Call(store, settings, told, format_name, False, Known(store), names_in(store, settings))
-    return call.land(path, sequence)
+    known = Known(store, is_empty=are_new)
+    call = _Call(store, settings, told, format_name, False, known, names_in(store, settings))
+    return [*call.in_turn(paths, sequence)]
 
 
-def _firsts(paths: Sequence[Path]) -> list[int]:
-    """Return the places of files unlike all before them: only those of one size are looked into."""
+def _firsts(paths: Sequence[Path], known: Known | None = None) -> list[int]:
+    """Return the places of files unlike all before them: only those of one size are looked into.
+
+    known: where it is given, all are, and those that were landed before are left out.
+    """
     sizes = [file_size(path) for path in paths]
     counts = Counter(sizes)
     seen: set[str] = set()
     found = []
     for place, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         with suppress(InputRefused):
-            content = content_hash(path) if size is not None and counts[size] > 1 else None
-            if content in seen:
+            content = content_hash(path) if size is not None and (known or counts[size] > 1) else None
+            if content in seen or (known and content and known.generations(content)):
                 continue
             seen |= {content} if content else set()
         found.append(place)

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,13 @@ import pytest
 from flows import landing, processes
 from flows.landing import Told, land_paths
 from flows.settings import Settings
+from tests.small_traces import write
 from warehouse.errors import InputRefused, IosigError, MissingExtra
+from warehouse.store import lots
 from warehouse.store.landing import ledger
 from warehouse.store.store import Store
+
+JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n"
 
 
 def day_of_polls(path: Path, day: int) -> None:
@@ -55,6 +60,60 @@ def test_large_files_land_side_by_side_as_they_land_one_after_the_other(
     assert [one["sequence"] for one in kept] == sorted(one["sequence"] for one in kept)
 
 
+SMALL = landing._Size(fewest_count=4, at_once=3, most_count=8)
+
+
+def many_small(folder: Path) -> list[str]:
+    """Write traces, one of a content that was there before and one that is none, and polls and a job log among them."""
+    paths = write(folder, 11)
+    Path(paths[7]).write_bytes(Path(paths[2]).read_bytes())
+    Path(paths[4]).write_bytes(b"neither this nor that")
+    (folder / "run003-jobs.sacct").write_text(JOBS)
+    day_of_polls(folder / "run005-polls.csv", 3)
+    return [path for path in map(str, sorted(folder.iterdir())) if path != paths[0]]
+
+
+def landed_small(store: Store, paths: list[str], settings: Settings) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Land small files, one of which was landed before; return what is told of them, and what is landed, in order."""
+    list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
+    told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told())]
+    known = ledger(store)
+    assert all(one.sequence < after.sequence for one, after in pairwise(known))
+    kept = [(one.source_file, one.format, one.content_sha256, one.refused_count, one.row_count()) for one in known]
+    return told, kept
+
+
+@pytest.mark.slow
+def test_many_small_files_land_side_by_side_as_they_land_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "_SMALL", SMALL)
+    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    paths, found = many_small(tmp_path / "site"), {}
+    for worker_count in (1, 2):
+        settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
+        found[worker_count] = landed_small(Store(tmp_path / f"warehouse-{worker_count}"), paths, settings)
+    assert found[1] == found[2]
+    told, kept = found[2]
+    assert len(told) == len(paths) + 1
+    assert sum("landed before" in line for line in told) == 2
+    assert len(kept) == len(paths)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_small_files_are_landed_by_another_machine_or_here_where_they_are_not_seen_there(
+    sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    paths, settings = many_small(tmp_path / "site"), Settings.model_validate({"engine": {"worker_count": 1}})
+    plain = landed_small(Store(tmp_path / "plain"), paths, settings)
+    monkeypatch.setattr(landing, "_SMALL", SMALL)
+    worker = Elsewhere(sees=sees)
+    with processes.done_by(worker):
+        assert landed_small(Store(tmp_path / "elsewhere"), paths, settings) == plain
+    assert worker.asked == 4
+
+
 def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> None:
     for name, text in (("a", "12"), ("b", "34"), ("c", "12"), ("d", "123"), ("e", "34")):
         (tmp_path / name).write_text(text)
@@ -64,9 +123,10 @@ def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> 
 
 def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
-    arrival = landing._land_apart(tmp_path / "warehouse", Settings(), Told(), None, tmp_path / "empty.csv", 7)
-    assert arrival is not None
-    assert isinstance(arrival.refusal, InputRefused)
+    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path / "empty.csv"]
+    arrivals = landing._land_apart(*told, 7, are_new=False)
+    assert arrivals is not None
+    assert [type(arrival.refusal) for arrival in arrivals] == [InputRefused]
     (landed,) = ledger(Store(tmp_path / "warehouse"))
     assert landed.sequence == 7
 
@@ -103,7 +163,8 @@ def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_
 
 
 def test_what_is_not_seen_is_not_refused_by_who_does_not_see_it(tmp_path: Path) -> None:
-    assert landing._land_apart(tmp_path / "warehouse", Settings(), Told(), None, tmp_path / "gone.csv", 7) is None
+    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path, tmp_path / "gone.csv"]
+    assert landing._land_apart(*told, 7, are_new=False) is None
     assert not (tmp_path / "warehouse").exists()
 
 

@@ -147,10 +147,13 @@ def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
 
 
 class Known:
-    """Which contents are landed, for one call that lands many: what it lands itself is added to what there was."""
+    """Which contents are landed, for one call that lands many: what it lands itself is added to what there was.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    is_empty: nothing of what is asked for was landed before, as somebody else has found.
+    """
+
+    def __init__(self, store: Store, *, is_empty: bool = False) -> None:
+        self._store, self._is_empty = store, is_empty
         self._own: dict[str, list[Landing]] = {}
         #: the folder that was looked into last: what is landed together comes together again
         self._looked_into: tuple[str, list[Landing]] = ("", [])
@@ -158,7 +161,8 @@ class Known:
     @cached_property
     def _there(self) -> tuple[npt.NDArray[np.uint64], pl.DataFrame]:
         """The landings by their contents' numbers, in order, and these."""
-        ordered = read(self._store).landings.sort("content", "generation", "sequence")
+        landings = _LANDINGS.to_frame() if self._is_empty else read(self._store).landings
+        ordered = landings.sort("content", "generation", "sequence")
         return ordered["content"].to_numpy(), ordered.select("landing_id", "folder")
 
     def generations(self, content_sha256: str) -> list[Landing]:

@@ -51,7 +51,10 @@ _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TR
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An input that was read: what it is called, its content's hash, its rows, and why it was refused, if it was."""
+    """An input that was read: what it is called, its content's hash, its rows, and why it was refused, if it was.
+
+    sequence: its place in the order of landing, if it has one already.
+    """
 
     path: Path
     source_file: str
@@ -59,6 +62,7 @@ class _Read:
     format: str
     batches: Sequence[Batch]
     refusal: InputRefused | None
+    sequence: int | None
 
     @property
     def landing_id(self) -> str:
@@ -105,6 +109,7 @@ class Lot:
         *,
         columns: Mapping[str, str] | None = None,
         format_name: str | None = None,
+        sequence: int | None = None,
     ) -> bool:
         """Read a file if it is a small trace or was landed before, and return whether it was taken.
 
@@ -124,7 +129,7 @@ class Lot:
                 source = landing.source_of(path, columns, format_name)
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
-                read = _read(path, sha256, source, reading_of(source), is_named=format_name is not None)
+                read = _read(path, sha256, source, reading_of(source), sequence, is_named=format_name is not None)
                 if self._names is not None:
                     batches = [*landing.hidden(read.batches, self._names)]
                     read = replace(read, source_file=self._names.path(read.source_file), batches=batches)
@@ -152,9 +157,9 @@ class Lot:
             yield Outcome(path, found or Landed(self._known.generations(sha256)[-1], is_new=False), refusal)
 
 
-def _read(path: Path, sha256: str, source: Source, reading: Reading, *, is_named: bool) -> _Read:
+def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool) -> _Read:
     """Read an input into memory; one that is refused has its reason as its only row."""
-    read = _Read(path, input_name(path, source), sha256, source.name, [], None)
+    read = _Read(path, input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         return replace(read, batches=list(source.read(path, reading)))
     except InputRefused as refusal:
@@ -168,7 +173,7 @@ def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     if len(inputs) < FEWEST_INPUTS:
         return {
             one.content_sha256: landing.write(
-                store, one.source_file, one.content_sha256, one.format, [], iter(one.batches)
+                store, one.source_file, one.content_sha256, one.format, [], iter(one.batches), sequence=one.sequence
             )
             for one in inputs
         }
@@ -187,10 +192,13 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
         if rows is not None:
             files[table.name] = _file(folder, name, table, rows)
             counts[table.name] = _counts(table, rows)
-    sequence = landing.next_sequence(store, len(inputs))
+    sequences = [one.sequence for one in inputs if one.sequence is not None]
+    if not sequences:
+        first = landing.next_sequence(store, len(inputs))
+        sequences = [*range(first, first + len(inputs))]
     landings = [
-        _landing(one, sequence + place, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
-        for place, one in enumerate(inputs)
+        _landing(one, sequence, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
+        for one, sequence in zip(inputs, sequences, strict=True)
     ]
     write_json({"files": files, "landings": landings}, folder / MANIFEST)
 

@@ -36,4 +36,6 @@ SOURCE = Source(
     kind="traces",
     sniff=sniff,
     read=read,
+    # its first bytes are nobody else's, and nights have thousands of its logs
+    precedence=20,
 )
