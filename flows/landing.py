@@ -236,9 +236,10 @@ class _Call:
 def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
     """Land files in processes, or on other machines, and yield what became of each, in order."""
     # a large one is hashed by who lands it
-    firsts = _firsts(paths, call.known if size is _SMALL else None)
+    firsts, before = _firsts(paths, call.known if size is _SMALL else None)
+    ready = {place: Arrival(str(paths[place]), landed, None) for place, landed in before.items()}
     groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
-    are_first, ready = set(firsts), dict[int, Arrival]()
+    are_first = set(firsts)
     with processes.pool(call.worker_count) as pool:
         answers = processes.in_order(pool, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL))
         for place, path in enumerate(paths):
@@ -282,23 +283,28 @@ def _land_apart(
     return [*call.in_turn(paths, sequence)]
 
 
-def _firsts(paths: Sequence[Path], known: Known | None = None) -> list[int]:
+def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int], dict[int, Landed]]:
     """Return the places of files unlike all before them: only those of one size are looked into.
 
-    known: where it is given, all are, and those that were landed before are left out.
+    known: where it is given, all are, and what was landed before is returned apart, by its place.
     """
     sizes = [file_size(path) for path in paths]
     counts = Counter(sizes)
     seen: set[str] = set()
-    found = []
+    found, before = [], {}
     for place, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         with suppress(InputRefused):
             content = content_hash(path) if size is not None and (known or counts[size] > 1) else None
-            if content in seen or (known and content and known.generations(content)):
+            if content in seen:
+                continue
+            if known and content and (earlier := known.generations(content)):
+                # what landed without a row may be tried again, by who called
+                if earlier[-1].row_count():
+                    before[place] = Landed(earlier[-1], is_new=False)
                 continue
             seen |= {content} if content else set()
         found.append(place)
-    return found
+    return found, before
 
 
 def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:

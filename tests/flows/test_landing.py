@@ -118,7 +118,7 @@ def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> 
     for name, text in (("a", "12"), ("b", "34"), ("c", "12"), ("d", "123"), ("e", "34")):
         (tmp_path / name).write_text(text)
     paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
-    assert landing._firsts(paths) == [0, 1, 3, 5]
+    assert landing._firsts(paths) == ([0, 1, 3, 5], {})
 
 
 def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
