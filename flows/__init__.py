@@ -8,7 +8,7 @@
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.
 - `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
-- `stopping` (`Stop`, `stopped_by_signals`, `left_at_once`): Stopping in order, with what is begun.
+- `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `left_at_once`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.
 - `findings/`: What traced runs tell of their I/O, and what is wrong with it.

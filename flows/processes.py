@@ -5,16 +5,20 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from multiprocessing import get_context, parent_process
-from typing import Any, ParamSpec, Protocol, TypeVar
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from flows.stopping import left_at_once
 from warehouse.errors import MachineFault
@@ -56,26 +60,41 @@ class Workers(Protocol):
 
 
 class Pool:
-    """So many processes, of which each is started when it is needed first."""
+    """So many processes, of which each is started when it is needed first; none outlives this one, however it ends."""
 
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
         self.has_begun = False
         # a fork of a process that has threads may hang
         context = get_context("spawn")
-        self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=ending_at_once)
+        # nothing is ever sent: the system closes our end when we end
+        self._theirs, self._ours = context.Pipe(duplex=False)
+        self._processes = ProcessPoolExecutor(
+            worker_count, mp_context=context, initializer=_ending_with, initargs=(self._theirs,)
+        )
         share = max(1, (os.cpu_count() or 1) // worker_count)
         self._variables = _ONE_THREAD | ALLOCATION | {_THREADS: str(share)}
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
         self.has_begun = True
-        with _environment(self._variables):
+        with _environment(self._variables), uninterrupted():
             return self._processes.submit(function, *args)
 
     def end(self) -> None:
-        """Let the processes end; what has not begun is not begun any more."""
+        """Let the processes end; what has not begun is not begun any more.
+
+        What has begun is waited for, but where whoever asked for it is interrupted.
+        """
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            self._ours.close()
+            # an answer of which half has come ends when nobody is left who might send the rest; Python 3.11's executor
+            # holds that end, too, and would wait for ever
+            with suppress(AttributeError):
+                cast("Any", self._processes)._result_queue._writer.close()
         self._processes.shutdown(cancel_futures=True)
+        self._ours.close()
+        self._theirs.close()
 
 
 #: who else calls functions for the piece of work that is done just now: workers of other machines
@@ -163,6 +182,31 @@ def make_ready(*modules: str) -> None:
 def ending_at_once() -> None:
     """Have this process, one of our own that others started, end as soon as there is nothing left to do."""
     left_at_once(lambda: 0)
+
+
+def _ending_with(parents: Connection) -> None:
+    """Have this process, one of a pool, end as soon as who started it has ended, or wants it to."""
+    ending_at_once()
+    threading.Thread(target=_end_with, args=(parents,), daemon=True).start()
+
+
+def _end_with(parents: Connection) -> None:
+    with suppress(EOFError, OSError):
+        parents.recv_bytes()
+    os._exit(1)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Have processes that are started meanwhile get no interrupt from the terminal: it is for who started them."""
+    # what is blocked stays so from its first instruction on, where to ignore it would come after its imports; who
+    # starts the tracker of what Python shares has it unblocked
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _import_all(modules: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
@@ -50,6 +51,46 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupted_by(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Have Ctrl-C reach what this block does in a library that may not look for it; in the main thread alone.
+
+    interrupt: called by another thread. What the library raises then is a KeyboardInterrupt here.
+    """
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    interrupts: list[int] = []
+
+    def heed() -> None:
+        while signals := os.read(told, 1):
+            if signals[0] == signal.SIGINT:
+                interrupt()
+
+    heeding = threading.Thread(target=heed, name="interrupts", daemon=True)
+    heeding.start()
+    woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    # nothing is raised in the middle of what is tidied up
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield
+    except Exception:
+        if not interrupts:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(woken)
+        os.close(tell)
+        heeding.join()
+        os.close(told)
+    if interrupts:
+        raise KeyboardInterrupt
+
+
+def is_interrupt(error: Exception) -> bool:
+    """Return whether an error is how DuckDB tells of Ctrl-C."""
+    return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
 
 
 def left_at_once(code: Callable[[], int | None]) -> None:

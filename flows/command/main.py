@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from flows.stopping import left_at_once
+from flows.stopping import is_interrupt, left_at_once
 from warehouse.errors import IosigError, MachineFault, meant
 from warehouse.store.store import DEFAULT_ROOT, Store
 
@@ -158,6 +158,8 @@ class _Lazy(click.Group):
         except BrokenPipeError as error:
             raise _ReaderLeft from error
         except Exception as error:
+            if is_interrupt(error):
+                raise click.Abort from error
             fault = _fault_of(error, ctx.params["warehouse"])
             if fault is None:
                 raise

@@ -49,6 +49,7 @@ def sql_command(
     import duckdb
 
     from flows.faults import machine_fault
+    from flows.stopping import interrupted_by
     from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened
     from warehouse.releases.sentences import sentence
     from warehouse.releases.statements import require_reading
@@ -56,9 +57,10 @@ def sql_command(
     with opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
         require_reading(connection, query)
         try:
-            relation = _asked(connection, query)
-            if relation is not None:
-                _print(relation, "document" if as_json else format_name, is_raw)
+            with interrupted_by(connection.interrupt):
+                relation = _asked(connection, query)
+                if relation is not None:
+                    _print(relation, "document" if as_json else format_name, is_raw)
         except duckdb.OutOfMemoryException as error:
             raise MachineFault(
                 f"There is not enough memory. The query needs more than {MEMORY_LIMIT}, and {SPILL_LIMIT} of temporary "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -123,16 +123,17 @@ def _answer(connection: Connection) -> None:
         from expectations import gate
 
         gate.preload()
-    while True:
-        try:
-            root, piece = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            connection.send(piece.do(root))
-        except Exception as error:
-            # It is raised again where the piece was begun.
-            connection.send(error)
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send(_done(*connection.recv()))
+
+
+def _done(root: Path, piece: Piece) -> Done | Exception:
+    """Do a piece; an error is raised again where the piece was begun."""
+    try:
+        return piece.do(root)
+    except Exception as error:
+        return error
 
 
 @contextmanager
@@ -169,7 +170,8 @@ def with_child(worker_count: int | None = None) -> Iterator[Executor]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_answer, args=(theirs,), name="iosig-checks", daemon=True)
-    process.start()
+    with processes.uninterrupted():
+        process.start()
     # The child has its own copy: when it ends, reading here ends too.
     theirs.close()
     # One thread: calls keep their order, and so do answers.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,3 +106,57 @@ def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
     script = "from flows import processes\nwith processes.kept():\n    import duckdb\nduckdb.sql('select 1').fetchall()"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("", "")
+
+
+#: works, tells which process does, and is then either killed or interrupted
+_AT_WORK = """
+import os, time
+from flows import processes
+with processes.pool(2) as pool:
+    print(pool.begin(os.getpid).result(), flush=True)
+    sleeping = pool.begin(time.sleep, 600)
+    {then}
+"""
+
+
+def at_work(then: str) -> tuple[subprocess.Popen[str], int]:
+    """Return a process that works with others, and one of those."""
+    command, pipe = [sys.executable, "-c", _AT_WORK.format(then=then)], subprocess.PIPE
+    started = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+    assert started.stdout is not None
+    return started, int(started.stdout.readline())
+
+
+def has_ended(process: int) -> bool:
+    """Return whether a process is over within ten seconds."""
+    status = Path(f"/proc/{process}/stat")
+    for _ in range(100):
+        with suppress(FileNotFoundError):
+            # who is over and not waited for is a zombie
+            if status.read_text().rpartition(")")[2].split()[0] not in "ZX":
+                time.sleep(0.1)
+                continue
+        return True
+    return False
+
+
+def test_none_is_left_of_a_killed_process() -> None:
+    started, worker = at_work("sleeping.result()")
+    with started:
+        started.kill()
+    assert has_ended(worker)
+
+
+def test_an_interrupted_process_waits_for_none() -> None:
+    started, worker = at_work("raise KeyboardInterrupt")
+    with started:
+        assert started.wait(timeout=60) != 0
+    assert has_ended(worker)
+
+
+def test_an_interrupt_at_the_terminal_is_for_who_started_them() -> None:
+    """Every process of the terminal gets it."""
+    started, worker = at_work("input(); print(pool.begin(os.getpid).result()); raise KeyboardInterrupt")
+    os.kill(worker, signal.SIGINT)
+    told, _ = started.communicate("now\n")
+    assert int(told) > 0

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
+import duckdb
 import pytest
 
-from flows.stopping import Stop, stopped_by_signals
+from flows.stopping import Stop, interrupted_by, is_interrupt, stopped_by_signals
 
 
 def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
@@ -31,6 +33,36 @@ def test_one_signal_stops_in_order_and_the_next_one_at_once() -> None:
         assert stop.is_set()
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_interrupt_ends_a_query_that_does_not_look_for_it() -> None:
+    """DuckDB does so where it streams a result, or not, by its version."""
+    connection, before = duckdb.connect(), (signal.set_wakeup_fd(-1), signal.getsignal(signal.SIGINT))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt), interrupted_by(connection.interrupt):
+        connection.execute("select count(*) from range(100000000000), range(10) where 1 = random()").fetchall()
+    assert (signal.set_wakeup_fd(before[0]), signal.getsignal(signal.SIGINT)) == (-1, before[1])
+
+
+def test_what_is_not_interrupted_ends_as_ever() -> None:
+    connection = duckdb.connect()
+    with interrupted_by(connection.interrupt):
+        assert connection.execute("select 1").fetchall() == [(1,)]
+    with pytest.raises(duckdb.CatalogException), interrupted_by(connection.interrupt):
+        connection.execute("from nothing")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (RuntimeError("Query interrupted"), True),
+        (duckdb.InterruptException("INTERRUPT Error: Interrupted!"), True),
+        (RuntimeError("A query"), False),
+        (duckdb.ProgrammingError("Interrupted"), False),
+    ],
+)
+def test_what_duckdb_makes_of_an_interrupt_is_told_from_faults(error: Exception, is_one: bool) -> None:
+    assert is_interrupt(error) == is_one
 
 
 _LEAVING = """
