@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import as_completed
 from typing import TypeVar
+
+from flows import processes
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -44,16 +44,12 @@ def _as_done(
     work: Callable[[Piece], Found], pieces: Sequence[Piece], worker_count: int | None, takes: Sequence[int]
 ) -> Iterator[tuple[int, Found]]:
     """Yield what comes of each piece with its place, as they are done."""
-    workers = min(worker_count or os.cpu_count() or 1, len(pieces))
+    workers = min(processes.workers(worker_count), len(pieces))
     if workers <= 1:
         yield from ((place, work(piece)) for place, piece in enumerate(pieces))
         return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
+    with processes.pool(workers) as pool:
         order = sorted(range(len(pieces)), key=lambda place: -takes[place])
-        places = {pool.submit(work, pieces[place]): place for place in order}
+        places = {pool.begin(work, pieces[place]): place for place in order}
         for future in as_completed(places):
             yield places[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
