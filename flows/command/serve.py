@@ -20,6 +20,15 @@ from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
 _PATIENCE_S = 90.0
+#: Prefect's own command, which ends when who started it does, whatever became of that: then the system closes its input
+_PREFECT = """
+import os, runpy, signal, sys, threading
+def end_with_parent():
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end_with_parent, daemon=True).start()
+runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+"""
 
 
 @click.command("serve")
@@ -51,8 +60,9 @@ def _server() -> Iterator[None]:
         yield
         return
     port = _free_port()
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-c", _PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    unheard = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=unheard, stderr=unheard) as process:
         try:
             _await(process, f"http://127.0.0.1:{port}/api")
             os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
