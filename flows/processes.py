@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context, parent_process, resource_tracker
-from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from flows.stopping import left_at_once
@@ -67,11 +66,7 @@ class Pool:
         self.has_begun = False
         # a fork of a process that has threads may hang
         context = get_context("spawn")
-        # nothing is ever sent: the system closes our end when we end
-        self._theirs, self._ours = context.Pipe(duplex=False)
-        self._processes = ProcessPoolExecutor(
-            worker_count, mp_context=context, initializer=_ending_with, initargs=(self._theirs,)
-        )
+        self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=_working)
         share = max(1, (os.cpu_count() or 1) // worker_count)
         self._variables = _ONE_THREAD | ALLOCATION | {_THREADS: str(share)}
 
@@ -87,14 +82,18 @@ class Pool:
         What has begun is waited for, but where whoever asked for it is interrupted.
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            self._ours.close()
-            # an answer of which half has come ends when nobody is left who might send the rest; Python 3.11's executor
-            # holds that end, too, and would wait for ever
-            with suppress(AttributeError):
-                cast("Any", self._processes)._result_queue._writer.close()
+            self._kill()
         self._processes.shutdown(cancel_futures=True)
-        self._ours.close()
-        self._theirs.close()
+
+    def _kill(self) -> None:
+        """End the processes, whatever they are at; Python 3.11's executor has no word for that."""
+        executor = cast("Any", self._processes)
+        with suppress(AttributeError):
+            for process in list(executor._processes.values()):
+                process.kill()
+            # an answer of which half has come ends when nobody is left who might send the rest; the executor holds that
+            # end, too, and would wait for ever
+            executor._result_queue._writer.close()
 
 
 #: who else calls functions for the piece of work that is done just now: workers of other machines
@@ -184,16 +183,20 @@ def ending_at_once() -> None:
     left_at_once(lambda: 0)
 
 
-def _ending_with(parents: Connection) -> None:
-    """Have this process, one of a pool, end as soon as who started it has ended, or wants it to."""
+def ending_with_parent() -> None:
+    """Have this process, one of our own, end as soon as who started it has ended, however that came."""
+
+    def watch() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _working() -> None:
     ending_at_once()
-    threading.Thread(target=_end_with, args=(parents,), daemon=True).start()
-
-
-def _end_with(parents: Connection) -> None:
-    with suppress(EOFError, OSError):
-        parents.recv_bytes()
-    os._exit(1)
+    ending_with_parent()
 
 
 @contextmanager

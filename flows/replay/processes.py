@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from flows.processes import ending_with_parent
 from flows.replay.execution import Done, Executor, run
 from flows.replay.files import uses
 from flows.replay.functions import VERBS, Verb
@@ -91,7 +90,7 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
 
 def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: Any, semaphores: list[Any]) -> None:
     """Be a process of the replay: survey, wait for the word, replay, report."""
-    _end_with_parent()
+    ending_with_parent()
     try:
         scripts, survey = scripts_of(job, ranks, job.scratch)
         told.send(("surveyed", survey))
@@ -103,17 +102,6 @@ def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: An
         return
     except BaseException:
         told.send(("failed", traceback.format_exc()))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _perform(
