@@ -42,6 +42,14 @@ def wait_until(is_up: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def is_over(process: int) -> bool:
+    """Return whether a process has ended, be it waited for or not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def listens(port: int) -> bool:
     """Return whether anybody listens at a port of the loopback."""
     with socket.socket() as asked:

@@ -16,13 +16,11 @@ import pytest
 from flows import landing, processes
 from flows.landing import Told, land_paths
 from flows.settings import Settings
-from tests.small_traces import write
+from tests.small_traces import JOBS, write
 from warehouse.errors import InputRefused, IosigError, MissingExtra
 from warehouse.store import lots
 from warehouse.store.landing import ledger
 from warehouse.store.store import Store
-
-JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n"
 
 
 def day_of_polls(path: Path, day: int) -> None:

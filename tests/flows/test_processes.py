@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import Future
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flows import processes
+from tests.servers import is_over, wait_until
 
 
 class Told:
@@ -127,31 +125,18 @@ def at_work(then: str) -> tuple[subprocess.Popen[str], int]:
     return started, int(started.stdout.readline())
 
 
-def has_ended(process: int) -> bool:
-    """Return whether a process is over within ten seconds."""
-    status = Path(f"/proc/{process}/stat")
-    for _ in range(100):
-        with suppress(FileNotFoundError):
-            # who is over and not waited for is a zombie
-            if status.read_text().rpartition(")")[2].split()[0] not in "ZX":
-                time.sleep(0.1)
-                continue
-        return True
-    return False
-
-
 def test_none_is_left_of_a_killed_process() -> None:
     started, worker = at_work("sleeping.result()")
     with started:
         started.kill()
-    assert has_ended(worker)
+    wait_until(lambda: is_over(worker), "its end")
 
 
 def test_an_interrupted_process_waits_for_none() -> None:
     started, worker = at_work("raise KeyboardInterrupt")
     with started:
         assert started.wait(timeout=60) != 0
-    assert has_ended(worker)
+    wait_until(lambda: is_over(worker), "its end")
 
 
 def test_an_interrupt_at_the_terminal_is_for_who_started_them() -> None:

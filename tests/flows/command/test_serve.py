@@ -9,21 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import wait_until
+from tests.servers import is_over, wait_until
 
 
 def children_of(process: int) -> list[int]:
     """Return the processes that a process has started, in any of its threads."""
     told = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/children")]
     return [int(child) for each in told for child in each.split()]
-
-
-def is_over(process: int) -> bool:
-    """Return whether a process has ended, be it waited for or not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @pytest.mark.slow

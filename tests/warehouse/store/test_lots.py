@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.small_traces import TORN, land, rows, write
+from tests.small_traces import JOBS, TORN, land, rows, write
 from warehouse.contracts import table
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.traces import TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
@@ -114,9 +114,7 @@ def test_one_that_is_refused_costs_itself_alone(tmp_path: Path, paths: list[str]
 
 def test_what_comes_between_keeps_its_place(tmp_path: Path, paths: list[str]) -> None:
     jobs = tmp_path / "jobs.sacct"
-    jobs.write_text(
-        "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n"
-    )
+    jobs.write_text(JOBS)
     store = Store(tmp_path / "warehouse")
     named = [*paths[:9], str(jobs), *paths[9:], paths[0]]
     arrivals = land(store, named)
