@@ -15,7 +15,7 @@ import polars as pl
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS, UNNAMED_PATTERNS
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import published
@@ -28,8 +28,8 @@ OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at on
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
 #: what is said of the release before, and of landings: it depends on how many releases there were
 _HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
-#: traffic is attributed by the signatures of its night, which get better as nights go by
-_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS)
+#: traffic is attributed by the signatures of its night, which get better as nights go by; so is what is left of it
+_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNNAMED_PATTERNS)
 _BY_SIGNATURES = ("explained_bytes", "unexplained_bytes", "over_explained_bytes", "certainty")
 
 
