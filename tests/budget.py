@@ -1,4 +1,4 @@
-"""How much is tried while one waits; `.ci/run`'s second part tries half of it, the long tier all."""
+"""How much is tried while one waits; `.ci/run` tries half of it, the long tier all."""
 
 from __future__ import annotations
 
