@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -109,7 +110,10 @@ def elsewhere(packages: list[str], code: str, folder: Path) -> str:
     had = subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *packages], check=False)
     if had.returncode:
         pytest.skip(f"{', '.join(packages)} cannot be had")
-    return subprocess.run([python, "-I", "-c", code], check=True, capture_output=True, text=True, cwd=folder).stdout
+    # DuckDB keeps its extensions in the home of who runs it
+    home = os.environ | {"HOME": str(folder)}
+    command = [python, "-I", "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=home).stdout
 
 
 @pytest.mark.parametrize(("name", "example"), examples("r"))
