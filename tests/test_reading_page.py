@@ -112,7 +112,7 @@ def elsewhere(packages: list[str], code: str, folder: Path) -> str:
         pytest.skip(f"{', '.join(packages)} cannot be had")
     # DuckDB keeps its extensions in the home of who runs it
     home = os.environ | {"HOME": str(folder)}
-    command = [python, "-I", "-c", code]
+    command = [str(python), "-I", "-c", code]
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=home).stdout
 
 
