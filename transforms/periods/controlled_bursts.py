@@ -81,18 +81,28 @@ def _heights(rates: Reals) -> Reals:
 
 
 def _keep_step(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:
-    """Return whether signals have about one phase in all of their parts (n)."""
-    count, size = rates.shape
-    width = max(-(-size // _BLOCKS), 1)
-    blocks = -(-size // width)
-    about = np.zeros((count, blocks * width))
+    """Return whether signals have about one phase in all of their parts (n), whatever they are judged beside."""
     mean = rates.sum(axis=1, keepdims=True) / np.maximum(is_known.sum(axis=1, keepdims=True), 1)
-    np.subtract(rates, mean, out=about[:, :size], where=is_known)
+    about = np.zeros_like(rates)
+    np.subtract(rates, mean, out=about, where=is_known)
+    width = np.maximum(-(-lengths // _BLOCKS), 1)
+    found = np.zeros(len(rates), dtype=np.bool_)
+    for each in np.unique(width).tolist():
+        rows = np.flatnonzero(width == each)
+        found[rows] = _agree(about[rows], each, cycles_per_sample[rows], lengths[rows])
+    return found
+
+
+def _agree(about: Reals, width: int, cycles_per_sample: Reals, lengths: Ints) -> Bools:
+    """Return whether phases of parts agree (n), of blocks of so many samples; about: signals less their means."""
+    blocks = -(-int(lengths.max()) // width)
+    own = np.zeros((len(about), blocks * width))
+    own[:, : about.shape[1]] = about[:, : blocks * width]
     # a wave among samples of a block is that of the first one, turned: so there are few waves
     steps = np.exp(-2j * np.pi * np.arange(width) * cycles_per_sample[:, None])
     places = np.arange(blocks) * width
     turns = places * cycles_per_sample[:, None]
-    sums = np.matmul(about.reshape(count, blocks, width), np.stack([steps.real, steps.imag], axis=-1))
+    sums = np.matmul(own.reshape(len(own), blocks, width), np.stack([steps.real, steps.imag], axis=-1))
     waves = (sums[..., 0] + 1j * sums[..., 1]) * np.exp(-2j * np.pi * (turns - np.floor(turns)))
     part = np.minimum(places * _PARTS // np.maximum(lengths, 1)[:, None], _PARTS - 1)
     of_parts = np.stack([(waves * (part == each)).sum(axis=1) for each in range(_PARTS)])

@@ -68,6 +68,22 @@ def test_what_is_unknown_is_none_and_silence_has_none() -> None:
     assert not found.is_burst[2].any()
 
 
+def test_what_is_judged_beside_a_signal_does_not_matter() -> None:
+    """Nor do longer ones: their time does not part its phases otherwise."""
+    drawn, period = np.random.default_rng(5), 30.0
+    places = np.arange(700)
+    wandering = [
+        1e9 * ((places + drift) % period < 6) + 4e8 * drawn.random(700)
+        for drift in np.linspace(0.05, 0.5, 200)[:, None] * drawn.standard_normal((200, 700)).cumsum(axis=1)
+    ]
+    padded = [np.concatenate([rates, np.full(240, np.nan)]) for rates in wandering]
+    together = bursts(signals(*padded), np.full(200, 1 / period))
+    for place, rates in enumerate(wandering):
+        alone = bursts(signals(rates), np.array([1 / period]))
+        assert together.width[place] == pytest.approx(alone.width[0], rel=1e-9)
+        np.testing.assert_array_equal(together.is_burst[place, :700], alone.is_burst[0])
+
+
 def test_the_slow_twin_says_the_same() -> None:
     generator, plain, folded = np.random.default_rng(2), 0, 0
     for _ in range(examples(60)):
