@@ -95,6 +95,7 @@ def test_without_dask_it_is_refused_with_the_line_that_installs_it(
         pass
 
 
+@pytest.mark.extra
 def test_without_slurm_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -118,14 +119,16 @@ def test_inline_is_this_process(tmp_path: Path) -> None:
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
 
 
-def test_dask_is_set_alike_wherever_it_is_started() -> None:
+@pytest.mark.extra
+def test_documented_environment_gives_the_configuration_of_the_code() -> None:
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     page = Path(__file__).resolve().parents[3] / "docs" / "many-machines.md"
-    told = dict(re.findall(r"\b(DASK_[A-Z_]+)=(\S+)", page.read_text(encoding="utf-8")))
-    ask = "import dask, distributed, json, sys; print(json.dumps({n: dask.config.get(n) for n in sys.argv[1:]}))"
-    asked = [sys.executable, "-c", ask, *workers.CONFIGURATION]
-    found = subprocess.run(asked, env=os.environ | told, capture_output=True, text=True, check=True).stdout
-    assert json.loads(found) == workers.CONFIGURATION
-    assert len(told) == len(workers.CONFIGURATION)
+    documented = dict(re.findall(r"\b(DASK_[A-Z_]+)=(\S+)", page.read_text(encoding="utf-8")))
+    script = "import dask, distributed, json, sys; print(json.dumps({n: dask.config.get(n) for n in sys.argv[1:]}))"
+    command = [sys.executable, "-c", script, *workers.CONFIGURATION]
+    output = subprocess.run(command, env=os.environ | documented, capture_output=True, text=True, check=True).stdout
+    assert json.loads(output) == workers.CONFIGURATION
+    assert len(documented) == len(workers.CONFIGURATION)
     for name, value in workers.ENVIRONMENT.items():
         assert f"{name}={value}" in page.read_text(encoding="utf-8")
         assert f"export {name}={value}" in list(workers._exported())
