@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from warehouse.engine_paths import path_of_location
@@ -101,7 +101,7 @@ def _located(record: Any, before: str, now: str) -> Any:
     if "manifest_length" in moved:
         manifest = path_of_location(moved["manifest_path"])
         assert manifest is not None
-        moved["manifest_length"] = os.stat(manifest).st_size
+        moved["manifest_length"] = Path(manifest).stat().st_size
     return moved
 
 
