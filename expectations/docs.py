@@ -20,6 +20,7 @@ from expectations import sentences, suites
 from expectations.suites import Rule
 from warehouse.contracts import table as table_named
 from warehouse.contracts.quality import QUALITY
+from warehouse.engine_paths import read_parquet
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -67,7 +68,7 @@ def of_release(store: Store, release: Release) -> Path:
     verdict: Literal["passed", "warned"] = "passed" if release.verdict == "passed" else "warned"
     about = About(store.address, _minute(release.created_at), verdict, release.release_id, history)
     files = releases.files_of(store, release).get(QUALITY.name, [])
-    rows = pl.concat(pl.read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
+    rows = pl.concat(read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
     return _kept(store, build(rows, about, store.data_docs))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from traceback import walk_tb
 
+from warehouse.engine_paths import original_paths
 from warehouse.errors import MachineFault
 from warehouse.store.store import Store
 
@@ -96,7 +97,7 @@ def _of_one(error: BaseException, root: Path) -> MachineFault | None:
         return _of_server(error)
     if library not in _LIBRARIES and not isinstance(error, OSError):
         return None
-    return _of_text(str(error), root)
+    return _of_text(original_paths(str(error)), root)
 
 
 def _place(error: OSError, root: Path) -> str:

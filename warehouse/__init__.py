@@ -2,6 +2,7 @@
 
 - `errors` (`InputRefused`, `UsageError`, `NothingToDo`, `IosigError`): What can go wrong that a user can mend.
 - `placing` (`moved_into_place`, `sweep_temporaries`): How a file or a folder comes into being: whole or not at all.
+- `engine_paths` (`duckdb_path`, `scan_parquet`, `sqlite_uri`): Paths in the form that each engine reads literally.
 - `contracts/`: Contracts: each column once, each table once.
 - `following/`: Following files that grow.
 - `releases/`: Releases: immutable, named sets of snapshots, and how they are read.

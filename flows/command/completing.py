@@ -72,13 +72,15 @@ def _of_latest(context: click.Context, table: str, column: str, begun: str, *, i
         return []
     import duckdb
 
+    from warehouse.engine_paths import duckdb_paths
+
     test = "contains" if is_part else "starts_with"
     query = (
-        f'select distinct "{column}" from read_parquet($files, union_by_name = true) '
+        f'select distinct "{column}" from read_parquet($files, union_by_name = true, hive_partitioning = false) '
         f'where {test}("{column}", $begun) order by all limit {_MOST}'
     )
     with duckdb.connect() as connection:
-        found = connection.execute(query, {"files": f"{folder}/**/*.parquet", "begun": begun}).fetchall()
+        found = connection.execute(query, {"files": duckdb_paths(folder.rglob("*.parquet")), "begun": begun}).fetchall()
     return [str(name) for (name,) in found]
 
 

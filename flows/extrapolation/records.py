@@ -12,13 +12,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
-import polars as pl
-
 from flows.landing import names_in
 from flows.settings import Settings
 from transforms.extrapolation.result import Extrapolated
 from transforms.traces import totals as trace_totals
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from warehouse.engine_paths import scan_parquet
 from warehouse.sources.extrapolations import source as extrapolations
 from warehouse.sources.extrapolations.record import (
     FieldModel,
@@ -156,7 +155,7 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     paths = store.locals(files["path"])
     if not paths:
         return None
-    rows = pl.scan_parquet(paths, include_file_paths="path", glob=False)
+    rows = scan_parquet(paths, path_column="path")
     told = rows.filter(trace_set_id=record.trace_set_id, process_count=record.process_count).collect()
     if told.is_empty():
         return None

@@ -19,6 +19,7 @@ from flows.settings import Settings
 from warehouse.contracts import frames
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import POLLS
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import UsageError
 from warehouse.sources.jobs.records import FINAL_STATES
 from warehouse.store import models
@@ -119,7 +120,7 @@ class JobLog:
         ids = {self._job_id, self._job_id.partition(".")[0]}
         steps = f"{self._job_id.partition('.')[0]}."
         is_of_job = pl.col("job_id").is_in(list(ids)) | pl.col("job_id").str.starts_with(steps)
-        return pl.scan_parquet(files, glob=False).filter(is_of_job).collect()
+        return scan_parquet(files).filter(is_of_job).collect()
 
     def runs(self, cluster: str | None = None) -> pl.DataFrame:
         """Return the job's rows of `jobs` that have a start, the latest first; of one cluster if it is given."""
@@ -226,7 +227,7 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
     paths = store.locals(part.path for _, part in parts)
     if not paths:
         return []
-    seen = pl.scan_parquet(paths, glob=False).filter(pl.col("polled_at") > row["started_at"])
+    seen = scan_parquet(paths).filter(pl.col("polled_at") > row["started_at"])
     return sorted(seen.select(pl.col("filesystem").unique()).collect()["filesystem"])
 
 

@@ -20,6 +20,7 @@ from flows.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_day
 from flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
 from flows.following.rows import Identity
 from flows.settings import Settings
+from warehouse.engine_paths import scan_parquet
 from warehouse.following.flushes import Flush
 from warehouse.store.manifests import Landing
 from warehouse.store.store import Store
@@ -252,9 +253,7 @@ class LandedPollFeed(PollFeed):
             self._merged.note(0, "Landed files are gone: their polls are not counted.")
         if not there:
             return pl.DataFrame(schema=SCHEMA)
-        polls = pl.scan_parquet(there, glob=False).filter(
-            pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after
-        )
+        polls = scan_parquet(there).filter(pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after)
         return polls.select(
             "controller",
             pl.col("polled_at").dt.epoch("us").alias("polled_us"),

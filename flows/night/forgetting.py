@@ -29,6 +29,7 @@ from flows.steps.run import Run
 from flows.steps.signatures import CHANGES
 from warehouse.contracts import Table
 from warehouse.contracts.signatures import SIGNATURES
+from warehouse.engine_paths import read_parquet
 from warehouse.errors import MachineFault, NothingToDo, UsageError
 from warehouse.releases import expiring, publishing, releases, seals, superseding
 from warehouse.releases.releases import Release
@@ -230,10 +231,8 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
     path = run.path(SIGNATURES, None)
     if not path.is_file():
         return
-    before = [
-        pl.read_parquet(run.store.here(each)) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])
-    ]
-    made = pl.read_parquet(path)
+    before = [read_parquet(run.store.here(each)) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
+    made = read_parquet(path)
     same = [name for name in SIGNATURES.column_names if name not in CHANGES]
     told = pl.concat(before) if before else made.clear()
     rows = made.select(same).join(told, on=same, how="left", nulls_equal=True, maintain_order="left")

@@ -22,6 +22,7 @@ from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACE_JOBS, TRACES
+from warehouse.engine_paths import read_parquet
 from warehouse.releases import releases
 from warehouse.store import ledger
 from warehouse.store.manifests import Landing
@@ -155,7 +156,7 @@ def _landed(store: Store, table: Table) -> pl.DataFrame:
     """Return the rows of a table of all landings, those that were replaced since among them."""
     known = ledger.read(store)
     paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
-    read = (frames.widened(pl.read_parquet(store.local(path)), table) for path in paths)
+    read = (frames.widened(read_parquet(store.local(path)), table) for path in paths)
     return pl.concat([frames.empty(table), *read])
 
 
@@ -163,4 +164,4 @@ def _joined(store: Store, name: str) -> Iterable[str]:
     """Yield the traced runs that kept releases have joined with a job of the user's."""
     for release in releases.kept(store):
         for path in releases.files_of(store, release).get(TRACE_JOBS.name, ()):
-            yield from pl.read_parquet(path, columns=["trace_id", "user"]).filter(pl.col("user") == name)["trace_id"]
+            yield from read_parquet(path, columns=["trace_id", "user"]).filter(pl.col("user") == name)["trace_id"]

@@ -23,6 +23,7 @@ from warehouse.contracts.polls import POLLS
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS, TRACES
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.errors import InputRefused
 from warehouse.sources.extrapolations import compressed_traces
 from warehouse.sources.files.opening import read_head
@@ -111,7 +112,7 @@ def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | Poll
 
 def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Path) -> TraceInput:
     files = _kept(name, batches, scratch)
-    landed = defaultdict(list, {table: [pl.scan_parquet(path) for path in paths] for table, paths in files.items()})
+    landed = defaultdict(list, {table: [scan_parquet(path) for path in paths] for table, paths in files.items()})
     with models.engine(scratch / "spill", settings.engine.memory_limit) as connection:
         jobs, counters, heatmaps = _staged(connection, name, files)
     signals = make_signals(
@@ -139,7 +140,7 @@ def _staged(
 
 
 def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:
-    return pl.concat([frames.empty(table), *map(pl.read_parquet, files[table.name])])
+    return pl.concat([frames.empty(table), *map(read_parquet, files[table.name])])
 
 
 def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:

@@ -27,6 +27,7 @@ from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWD
 from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from warehouse.engine_paths import scan_parquet
 
 _GRID = ("filesystem", "step_us", "phase_us")
 _RUN = ("cluster", "job_id", "started_at", "filesystem")
@@ -385,7 +386,7 @@ def _first_days(run: Run, day: date) -> Iterator[date]:
     """Yield on which day the first of a day's runs began, as it is now and as it was in the release before."""
     now, before = run.built(RUNS, [day]), [file for file in run.released(ATTRIBUTED_IO) if file.day == day]
     for file in (*now, *before):
-        rows = pl.scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
+        rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
         began_at = rows.select(pl.col("started_at").min()).collect().item()
         if began_at is not None:
             yield max(began_at.date(), day - timedelta(days=_MOST_DAYS))

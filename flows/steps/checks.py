@@ -23,6 +23,7 @@ from warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
 from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
 from warehouse.contracts.traces import TRACE_JOBS
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.errors import GateFailed
 from warehouse.releases import locations, releases
 from warehouse.store.store import Store, write_json, write_parquet
@@ -148,7 +149,7 @@ def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
     import polars.selectors as cs
 
     lengths = cs.list().list.len().cast(pl.Int64)
-    return pl.scan_parquet(path).select(columns or pl.all()).tail(_MOST_ROWS).with_columns(lengths).collect()
+    return scan_parquet(path).select(columns or pl.all()).tail(_MOST_ROWS).with_columns(lengths).collect()
 
 
 # ---- the release as a whole
@@ -179,7 +180,7 @@ def _by_day(given: Given) -> pl.DataFrame:
     """Return what was found of every day of the release: those that are made anew, and all others as they were."""
     paths = given.files(QUALITY_DAYS)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    found = [frames.empty(QUALITY_DAYS), *map(pl.read_parquet, paths), _carried(given, anew)]
+    found = [frames.empty(QUALITY_DAYS), *map(read_parquet, paths), _carried(given, anew)]
     return pl.concat(found)
 
 
@@ -219,7 +220,7 @@ def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
 def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the rows of the release before that are about days of which a table is not made anew."""
     files = given.released(QUALITY_DAYS)
-    known = pl.read_parquet(files) if files else _of_older_release(given)
+    known = read_parquet(files) if files else _of_older_release(given)
     pairs = [(name, day) for name, days in anew.items() for day in days]
     made = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
     kept = known.join(
@@ -241,7 +242,7 @@ def _of_older_release(given: Given) -> pl.DataFrame:
         for name, paths in place.items()
         if name in {table.name for table in TABLES if table.partition}
     }
-    found = pl.read_parquet(files).filter(pl.col("table_name").is_in([name for name in days if days[name]]))
+    found = read_parquet(files).filter(pl.col("table_name").is_in([name for name in days if days[name]]))
     told = [(name, json.loads(text)) for name, text in found.select("table_name", "observed").iter_rows()]
     counts = [observed.get("row_count", observed.get("observed_value")) for _, observed in told]
     return found.with_columns(
@@ -273,11 +274,11 @@ def _verdicts(run: Run, _: Day) -> Iterator[File]:
 def gather_quarantine(given: Given) -> int:
     """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
     pieces = [frames.empty(QUARANTINE)]
-    pieces += [pl.read_parquet(path) for _, faulty in _TAKEN_OUT for path in given.files(faulty)]
+    pieces += [read_parquet(path) for _, faulty in _TAKEN_OUT for path in given.files(faulty)]
     # A day of which not all is computed anew keeps what was taken out of the rest.
     for path, day in given.dated(QUARANTINE, is_released=True).items():
         kept = [table.name for table, faulty in _TAKEN_OUT if day not in given.dated(faulty).values()]
-        pieces.append(pl.read_parquet(path).filter(pl.col("table_name").is_in(kept)))
+        pieces.append(read_parquet(path).filter(pl.col("table_name").is_in(kept)))
     gathered = pl.concat(pieces)
     given.write_days(gathered, QUARANTINE)
     return gathered.height

@@ -26,6 +26,7 @@ from warehouse.contracts.counters import (
 )
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import COUNTER_POLLS
+from warehouse.engine_paths import scan_parquet
 from warehouse.sources.rows.counters import polled
 from warehouse.store.manifests import Landing, scans
 from warehouse.store.store import Store, write_parquet
@@ -69,7 +70,7 @@ def stage_counters(given: Given) -> int:
     write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
     polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
     write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
-    return int(pl.scan_parquet(given.path(COUNTER_RISES)).select(pl.len()).collect().item())
+    return int(scan_parquet(given.path(COUNTER_RISES)).select(pl.len()).collect().item())
 
 
 def _dated(rows: pl.DataFrame, given: Given) -> pl.DataFrame:
@@ -167,7 +168,7 @@ def _summed(rows: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
 
 def _counted_jobs(given: Given) -> pl.DataFrame:
     """Return what each job moved on a day, as servers name it, and whose id stands in the name."""
-    rises = pl.scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
+    rises = scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
     counted = rises.group_by("counted_on", "filesystem", "job_key").agg(
         pl.col(column.name for column in RISEN).sum(),
         from_at=pl.coalesce("from_at", "until_at").min(),
@@ -241,7 +242,7 @@ def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, given: Given) -> pl.Dat
     known = targets.filter(pl.col("has_read_bytes") | pl.col("has_written_bytes"))
     taken = known.filter(rank == rank.min().over("filesystem"))
     due = scrapes.filter(pl.col("previous_at").is_not_null()).join(taken, on=TARGET, how="inner")
-    rises = pl.scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_null()).collect()
+    rises = scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_null()).collect()
     moved = due.join(
         rises.rename({"until_at": "scraped_at"}), on=[*TARGET, "scraped_at"], how="left", maintain_order="left",
         suffix="_risen",

@@ -20,6 +20,7 @@ from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAP
 from warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -35,7 +36,7 @@ def take_samples(given: Given) -> int:
         given.expose(connection, JOBS, RUNS, *_COUNTED)
         for table in (RUN_RISES, EXACT_RUNS):
             given.build(connection, table)
-        runs, rises = (pl.read_parquet(given.path(table)) for table in (EXACT_RUNS, RUN_RISES))
+        runs, rises = (read_parquet(given.path(table)) for table in (EXACT_RUNS, RUN_RISES))
         taken = samples_of(runs, rises)
         path = write_parquet(taken, EXACT_SAMPLES, given.path(EXACT_SAMPLES))
         models.expose(connection, "samples", EXACT_SAMPLES, [path])
@@ -129,7 +130,7 @@ def _is_counted(run: Run, day: Day) -> bool:
 def _counters(run: Run, day: Day) -> Iterator[File]:
     """Yield what was counted on the days on which a run of this day was there, and on the day after."""
     assert day
-    runs = pl.scan_parquet(run.store.here(run.path(RUNS, day))).filter(pl.col("ended_on") == day)
+    runs = scan_parquet(run.store.here(run.path(RUNS, day))).filter(pl.col("ended_on") == day)
     first = runs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     last = day + timedelta(days=1)
     for table in _COUNTED:

@@ -36,6 +36,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
 from warehouse.contracts.signatures import SIGNATURES
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -61,7 +62,7 @@ def make_signatures(given: Given) -> int:
     for table in MADE:
         given.join([part / f"{table.name}.parquet" for part in parts], table)
     path = given.path(SIGNATURES)
-    write_parquet(with_defaults(pl.read_parquet(path)), SIGNATURES, path)
+    write_parquet(with_defaults(read_parquet(path)), SIGNATURES, path)
     return count
 
 
@@ -98,12 +99,12 @@ def asked(given: Given, sets: pl.DataFrame) -> pl.DataFrame:
     settings = given.settings
     none = sets.clear().select(SUBJECT)
     files = given.released(SAMPLE_SETS)
-    last = pl.read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
+    last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
     now = sets["ended_on"].max()
     if not is_due(_date(last), _date(now), settings.joint.every_days):
         return none
     shared = ~pl.col("application_id").str.ends_with("/*") & (pl.col("source").fill_null("server") == "server").all()
-    known = pl.scan_parquet(given.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
+    known = scan_parquet(given.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
     before = known.select(*SUBJECT, known_first_at="first_at", known_count="sample_count", known_last_at="last_at")
     latest = (
         sets.group_by(SUBJECT)
@@ -208,7 +209,7 @@ def _known(given: Given, parts: Sequence[Path]) -> dict[tuple[str, str, str], tu
         for table in MADE:
             models.expose(connection, "main", table, [part / f"{table.name}.parquet" for part in parts])
         rows = pl.concat(
-            [frames.empty(SIGNATURES), *(pl.read_parquet(part / f"{SIGNATURES.name}.parquet") for part in parts)]
+            [frames.empty(SIGNATURES), *(read_parquet(part / f"{SIGNATURES.name}.parquet") for part in parts)]
         )
         rows = with_defaults(rows).filter("is_default", outcome="extracted")
         found = published.read_signatures(connection, rows)

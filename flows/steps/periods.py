@@ -26,6 +26,7 @@ from warehouse.contracts.periods import NODE_PERIODS, OTHER_PERIODS, PERIOD_SEGM
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
+from warehouse.engine_paths import read_parquet
 from warehouse.store.manifests import Landing, Part, scans
 from warehouse.store.store import Store
 
@@ -97,7 +98,7 @@ def _of_jobs(samples: pl.DataFrame, settings: PeriodSettings) -> Rows:
 def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
     """Return the segments that the release before has of rows of `periods` that stay as they are."""
     files = given.released(PERIOD_SEGMENTS)
-    found = frames.widened(pl.read_parquet(files), PERIOD_SEGMENTS) if files else frames.empty(PERIOD_SEGMENTS)
+    found = frames.widened(read_parquet(files), PERIOD_SEGMENTS) if files else frames.empty(PERIOD_SEGMENTS)
     return found.join(kept, on=PERIODS.key, how="semi", nulls_equal=True, maintain_order="left")
 
 
@@ -180,7 +181,7 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 def _kept_nodes(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
     """Return the nodes that the release before has of traced runs whose rows of `periods` stay as they are."""
     files = given.released(NODE_PERIODS)
-    found = frames.widened(pl.read_parquet(files), NODE_PERIODS) if files else frames.empty(NODE_PERIODS)
+    found = frames.widened(read_parquet(files), NODE_PERIODS) if files else frames.empty(NODE_PERIODS)
     runs = kept.filter(subject_kind="trace").select(pl.col("subject_id").alias("trace_id"), "direction")
     return found.join(runs, on=["trace_id", "direction"], how="semi", maintain_order="left")
 

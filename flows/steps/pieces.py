@@ -19,6 +19,7 @@ import polars as pl
 
 from flows.settings import Settings
 from warehouse.contracts import Table, frames
+from warehouse.engine_paths import scan_parquet
 from warehouse.store import models
 from warehouse.store.buckets import split_parquet
 from warehouse.store.manifests import Landing, Part, scans
@@ -139,7 +140,7 @@ class Given:
     def scan(self, table: Table, *, is_released: bool = False) -> pl.LazyFrame:
         """Return the built files of a table, or those of the release before, to be read; without files it is empty."""
         files = list(self.dated(table, is_released=is_released))
-        return pl.scan_parquet(files) if files else frames.empty(table).lazy()
+        return scan_parquet(files) if files else frames.empty(table).lazy()
 
     def released(self, table: Table) -> list[Path]:
         """Return the files of a table in the release before."""

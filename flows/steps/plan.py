@@ -22,6 +22,7 @@ from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.releases import STALE_DAYS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACES
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.releases import clearing, releases
 from warehouse.releases.releases import Release
@@ -243,7 +244,7 @@ class _News:
         """Return the targets that were scraped on a day, each with its last scrape."""
         parts = self.landed.parts(SCRAPES, self.landings, pl.col("day") == day)
         paths = self.store.locals(parts["path"])
-        rows = pl.scan_parquet(paths) if paths else frames.empty(SCRAPES).lazy()
+        rows = scan_parquet(paths) if paths else frames.empty(SCRAPES).lazy()
         return rows.group_by(TARGET).agg(last_at=pl.col("scraped_at").max())
 
     def _traces(self, touched: pl.DataFrame, earliest: datetime | None) -> pl.DataFrame:

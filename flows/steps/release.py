@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import polars as pl
-
 from flows.settings import Settings
 from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
+from warehouse.engine_paths import read_parquet
 from warehouse.releases import clearing, expiring, publishing
 from warehouse.releases.locations import Part
 from warehouse.releases.publishing import Adopted, Draft
@@ -58,7 +57,7 @@ def drafted(
         removed_inputs=plan.removed_inputs,
         parameters=plan.parameters,
         code_version=planning.code_version(),
-        verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
+        verdict=gate.decide(read_parquet(run.path(QUALITY, None))),
         base_release_id=plan.base.release_id if plan.base else None,
     )
     return draft, built

@@ -15,6 +15,7 @@ from flows.steps.plan import Plan
 from warehouse.contracts import Table
 from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from warehouse.contracts.traces import TRACE_JOBS, TRACES
+from warehouse.engine_paths import read_parquet
 from warehouse.releases import locations, releases
 from warehouse.store.buckets import BUCKET_COUNT
 from warehouse.store.manifests import ID_DIGITS, Landing
@@ -205,7 +206,7 @@ def landed_of_traces(*wanted: Table) -> Reads:
 
     def read(run: Run, day: Day) -> Iterator[Landing]:
         paths = run.store.locals(file.path for file in run.built(TRACE_JOBS, [day]))
-        trace_ids = {trace_id for path in paths for trace_id in pl.read_parquet(path, columns=["trace_id"])["trace_id"]}
+        trace_ids = {trace_id for path in paths for trace_id in read_parquet(path, columns=["trace_id"])["trace_id"]}
         return run.landed(wanted, trace_ids=trace_ids)
 
     return read

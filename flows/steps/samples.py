@@ -15,6 +15,7 @@ from warehouse.contracts.job_io import BEST_JOB_IO, CLIENT_IO, EXACT_IO, JOB_IO,
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_DAYS, TICKS
 from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -28,7 +29,7 @@ def cut_samples(given: Given) -> int:
         given.expose(connection, JOBS, *_TRAFFIC)
         for table in (RUNS, GRID_STEPS):
             given.build(connection, table)
-        runs, grid_steps = (pl.read_parquet(given.path(table)) for table in (RUNS, GRID_STEPS))
+        runs, grid_steps = (read_parquet(given.path(table)) for table in (RUNS, GRID_STEPS))
         cut = _cut(runs, grid_steps, given.days[0])
         path = write_parquet(cut, SAMPLES, given.path(SAMPLES))
         models.expose(connection, "samples", SAMPLES, [path])
@@ -47,7 +48,7 @@ def _there(run: Run, day: Day) -> Iterator[File]:
     What ended on a day before the first of these began was not there, however much of it there is.
     """
     assert day
-    jobs = pl.scan_parquet(run.store.here(run.path(JOBS, day)))
+    jobs = scan_parquet(run.store.here(run.path(JOBS, day)))
     first = jobs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     yield from (file for file in run.live(JOBS) if file.day is None or file.day >= first)
     # The last poll of a run that ends at midnight is the next day's.

@@ -18,6 +18,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+from warehouse.engine_paths import scan_parquet
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -39,7 +40,7 @@ def _traced(given: Given) -> tuple[pl.DataFrame, Subjects] | None:
         return None
     applications = given.frame(SIGNATURES).select("application_id").unique()
     ids = (
-        pl.scan_parquet(given.files(SAMPLES))
+        scan_parquet(given.files(SAMPLES))
         .select("cluster", "job_id", "started_at", "application_id")
         .unique()
         .join(applications.lazy(), on="application_id", how="semi")
@@ -51,7 +52,7 @@ def _traced(given: Given) -> tuple[pl.DataFrame, Subjects] | None:
         return None
     is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
     signals, counters = (
-        pl.scan_parquet(given.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
+        scan_parquet(given.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
     )
     ratio = given.settings.traces.max_interval_ratio
     return of_trace.select("trace_id", "application_id"), traced_subjects(

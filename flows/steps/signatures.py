@@ -34,6 +34,7 @@ from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from warehouse.engine_paths import read_ipc, read_parquet, scan_parquet
 from warehouse.store import models
 from warehouse.store.store import join_parquet, write_parquet
 
@@ -84,7 +85,7 @@ def write_part(rows: dict[str, pl.DataFrame], folder: Path) -> None:
 def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
     """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
     files = given.released(SAMPLE_SETS)
-    base = frames.widened(pl.read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
+    base = frames.widened(read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
     is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in given.days if day], dtype=pl.Date).implode())
     if base.is_empty():
         return pl.repeat(True, sets.height, eager=True)
@@ -179,7 +180,7 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
             rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow")
     for chunk in range(len(chunks)):
         own = sorted(folder.glob(f"{chunk:05d}-*.arrow"))
-        yield pl.concat([found.clear(), *(pl.read_ipc(path) for path in own)]).sort("place")
+        yield pl.concat([found.clear(), *(read_ipc(path) for path in own)]).sort("place")
         for path in own:
             path.unlink()
     shutil.rmtree(folder)
@@ -193,7 +194,7 @@ def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataF
     run, told = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
     days = wanted["ended_on"].unique().implode()
     of_source = {
-        source: pl.scan_parquet(own).filter(pl.col("ended_on").is_in(days)).select(*run, *told)
+        source: scan_parquet(own).filter(pl.col("ended_on").is_in(days)).select(*run, *told)
         for _, source in _SOURCES
         if (own := [path for path, from_source in files if from_source == source])
     }

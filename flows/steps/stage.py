@@ -14,6 +14,7 @@ from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLAT
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
 from warehouse.contracts.polls import COUNTER_POLLS, FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
 from warehouse.contracts.series import SERIES, SERIES_INTERVALS
+from warehouse.engine_paths import scan_parquet
 from warehouse.store import models
 from warehouse.store.manifests import may_repeat
 from warehouse.store.store import write_parquet
@@ -51,7 +52,7 @@ def stage_polls(given: Given) -> int:
         _build(given, connection, REPEATED_POLLS, is_empty=not may_conflict)
         given.build(connection, POLL_TICKS)
         # reading a day of polls once more takes as long as summing it up
-        implausible = pl.scan_parquet(given.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
+        implausible = scan_parquet(given.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
         _build(given, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
         given.build(connection, POLL_DAYS)
         return given.build(connection, TICKS)

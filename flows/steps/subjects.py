@@ -21,6 +21,7 @@ from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+from warehouse.engine_paths import read_parquet, scan_parquet
 
 #: what is known of every subject
 KEYS = (
@@ -153,7 +154,7 @@ def of_applications(given: Given, table: Table) -> tuple[Subjects, pl.DataFrame]
     """
     curves = _curves(given.scan(SIGNATURES), given.files(SIGNATURE_POINTS))
     files, kinds = given.released(table), given.subject_kinds(table)
-    kept = frames.widened(pl.read_parquet(files), table) if files else frames.empty(table)
+    kept = frames.widened(read_parquet(files), table) if files else frames.empty(table)
     kept = kept.filter(pl.col("subject_kind").is_in(sorted(kinds)))
     if "application" in kinds:
         before = _curves(given.scan(SIGNATURES, is_released=True), given.released(SIGNATURE_POINTS))
@@ -173,7 +174,7 @@ def _curves(signatures: pl.LazyFrame, points: Sequence[Path]) -> pl.DataFrame:
     """
     found = signatures.filter("is_default", outcome="extracted").select(*_APPLICATION, "method").collect()
     curves = [
-        pl.scan_parquet(path)
+        scan_parquet(path)
         .join(found.lazy(), on=[*_APPLICATION, "method"], how="semi")
         .sort(*_APPLICATION, "offset_s")
         .group_by(_APPLICATION, maintain_order=True)

@@ -27,6 +27,7 @@ from warehouse.contracts.traces import (
     TRACE_SIGNALS,
     TRACES,
 )
+from warehouse.engine_paths import read_parquet
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -70,10 +71,10 @@ def _signals_of(given: Given) -> pl.DataFrame:
     records = pl.collect_all(given.landed(TRACE_RECORDS))
     return make_signals(
         given.frame(TRACE_JOBS),
-        pl.read_parquet(given.path(TRACE_COUNTERS)),
+        read_parquet(given.path(TRACE_COUNTERS)),
         # what landed long ago lacks columns that came later
         pl.concat([frames.empty(TRACE_RECORDS), *records], how="diagonal"),
-        pl.read_parquet(given.path(TRACE_HEATMAPS)),
+        read_parquet(given.path(TRACE_HEATMAPS)),
         given.landed(TRACE_REQUESTS),
         given.settings.traces.params(signals.SignalParams),
     )

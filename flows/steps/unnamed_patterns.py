@@ -19,6 +19,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import TICKS
+from warehouse.engine_paths import read_parquet
 from warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _told_of(whose: Beside, names: Sequence[str]) -> dict[str, object]:
 def _known_rows(given: Given) -> pl.DataFrame:
     """Return the patterns of the release before."""
     files = given.released(UNNAMED_PATTERNS)
-    found = frames.widened(pl.read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
+    found = frames.widened(read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
     return found.filter(pl.col("pattern_id").is_not_null())
 
 

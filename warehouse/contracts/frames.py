@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from warehouse.contracts.types import Column, Dtype, Table
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import ContractError
 
 POLARS_DTYPES: dict[Dtype, pl.DataType] = {
@@ -114,7 +115,7 @@ def require(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 def require_file(path: Path, table: Table) -> None:
     """Raise ContractError unless a Parquet file, which may be larger than memory, meets the table's contract."""
-    rows = pl.scan_parquet(path)
+    rows = scan_parquet(path)
     require_schema(rows.collect_schema(), table)
     _require_rules(rows, table)
 

@@ -33,6 +33,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
 from warehouse.contracts.releases import RELEASES
+from warehouse.engine_paths import path_of_location
 from warehouse.errors import MachineFault
 from warehouse.placing import SyncedStream, make_folder
 from warehouse.releases.database import SqlTables
@@ -91,7 +92,9 @@ class WarehouseFileIO(PyArrowFileIO):
         before = properties.get(_BEFORE)
         if before and location.startswith(f"{before}/"):
             location = properties[_ROOT] + location.removeprefix(before)
-        return PyArrowFileIO.parse_location(location, properties)
+        path = path_of_location(location)
+        # pyiceberg parses a URL, and so ends a path at `?`, `#` or a line break
+        return PyArrowFileIO.parse_location(location, properties) if path is None else ("file", "", path)
 
     def new_output(self, location: str) -> PyArrowFile:
         """Return a file to be written, which is on disk when it is closed."""

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from warehouse.contracts.releases import RELEASES
+from warehouse.engine_paths import sqlite_uri
 from warehouse.errors import MachineFault
 from warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
 from warehouse.store.store import Store
@@ -72,7 +73,7 @@ def _in_sqlite(store: Store) -> dict[str, str]:
     # SQLite does not say why it cannot open a file
     store.catalogue.open("rb").close()
     query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
-    with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(sqlite_uri(store.catalogue, mode="ro"), uri=True)) as connection:
         try:
             return dict(connection.execute(query, (NAMESPACE,)).fetchall())
         except sqlite3.DatabaseError as error:

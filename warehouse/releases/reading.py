@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.contracts.types import DUCKDB_TYPES
+from warehouse.engine_paths import duckdb_paths
 from warehouse.releases import releases, seals
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
@@ -139,7 +140,7 @@ def _may_mean(query: str, table: Table) -> bool:
 def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
     """Return where DuckDB finds files of a warehouse: their paths, or their URLs, of which it reads what it needs."""
     if store.url is None:
-        return [str(path) for path in paths]
+        return duckdb_paths(paths)
     return [store.files.location(path.relative_to(store.root).as_posix()) for path in paths]
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import TABLES, Table
 from warehouse.contracts.releases import RELEASES
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import UsageError
 from warehouse.releases.locations import INDEX, LISTS, releases_location
 from warehouse.releases.servers import NAMESPACE
@@ -146,7 +147,7 @@ def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
     from warehouse.contracts import frames
 
     schema = frames.schema(RELEASES)
-    return pl.scan_parquet(store.locals(files), glob=False) if files else pl.LazyFrame(schema=schema)
+    return scan_parquet(store.locals(files)) if files else pl.LazyFrame(schema=schema)
 
 
 def rows(store: Store) -> pl.DataFrame:

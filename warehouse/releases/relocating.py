@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from warehouse.engine_paths import path_of_location
 from warehouse.errors import UsageError
 from warehouse.releases import seals
 from warehouse.releases.catalogue import leave_hints, make_catalogue
@@ -98,7 +99,9 @@ def _rewrite_avro(store: Store, name: str, before: str, now: str) -> None:
 def _located(record: Any, before: str, now: str) -> Any:
     moved = _moved(record, before, now)
     if "manifest_length" in moved:
-        moved["manifest_length"] = Path(moved["manifest_path"].removeprefix("file://")).stat().st_size
+        manifest = path_of_location(moved["manifest_path"])
+        assert manifest is not None
+        moved["manifest_length"] = Path(manifest).stat().st_size
     return moved
 
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from warehouse.engine_paths import sqlalchemy_uri
 from warehouse.errors import MachineFault, MissingExtra, UsageError
 from warehouse.store.objects import NOTE
 from warehouse.store.store import Store, document, put_document
@@ -71,7 +72,7 @@ def server_of(store: Store) -> Server:
 def engine_uri(store: Store, server: Server) -> str:
     """Return where SQLAlchemy finds a catalogue, be it that of a warehouse or the one that it is to have."""
     if server == EMBEDDED:
-        return f"sqlite:///{store.catalogue.resolve()}"
+        return sqlalchemy_uri(store.catalogue)
     return "postgresql+psycopg2://" + server.address.split("://", 1)[1]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.contracts.releases import RELEASES
+from warehouse.engine_paths import sqlite_uri
 from warehouse.errors import MachineFault
 from warehouse.releases import links, releases, seals
 from warehouse.releases.locations import CACHES, metadata_locations, name_of
@@ -88,7 +89,7 @@ def _of_databases(store: Store) -> Iterator[Damage]:
 def _problem_of_sqlite(path: Path) -> str | None:
     path.open("rb").close()
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(sqlite_uri(path, mode="ro"), uri=True)) as connection:
             (told,) = connection.execute("pragma integrity_check(1)").fetchone()
     except sqlite3.Error as error:
         return f"is no sound SQLite file ({error})"

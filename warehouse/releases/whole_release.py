@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from warehouse.contracts import Table, table as contract
+from warehouse.engine_paths import duckdb_pattern
 from warehouse.errors import UsageError
-from warehouse.placing import moved_into_place
+from warehouse.placing import copy, moved_into_place
 from warehouse.releases.links import NO_DAY, members
 from warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
 from warehouse.releases.releases import Release, being_read, files_of, published, told
@@ -97,10 +99,11 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
         )
     if store.url is not None and not is_copied:
         raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")
-    # views name whole paths
-    whole = Store(store.root.resolve())
-    files = {name: addresses(whole, paths) for name, paths in files_of(whole, release).items()}
-    with being_read(store), moved_into_place(target.absolute()) as temporary, connected() as connection:
+    files = {
+        name: addresses(store, paths) if is_copied else _patterns(store, paths)
+        for name, paths in files_of(store, release).items()
+    }
+    with being_read(store), _database_moved_into_place(target.absolute()) as temporary, connected() as connection:
         reach(connection, store)
         connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
         connection.execute("use made")
@@ -112,6 +115,31 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
         connection.execute("use memory")
         connection.execute("detach made")
     return counts
+
+
+@contextmanager
+def _database_moved_into_place(target: Path) -> Iterator[Path]:
+    """Give a path at which DuckDB can write a database; on leaving without error it is the file `target`."""
+    with moved_into_place(target) as temporary:
+        if "?" not in str(temporary):
+            yield temporary
+            return
+        # DuckDB inserts the `.wal` of its log's name before the first `?` of the path, in whichever folder that is
+        with TemporaryDirectory(prefix="iosig-export-") as folder:
+            yield Path(folder, "made.duckdb")
+            copy(Path(folder, "made.duckdb"), temporary)
+
+
+def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
+    """Return how the views of a database name files: by whole paths, which DuckDB reads as patterns."""
+    root = store.root.resolve()
+    found = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
+    if None in found:
+        raise UsageError(
+            f"DuckDB cannot name files in {root} in a view: a backslash and a pattern character are in the path. "
+            "--copy writes their rows into the file."
+        )
+    return [pattern for pattern in found if pattern is not None]
 
 
 def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[str], is_copied: bool) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import current_thread
 from typing import BinaryIO, Protocol, Self, TypeVar
 
+from warehouse.engine_paths import iceberg_location
 from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
 
 #: what is damaged is kept here: it may hold what nothing else does
@@ -162,7 +163,7 @@ class Folder:
 
     def location(self, name: str) -> str:
         """Return where others find a file or folder: a URL, without escapes."""
-        return f"file://{self.root.resolve()}/{name}"
+        return iceberg_location(self.root.resolve() / name)
 
     def opened(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""

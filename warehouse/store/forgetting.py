@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.quality import REJECTS
+from warehouse.engine_paths import scan_parquet
 from warehouse.store import landing as landings
 from warehouse.store.files import Exists, Sealed
 from warehouse.store.manifests import (
@@ -115,4 +116,4 @@ def _but(store: Store, table: Table, path: str, ids: set[str]) -> pl.DataFrame:
     import polars as pl
 
     own = pl.col(landing_column(table)).is_in(sorted(ids))
-    return pl.scan_parquet(store.local(path), glob=False).filter(~own).collect()
+    return scan_parquet(store.local(path)).filter(~own).collect()

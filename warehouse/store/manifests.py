@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table
 from warehouse.contracts.quality import REJECTS
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import MachineFault
 from warehouse.store.store import Store, document
 
@@ -155,5 +156,5 @@ def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> 
         ids[part.path] = [*(ids.get(part.path) or ()), landing.landing_id] if part.is_shared else None
     own = pl.col(landing_column(table))
     places = store.locals(ids)
-    rows = {path: pl.scan_parquet(place, glob=False) for path, place in zip(ids, places, strict=True)}
+    rows = {path: scan_parquet(place) for path, place in zip(ids, places, strict=True)}
     return [rows[path] if known is None else rows[path].filter(own.is_in(known)) for path, known in ids.items()]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
 from warehouse.contracts.types import DUCKDB_TYPES
+from warehouse.engine_paths import duckdb_paths
 from warehouse.store.manifests import landing_column
 from warehouse.store.store import Store
 
@@ -38,7 +39,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
     is made in it stays.
     """
     spill.mkdir(parents=True, exist_ok=True)
-    database, name = _database(str(spill), memory_limit), f"work_{next(_NUMBERS)}"
+    database, name = _database(str(spill.absolute()), memory_limit), f"work_{next(_NUMBERS)}"
     with database.cursor() as connection:
         connection.execute("set TimeZone = 'UTC'")
         connection.execute("set enable_progress_bar = false")
@@ -70,11 +71,13 @@ def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
     """Make Parquet files readable as `schema.table`; without files the table is there and empty."""
-    paths = [str(path) for path in files]
+    paths = duckdb_paths(files)
     if not paths:
         expose_frame(connection, schema, table.name, frames.empty(table))
         return
-    relation = connection.sql("from read_parquet($paths, union_by_name = true)", params={"paths": paths})
+    relation = connection.sql(
+        "from read_parquet($paths, union_by_name = true, hive_partitioning = false)", params={"paths": paths}
+    )
     _name(connection, relation, schema, table.name)
 
 
@@ -126,9 +129,9 @@ def _own(
             $orders[file_index::bigint + 1] as part_order,
             file_row_number::bigint as part_row,
             $landing_ids[file_index::bigint + 1] as landing_id
-        from read_parquet($paths, union_by_name = true)
+        from read_parquet($paths, union_by_name = true, hive_partitioning = false)
         """,
-        params={"paths": [str(path) for path in files], "landing_ids": list(landing_ids), "orders": list(orders)},
+        params={"paths": duckdb_paths(files), "landing_ids": list(landing_ids), "orders": list(orders)},
     )
 
 
@@ -148,7 +151,7 @@ def _shared(
         f"""
         with shared as (
             select *, file_index::bigint as file_place, file_row_number::bigint as part_row
-            from read_parquet($paths, union_by_name = true)
+            from read_parquet($paths, union_by_name = true, hive_partitioning = false)
         )
         select
             columns(lambda name: name not in ('landing_id', 'of_landing', 'of_file', 'file_place')),
@@ -156,7 +159,7 @@ def _shared(
         from shared
         inner join landed.{name} on file_place = of_file and shared.{landing_column(table)} = of_landing
         """,
-        params={"paths": [str(path) for path in store.locals(places["path"])]},
+        params={"paths": duckdb_paths(store.locals(places["path"]))},
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import polars as pl
 
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.changes import KEYS, Changes, news, wide
@@ -62,7 +63,7 @@ def _columns(path: Path) -> dict[str, str]:
     A value under the name of bytes that is always that of the operations is a count of them.
     """
     with refusing_parquet_damage():
-        table = pl.scan_parquet(path, glob=False)
+        table = scan_parquet(path)
         _require_types(table.collect_schema())
         names = table.select(pl.col("operation").unique()).collect()["operation"].drop_nulls().to_list()
         found = {name: column for name in names if name != _ALL and (column := samples.operation_column(name))}

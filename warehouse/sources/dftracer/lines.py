@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warehouse.engine_paths import duckdb_path
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
@@ -196,7 +197,7 @@ class Reader:
         self._place.write_bytes(lines.content)
         try:
             found = self._connection.sql(
-                _query(), params={"place": str(self._place), "line_bytes": in_force().line_bytes}
+                _query(), params={"place": duckdb_path(self._place), "line_bytes": in_force().line_bytes}
             ).to_arrow_table()
         except duckdb.Error:
             return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from warehouse.engine_paths import duckdb_paths
 from warehouse.sources.dftracer.calls import LAYERS
 from warehouse.sources.rows import traced
 
@@ -29,7 +30,7 @@ _ONCE = """
                 partition by process, tid, id, "function", ts, dur, request_bytes, offset_bytes
                 order by input, line
             ) as copy
-        from read_parquet($paths)
+        from read_parquet($paths, hive_partitioning = false)
     )
     where copy = 1
     order by process, tid, ts, dur desc, layer, input, line
@@ -38,7 +39,7 @@ _ONCE = """
 
 def in_order(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
     """Yield kept rows thread by thread, by their beginning, what encloses before what it encloses; each once."""
-    found = connection.sql(_ONCE, params={"paths": [str(path) for path in paths]})
+    found = connection.sql(_ONCE, params={"paths": duckdb_paths(paths)})
     for batch in found.to_arrow_reader(traced.BATCH_ROWS):
         rows = pl.DataFrame(pl.from_arrow(batch))
         if not rows.is_empty():

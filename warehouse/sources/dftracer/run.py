@@ -22,6 +22,7 @@ from warehouse.contracts.traces import (
     TRACE_REQUESTS,
     TRACES,
 )
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.errors import InputRefused
 from warehouse.sources.dftracer.calls import LAYERS
 from warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
@@ -139,7 +140,7 @@ class _Run:
 
     def _read(self, part: Path) -> pl.DataFrame:
         kept = self.held.pop(part, None)
-        return pl.read_parquet(part) if kept is None else kept
+        return read_parquet(part) if kept is None else kept
 
     def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
         tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
@@ -161,7 +162,7 @@ class _Run:
         mixed = [part for part, inputs in self.parts if not inputs.isdisjoint(unruly)]
         if mixed:
             self._write(*mixed)
-            tally.repeated_count += pl.scan_parquet(mixed).select(pl.len()).collect().item()
+            tally.repeated_count += scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
             for piece in in_order(connection, mixed):
                 tally.repeated_count -= piece.height

@@ -20,6 +20,7 @@ import polars as pl
 from warehouse.contracts.columns import METADATA_OPERATIONS
 from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
+from warehouse.engine_paths import duckdb_paths, read_parquet
 from warehouse.errors import InputRefused
 from warehouse.sources.events import rows as event_rows
 from warehouse.sources.events.rows import Clock, Layers
@@ -128,7 +129,7 @@ def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.Data
     """Yield all rows by the time of their beginning; of events at once, in the order of the table."""
     if table.is_sorted:
         for path in kept:
-            yield from pl.read_parquet(path).iter_slices(traced.BATCH_ROWS)
+            yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
     import duckdb
 
@@ -139,7 +140,8 @@ def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.Data
     with duckdb.connect(config=spill) as connection:
         connection.execute("set enable_progress_bar = false")
         ordered = connection.sql(
-            "from read_parquet($paths) order by began, line", params={"paths": [str(path) for path in kept]}
+            "from read_parquet($paths, hive_partitioning = false) order by began, line",
+            params={"paths": duckdb_paths(kept)},
         )
         for batch in ordered.to_arrow_reader(traced.BATCH_ROWS):
             rows = pl.DataFrame(pl.from_arrow(batch))

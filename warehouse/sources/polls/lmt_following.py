@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
+from warehouse.engine_paths import is_url, sqlite_uri
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.polls import lmt_queries
 from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
@@ -69,7 +70,7 @@ def engine_of(url: str) -> sa.Engine:
     SQLite files are opened to be read only, and as they change. Raises UsageError for a URL that no driver
     understands.
     """
-    if "://" not in url:
+    if not is_url(url):
         return _file_engine(Path(url))
     engine = lmt_queries.engine_of(url)
     if engine.dialect.name != "sqlite":
@@ -84,7 +85,7 @@ def _file_engine(path: Path) -> sa.Engine:
     # A pipe would block for ever, a device have no end.
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file.")
-    address = f"{path.absolute().as_uri()}?mode=ro"
+    address = sqlite_uri(path, mode="ro")
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(address, uri=True, timeout=_BUSY_S)

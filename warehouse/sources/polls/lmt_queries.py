@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from warehouse.contracts.polls import POLLS
+from warehouse.engine_paths import sqlite_uri
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file
@@ -302,7 +303,7 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
     with plain_file(path) as plain:
         # Immutable: nothing is written beside the input, be it locked or not.
-        address = f"{plain.resolve().as_uri()}?mode=ro&immutable=1"
+        address = sqlite_uri(plain, mode="ro", immutable=1)
         engine = sa.create_engine("sqlite://", creator=lambda: _opened(address))
         with connected(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")

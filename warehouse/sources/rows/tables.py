@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from warehouse.engine_paths import scan_parquet
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
@@ -50,7 +51,7 @@ def parquet_names(path: Path) -> list[str]:
     """Return the columns of a Parquet file, plain or compressed; none where it cannot be read."""
     try:
         with plain_file(path) as plain, refusing_parquet_damage():
-            return pl.scan_parquet(plain, glob=False).collect_schema().names()
+            return scan_parquet(plain).collect_schema().names()
     except InputRefused:
         return []
 
@@ -58,7 +59,7 @@ def parquet_names(path: Path) -> list[str]:
 def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> Iterator[Sifted]:
     """Yield a plain Parquet file's rows, some at a time; a refused row's line is its ordinal."""
     with refusing_parquet_damage():
-        table = pl.scan_parquet(path, glob=False)
+        table = scan_parquet(path)
         columns = locate(table.collect_schema().names())
         used = table.select(pl.col(theirs).alias(ours) for ours, theirs in columns.items())
         height = table.select(pl.len()).collect().item()

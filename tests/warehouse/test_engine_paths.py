@@ -1,0 +1,149 @@
+"""Each engine reads the one file that a path names, whatever is in the path and whatever lies beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, strategies as st
+
+from warehouse import engine_paths
+from warehouse.releases.catalogue import WarehouseFileIO
+
+NAMES = (
+    "a[1]",
+    "a*",
+    "a?b",
+    "**",
+    "a\\b",
+    "a\\[1]",
+    "[!a]",
+    "a[",
+    "[]]",
+    "~",
+    "file:",
+    "x=1",
+    "a#b",
+    "a%20b",
+    "a\nb",
+    "é",
+)
+#: what a pattern would match, or what breaks DuckDB's listing of the folder
+NEIGHBOURS = ("a1", "ab", "axb", "\\*", "b")
+READ = "from read_parquet($path, hive_partitioning = false)"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("paths")
+    for number, name in enumerate((*NAMES, *NEIGHBOURS)):
+        (base / name).mkdir()
+        pl.DataFrame({"number": [number]}).write_parquet((base / name / "rows.parquet").open("wb"))
+        pl.DataFrame({"number": [number]}).write_ipc((base / name / "rows.arrow").open("wb"))
+    os.mkdir(os.fsencode(base) + b"/\xff")
+    return base
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_duckdb_and_polars_read_the_file_that_is_named(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = NAMES.index(name)
+    monkeypatch.chdir(folder)
+    # a relative path, too: `~` and `file:` mean something at its start
+    for path in (folder / name / "rows.parquet", Path(name, "rows.parquet")):
+        rows = duckdb.execute(READ, {"path": engine_paths.duckdb_path(path)}).fetchall()
+        assert rows == [(number,)]
+        assert engine_paths.read_parquet(path).rows() == [(number,)]
+        assert engine_paths.scan_parquet([path], path_column="path").collect().columns == ["number", "path"]
+    assert engine_paths.read_ipc(folder / name / "rows.arrow").rows() == [(number,)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stored_pattern_matches_the_named_file_alone(name: str, tmp_path: Path) -> None:
+    for number, folder in enumerate((name, "a1", "ab", "axb")):
+        (tmp_path / folder).mkdir()
+        pl.DataFrame({"number": [number]}).write_parquet((tmp_path / folder / "rows.parquet").open("wb"))
+    pattern = engine_paths.duckdb_pattern(tmp_path / name / "rows.parquet")
+    assert (pattern is None) == (name == "a\\[1]")
+    if pattern is not None:
+        assert duckdb.execute(READ, {"path": pattern}).fetchall() == [(0,)]
+
+
+def test_no_query_of_duckdb_takes_folders_for_columns() -> None:
+    """A warehouse may lie in a folder such as `day=1`, which DuckDB takes for a column of Hive's."""
+    texts = (path.read_text() for room in ("flows", "warehouse", "sql") for path in (ROOT / room).rglob("*.*[ly]"))
+    calls = [call for text in texts for call in re.findall(r"(?<![.\w])read_parquet\([${][^)]*\)", text)]
+    assert len(calls) >= 7
+    assert [call for call in calls if "hive_partitioning = false" not in call] == []
+
+
+def test_a_name_that_is_no_utf8_is_reached_through_a_link(folder: Path) -> None:
+    path = folder / "\udcff" / "rows.parquet"
+    pl.DataFrame({"number": [1]}).write_parquet(path.open("wb"))
+    assert not engine_paths.is_utf8(path)
+    assert duckdb.execute("from read_parquet($path)", {"path": engine_paths.duckdb_path(path)}).fetchall() == [(1,)]
+    assert engine_paths.read_parquet(path).rows() == [(1,)]
+
+
+def test_messages_name_the_path_that_the_user_knows(folder: Path) -> None:
+    path = folder / "a[1]" / "missing.parquet"
+    with pytest.raises(duckdb.Error) as raised:
+        duckdb.execute("from read_parquet($path)", {"path": engine_paths.duckdb_path(path)})
+    assert str(path) not in str(raised.value)
+    assert str(path) in engine_paths.original_paths(str(raised.value))
+
+
+def test_links_disappear_with_the_process(tmp_path: Path) -> None:
+    code = "from warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
+    run = [sys.executable, "-c", code]
+    link = subprocess.run(run, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert link.stdout.startswith(str(tmp_path))
+    assert link.stdout.endswith("/b.parquet\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_special_folder_for_temporary_files_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "t[1]").mkdir()
+    code = "from warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
+    environment = os.environ | {"TMPDIR": str(tmp_path / "t[1]")}
+    link = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert "[" not in link.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sqlite_and_sqlalchemy_open_the_file_that_is_named(name: str, folder: Path) -> None:
+    path = folder / name / "rows.sqlite"
+    engine = sa.create_engine(engine_paths.sqlalchemy_uri(path))
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table if not exists rows (number integer)"))
+    engine.dispose()
+    assert path.is_file()
+    with closing(sqlite3.connect(engine_paths.sqlite_uri(path, mode="ro"), uri=True)) as connection:
+        assert connection.execute("select count(*) from rows").fetchall() == [(0,)]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("create table other (number integer)")
+
+
+@given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1))
+def test_a_location_names_its_path(name: str) -> None:
+    location = engine_paths.iceberg_location(Path("/warehouse") / name.lstrip("/"))
+    scheme, host, path = WarehouseFileIO.parse_location(location)
+    assert (scheme, host, path) == ("file", "", str(Path("/warehouse") / name.lstrip("/")))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_url"), [("s3://bucket/a", True), ("S3://bucket", True), ("a/b://c", False), ("/a/s3://c", False)]
+)
+def test_a_url_begins_with_its_scheme(text: str, is_url: bool) -> None:
+    assert engine_paths.is_url(text) is is_url
