@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.external.deadlines import Timeouts
 from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.files.opening import content_hash, file_size, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
@@ -345,7 +346,7 @@ def _land_database(store: Store, settings: Settings, url: str, told: Told, names
 
     reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
     begun = position(store, f"{name} {reading}")
-    batches, cursor = lmt_database.read_url(url, reading, begun.cursor)
+    batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
     if not batches and (before := begun.last()):
         return before
     return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names)
