@@ -15,6 +15,7 @@ from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
 from warehouse.external.deadlines import Timeouts
+from warehouse.printable import one_line
 from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.files.opening import content_hash, file_size, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
@@ -79,8 +80,8 @@ class Arrival:
         return self.landed.landing.row_count() if self.landed else 0
 
     def line(self) -> str:
-        """Return what became of it, in one line: nothing in a name steers a terminal, or begins another line."""
-        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in self._line())
+        """Return what became of the input, in one line without control characters."""
+        return one_line(self._line())
 
     def _line(self) -> str:
         if self.refusal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 #: what stands for a character that must not be shown
 MARK = "\N{REPLACEMENT CHARACTER}"
 
@@ -19,3 +21,13 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Replace, in text that must not begin another line, line feeds and tabs as well."""
     return "".join(character if character.isprintable() else MARK for character in text)
+
+
+def escaped(document: str) -> str:
+    """Return a JSON document that means the same, with control characters as escapes."""
+    if document.isprintable():
+        return document
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else json.dumps(character)[1:-1]
+        for character in document
+    )

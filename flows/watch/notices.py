@@ -22,6 +22,7 @@ from warehouse.errors import GateFailed, IosigError, NothingToDo
 from warehouse.external.deadlines import Timeouts
 from warehouse.external.http import RequestFailed, fetch
 from warehouse.external.processes import run
+from warehouse.printable import one_line
 from warehouse.store.store import Store, cached, put_document
 
 _TOLD = "notices.json"
@@ -46,7 +47,7 @@ class Notice:
     def line(self) -> str:
         """All of it in one line."""
         told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
-        return f"iosig, {self.warehouse}: {told}"
+        return one_line(f"iosig, {self.warehouse}: {told}")
 
 
 @contextmanager
@@ -155,7 +156,7 @@ def _mailed(settings: WatchSettings, notice: Notice) -> str | None:
     message = EmailMessage()
     message["To"] = ", ".join(settings.mail_to)
     # a name from the input may hold a line break, which no header may
-    message["Subject"] = " ".join(f"iosig: {notice.problem} {notice.state}".split())
+    message["Subject"] = one_line(" ".join(f"iosig: {notice.problem} {notice.state}".split()))
     message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
     try:
         done = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
