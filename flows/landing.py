@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.external.deadlines import Timeouts
+from warehouse.printable import one_line
 from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.files.opening import content_hash, file_size, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
@@ -78,8 +80,8 @@ class Arrival:
         return self.landed.landing.row_count() if self.landed else 0
 
     def line(self) -> str:
-        """Return what became of it, in one line: nothing in a name steers a terminal, or begins another line."""
-        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in self._line())
+        """Return what became of the input, in one line without control characters."""
+        return one_line(self._line())
 
     def _line(self) -> str:
         if self.refusal:
@@ -345,7 +347,7 @@ def _land_database(store: Store, settings: Settings, url: str, told: Told, names
 
     reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
     begun = position(store, f"{name} {reading}")
-    batches, cursor = lmt_database.read_url(url, reading, begun.cursor)
+    batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
     if not batches and (before := begun.last()):
         return before
     return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names)

@@ -268,9 +268,14 @@ class ScheduleSettings(Section):
 
 
 class LiveSettings(Section):
-    """How Slurm and servers are asked for what is new."""
+    """How Slurm, databases and servers are asked for new data."""
 
-    timeout_s: float = Field(300.0, gt=0, le=86_400.0, description="an answer is waited for so long [s]")
+    timeout_s: float = Field(
+        300.0, gt=0, le=86_400.0, description="timeout of a Slurm command, of connecting and of each wait for data [s]"
+    )
+    total_timeout_s: float = Field(
+        3600.0, gt=0, le=86_400.0, description="timeout of one HTTP request, or one reading of a database, in all [s]"
+    )
     first_days: float = Field(
         7.0, gt=0, le=36_600.0, description="what is asked for the first time is asked for from so long ago on [days]"
     )

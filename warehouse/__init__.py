@@ -3,7 +3,9 @@
 - `errors` (`InputRefused`, `UsageError`, `NothingToDo`, `IosigError`): What can go wrong that a user can mend.
 - `placing` (`moved_into_place`, `sweep_temporaries`): How a file or a folder comes into being: whole or not at all.
 - `engine_paths` (`duckdb_path`, `scan_parquet`, `sqlite_uri`): Paths in the form that each engine reads literally.
+- `printable` (`printable`, `one_line`): Text from outside as it may be shown.
 - `contracts/`: Contracts: each column once, each table once.
+- `external/`: External programs and servers: each call has a time limit.
 - `following/`: Following files that grow.
 - `releases/`: Releases: immutable, named sets of snapshots, and how they are read.
 - `sources/`: Input formats, a room a family; a module here that has a `SOURCE` is a format that iosig can land.

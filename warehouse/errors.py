@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warehouse.printable import printable
+
 
 def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
     """Return, as a question after a sentence, which known names may have been meant; nothing where none is near."""
@@ -14,9 +16,16 @@ def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
 
 
 class IosigError(Exception):
-    """A fault to be shown without a traceback: what is wrong and what to do about it."""
+    """A fault to be shown without a traceback: what is wrong and what to do about it.
+
+    Its text may quote a server, a file or a name, so control characters in it are replaced.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Return the message as it may be shown, wherever it goes: a terminal, a log, an artifact, a notice."""
+        return printable(super().__str__())
 
 
 class ContractError(IosigError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -61,7 +60,9 @@ def expand_command(
     elif as_json:
         _print_json(trace, ranks)
     else:
-        stream = sys.stdout.buffer
+        from flows.command.printing import binary_stdout
+
+        stream = binary_stdout("text")
         for rank in ranks:
             _write_lines(_calls_of(trace, rank), stream)
         stream.flush()
@@ -140,9 +141,10 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     import polars as pl
 
     from flows.command.documents import format_of
+    from warehouse.printable import escaped
 
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
-    click.echo(f'{{"format": "{format_of("calls")}", "calls": {rows.write_json()}}}')
+    click.echo(f'{{"format": "{format_of("calls")}", "calls": {escaped(rows.write_json())}}}')
 
 
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:

@@ -122,7 +122,7 @@ def _write_page(told: ToldJob, target: Path) -> None:
 def _show(told: ToldJob, is_all: bool) -> None:
     from flows.command.printing import say
 
-    say(click.style(_heading(told), bold=True))
+    say(_heading(told), bold=True)
     for trace in told.traces:
         _show_trace(trace, is_all)
     if not told.traces:

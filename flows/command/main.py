@@ -254,8 +254,18 @@ def main() -> None:
     sys.exit(code)
 
 
+def _show_traceback(*error: Any) -> None:
+    """Print the traceback of a bug; its message may quote the input."""
+    from traceback import format_exception
+
+    from warehouse.printable import printable
+
+    sys.stderr.write(printable("".join(format_exception(*error))))
+
+
 def program() -> None:
     """Be a program: run the command, and end with it."""
+    sys.excepthook = _show_traceback
     ended: list[int] = []
     left_at_once(lambda: ended[0] if ended else None)
     try:

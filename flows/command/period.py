@@ -229,6 +229,7 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
 
 
 def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
+    from flows.command.printing import say
     from reports.periods.picture import draw, draw_all
     from warehouse.errors import UsageError
 
@@ -241,7 +242,7 @@ def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
     else:
         draw(views[0], target, kind, style)
     first = found.drawn[0]
-    click.echo(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
+    say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
 
 
 def _view_of(found: FoundPeriods, shown: Drawn) -> PeriodView:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import re
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import click
 
@@ -19,12 +21,12 @@ from flows.command.documents import format_of
 from flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
 from flows.command.options import WIDE
 from warehouse.errors import UsageError
+from warehouse.printable import one_line, printable as printable
 
 #: names of columns without room that are told
 _MOST_NAMES = 8
 #: a number, with or without a unit or a sign
 _AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
-_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -58,7 +60,7 @@ def show(
     empty = [name for place, name in enumerate(columns) if all(row[place] == "-" for row in cells)]
     fit = fitted(columns, cells, are_numbers, width, [*empty, *last])
     if title:
-        say(click.style(printable(title), bold=True))
+        say(title, bold=True)
     _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)
     click.echo("─" * (sum(fit.widths) + GAP * (len(fit.widths) - 1)))
     for row in cells:
@@ -66,7 +68,7 @@ def show(
     left_out = [name for place, name in enumerate(columns) if place not in fit.places]
     if left_out:
         more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
-        say(click.style(f"… {more}: {_few(left_out)} ({ways})", dim=True))
+        say(f"… {more}: {_few(left_out)} ({ways})", dim=True)
     click.echo()
 
 
@@ -81,18 +83,16 @@ def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
             click.echo(f"{name.ljust(indent)}  {cell}")
 
 
-def say(text: str, *, err: bool = False) -> None:
+def say(text: str, *, err: bool = False, **style: Any) -> None:
     """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower.
 
-    On stderr a path stays whole: it is there to be copied. What is read on stdout fits.
+    Control characters are replaced, so a style is an argument (of `click.style`) and not part of the text. On stderr
+    paths are not broken, so that they can be copied.
     """
-    plain, width = click.unstyle(text), terminal_width(err=err)
-    if width is None or max(map(len, plain.split("\n"))) <= width:
-        click.echo(text, err=err)
-        return
-    before, _, after = text.partition(plain)
-    for line in wrapped(plain, width, keeps_words=err):
-        click.echo(f"{before}{line}{after}", err=err)
+    text, width = printable(text), terminal_width(err=err)
+    is_narrow = width is not None and max(map(len, text.split("\n"))) > width
+    for line in wrapped(text, width, keeps_words=err) if width is not None and is_narrow else [text]:
+        click.echo(click.style(line, **style) if style else line, err=err)
 
 
 def terminal_width(*, err: bool = False) -> int | None:
@@ -153,11 +153,6 @@ def _cell(value: Any) -> str:
     return printable(str(value)).replace("\t", " ")
 
 
-def printable(text: str) -> str:
-    """Return a text from the input without anything that would steer a terminal: it is replaced by a mark."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else _UNPRINTABLE for letter in text)
-
-
 def show_json(name: str, fields: Mapping[str, Any]) -> None:
     """Print a document on stdout: an object that begins with its format, as `iosig-releases/1`."""
     click.echo(json.dumps({"format": format_of(name), **fields}, indent=1, default=_json_text))
@@ -176,15 +171,37 @@ def _json_text(value: Any) -> str:
 
 
 def binary_stdout(format_name: str) -> BinaryIO:
-    """Return stdout for bytes; raise UsageError where a terminal would get some that are no text."""
-    if format_name == "parquet" and sys.stdout.isatty():
+    """Return stdout for bytes; raise UsageError for Parquet on a terminal.
+
+    On a terminal control characters in text are replaced; files and pipes get the bytes as they are.
+    """
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer
+    if format_name == "parquet":
         raise UsageError("Parquet is no text: send it to a file or a pipe, with `> x.parquet` at the end.")
-    return sys.stdout.buffer
+    return cast("BinaryIO", _Terminal(sys.stdout.buffer))
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal that is written UTF-8 text, without what would control it."""
+
+    def __init__(self, buffer: BinaryIO) -> None:
+        self._buffer, self._decoder = buffer, codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._buffer.write(printable(self._decoder.decode(content)).encode())
+        return len(content)
+
+    def flush(self) -> None:
+        self._buffer.flush()
 
 
 def progress(name: str, count: int, seconds: float) -> None:
     """Tell on stderr what was done, how many rows came of it and how long it took."""
-    click.echo(f"{name:<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
+    click.echo(f"{one_line(name):<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +232,7 @@ def steps_told(*, is_brief: bool = False) -> Iterator[Steps]:
 
 def _beginning(name: str, left_s: float | None) -> str:
     left = "" if left_s is None or left_s < 1.5 else f", about {_about(left_s)} left"
-    return f"{name} ...{left}"
+    return f"{one_line(name)} ...{left}"
 
 
 def _about(seconds: float) -> str:

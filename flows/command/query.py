@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -96,7 +95,7 @@ def _print(relation: duckdb.DuckDBPyRelation, format_name: str, is_raw: bool) ->
     if format_name == "csv":
         from warehouse.releases.export import write_csv
 
-        write_csv(relation.to_arrow_reader(_BATCH_ROWS), sys.stdout.buffer, is_raw=is_raw)
+        write_csv(relation.to_arrow_reader(_BATCH_ROWS), binary_stdout("csv"), is_raw=is_raw)
     else:
         _PRINTERS[format_name](relation)
 

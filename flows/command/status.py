@@ -117,10 +117,10 @@ def _expose(text: str, to: Path | None) -> None:
 
 
 def _show(condition: Condition, problems: Sequence[Problem]) -> None:
-    from flows.command.printing import bytes_text, printable, say, show
+    from flows.command.printing import bytes_text, say, show
 
     for problem in problems:
-        say(click.style(printable(f"! {problem.sentence}"), fg="red"))
+        say(f"! {problem.sentence}", fg="red")
     if not problems:
         click.echo("All is well.")
     since = f", {_moment(condition.released_at)}" if condition.released_at else ""

@@ -13,6 +13,7 @@ from flows.following.merged_polls import FeedParams
 from flows.following.polls import PollFeed, merged_from, micros
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.external.deadlines import Timeouts
 from warehouse.following.flushes import Flush
 from warehouse.sources.protocol import Reading
 
@@ -59,7 +60,8 @@ class LmtFeed(PollFeed):
         from warehouse.sources.polls.lmt_cursors import Cursor
 
         params = params or FeedParams()
-        merged, held = merged_from(since, settings or Settings.model_construct(), params, position)
+        settings = settings or Settings.model_construct()
+        merged, held = merged_from(since, settings, params, position)
         cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
         super().__init__(followed_id_of(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock)
         self.is_over = bool(held and held["is_over"])
@@ -67,7 +69,7 @@ class LmtFeed(PollFeed):
         self.failed_count = 0
         self._down_since_s = 0.0
         self._since, self._reading, self._job = since, reading, job
-        self._engine = lmt_following.engine_of(url)
+        self._engine = lmt_following.engine_of(url, settings.live.params(Timeouts))
         told = held["source"] if held else None
         self._cursor: Cursor | None = Cursor.of(told["cursor"]) if told and told["cursor"] else None
         if told:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from flows.landing import Arrival, Told, names_in, reading_of
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.external.deadlines import Timeouts
 from warehouse.sources.counters import prometheus
 from warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
 from warehouse.sources.files.limits import Limits, limited
@@ -30,7 +31,7 @@ def land_prometheus(
     Each piece of time is asked for and lands by itself, with the position to go on from: a call that is killed costs
     one. Raises UsageError for what is no address; what the server does not give is told by an arrival.
     """
-    server = Server.of(url, settings.prometheus.matchers, settings.live.timeout_s)
+    server = Server.of(url, settings.prometheus.matchers, settings.live.params(Timeouts))
     reading = reading_of(prometheus.SOURCE, settings, told)
     asking = _Asking(store, settings, server, reading)
     now_s = time.time()

@@ -33,6 +33,7 @@ from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order
 from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
+from warehouse.printable import one_line
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
 from warehouse.releases.servers import agree
@@ -80,7 +81,7 @@ def do_step(night: Night, step: Step) -> Any:
     pieces = 0
     try:
         for piece in night.do(step):
-            logger.info("%s: %s rows", piece.name, piece.row_count)
+            logger.info("%s: %s rows", one_line(piece.name), piece.row_count)
             pieces += 1
     except IosigError as error:
         return _failed(error)

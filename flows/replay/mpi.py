@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,8 +16,8 @@ from flows.replay.execution import Done
 from flows.replay.ordering import Order
 from flows.replay.processes import Job
 from warehouse.errors import InputRefused, UsageError
+from warehouse.external.processes import end_group
 
-_GRACE_S = 5.0
 _MOST_TOLD = 2000
 
 
@@ -72,7 +71,7 @@ def replay(
         try:
             code = process.wait()
         finally:
-            _end(process)
+            end_group(process)
     found = [pickle.loads(path.read_bytes()) for path in sorted(results.iterdir()) if not path.suffix]
     if code or len(found) != len(ranks):
         text = (scratch / "said").read_bytes()[-_MOST_TOLD:].decode("utf-8", "replace").strip()
@@ -95,14 +94,3 @@ def _environment(rank_count: int) -> dict[str, str]:
         told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         told |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return told
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End mpiexec and all that it started: they are a session of their own."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            try:
-                os.killpg(process.pid, number)
-                process.wait(_GRACE_S)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue

@@ -5,6 +5,7 @@ What was told is kept in the warehouse. What could not be told is told the next 
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +19,17 @@ from flows.settings import Settings, WatchSettings
 from flows.watch.condition import condition_of
 from flows.watch.problems import Problem, problems_of
 from warehouse.errors import GateFailed, IosigError, NothingToDo
+from warehouse.external.deadlines import Timeouts
+from warehouse.external.http import RequestFailed, fetch
+from warehouse.external.processes import run
+from warehouse.printable import one_line
 from warehouse.store.store import Store, cached, put_document
 
 _TOLD = "notices.json"
 #: room that is kept, so that what was told of a full disk can be noted on it
 _ROOM, _ROOM_BYTES = "notices.room", 64 << 10
-_PATIENCE_S = 20.0
+_TIMEOUTS = Timeouts(timeout_s=20.0, total_timeout_s=60.0)
+_JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Notice:
     def line(self) -> str:
         """All of it in one line."""
         told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
-        return f"iosig, {self.warehouse}: {told}"
+        return one_line(f"iosig, {self.warehouse}: {told}")
 
 
 @contextmanager
@@ -139,24 +145,23 @@ def _sent(settings: WatchSettings, notice: Notice) -> Iterator[str]:
 
 def _posted(url: str, document: dict[str, Any]) -> str | None:
     """Post a document; return what went wrong, without the address: it may be a secret."""
-    import httpx
-
     try:
-        answer = httpx.post(url, json=document, timeout=_PATIENCE_S)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return type(error).__name__
-    return None if answer.is_success else f"it answered {answer.status_code}"
+        answer = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
+    except RequestFailed as error:
+        return type(error.__cause__).__name__ if error.has_detail else f"it {error}"
+    return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
 
 
 def _mailed(settings: WatchSettings, notice: Notice) -> str | None:
     message = EmailMessage()
     message["To"] = ", ".join(settings.mail_to)
     # a name from the input may hold a line break, which no header may
-    message["Subject"] = " ".join(f"iosig: {notice.problem} {notice.state}".split())
+    message["Subject"] = one_line(" ".join(f"iosig: {notice.problem} {notice.state}".split()))
     message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
     try:
-        command = [str(settings.sendmail), "-t", "-oi"]
-        done = subprocess.run(command, input=message.as_bytes(), capture_output=True, timeout=_PATIENCE_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {_TIMEOUTS.timeout_s:g} s"
+    except OSError as error:
         return type(error).__name__
     return None if done.returncode == 0 else f"it ended with {done.returncode}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 from pyiceberg.catalog.rest import RestCatalog
@@ -22,15 +23,20 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.utils.config import Config
 from requests import PreparedRequest, RequestException, Response, Session
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter
+from requests.structures import CaseInsensitiveDict
+from requests.utils import get_encoding_from_headers
 
 from warehouse.errors import MachineFault, UsageError
+from warehouse.external.deadlines import Timeouts
+from warehouse.external.http import RequestFailed, fetch, origin_of
+from warehouse.printable import printable
 from warehouse.releases.gathering import Change, Gathering
 from warehouse.releases.servers import NAMESPACE, Server, unreachable
 from warehouse.store.files import Files
 
-#: seconds to connect, and between two bytes of an answer
-_PATIENCE_S = (10.0, 120.0)
+#: of one request: each wait for data, and the total
+_TIMEOUTS = Timeouts(timeout_s=60.0, total_timeout_s=300.0)
 _TOGETHER = "transactions/commit"
 #: what a server says that has no such thing
 _UNKNOWN = (404, 405, 501)
@@ -38,21 +44,61 @@ _UNKNOWN = (404, 405, 501)
 _OWNER = "iosig.warehouse"
 
 
-class _Patient(HTTPAdapter):
-    """Requests that nobody waits for for ever."""
+class _Bounded(BaseAdapter):
+    """Sends requests with a total time limit, and only to the servers that the settings name."""
 
-    def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
-        """Send a request."""
-        return super().send(request, *arguments, **named | {"timeout": named.get("timeout") or _PATIENCE_S})
+    def __init__(self, *urls: str) -> None:
+        super().__init__()
+        self._origins = {origin_of(url) for url in urls}
+
+    def send(
+        self,
+        request: PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> Response:
+        """Send a request; out sending it where it goes to another server."""
+        url, content = str(request.url), BytesIO()
+        # The server's configuration can name another address, too: redirects are not the only way out.
+        if (origin := origin_of(url)) not in self._origins:
+            raise RequestException(f"it refers to another server, {printable(origin)}, which is not followed")
+        body: Any = request.body.encode() if isinstance(request.body, str) else request.body
+        headers: Any = dict(request.headers) | {"Accept-Encoding": "identity"}
+        try:
+            answer = fetch(
+                str(request.method), url, _TIMEOUTS, content, headers=headers, content=body,
+                verify=verify, certificate=cert,
+            )  # fmt: skip
+        except RequestFailed as error:
+            raise RequestException(f"it {error}") from error
+        content.seek(0)
+        response = Response()
+        response.request, response.url, response.raw = request, url, content
+        response.status_code, response.reason = answer.status, answer.reason
+        response.headers = CaseInsensitiveDict(answer.headers)
+        response.encoding = get_encoding_from_headers(response.headers)
+        return response
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
 
 
 class RestTables(Gathering, RestCatalog):
-    """pyiceberg's client."""
+    """pyiceberg's client, which sends to the configured servers only."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        # Kept apart from the properties, which the server's own configuration may replace.
+        self._given_uri, self._token_uri = properties["uri"], properties.get("oauth2-server-uri")
+        super().__init__(name, **properties)
 
     def _config_headers(self, session: Session) -> None:
         # the first that is done to a session, before a token is asked for
+        adapter = _Bounded(*filter(None, (self._given_uri, self._token_uri)))
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _Patient())
+            session.mount(scheme, adapter)
         super()._config_headers(session)
 
     def all_tables(self) -> dict[str, Table]:

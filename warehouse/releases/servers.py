@@ -6,9 +6,12 @@ the tables; so readers need no settings. Secrets are in neither: they are the en
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
 NAMESPACE = "published"
 #: what a catalogue is called that has a database of its own
 NAME = "iosig"
+#: timeout of connecting [s]
 _PATIENCE_S = 10
+#: timeout of one statement, waiting for another writer included [s]
+_STATEMENT_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +79,44 @@ def engine_uri(store: Store, server: Server) -> str:
     """Return where SQLAlchemy finds a catalogue, be it that of a warehouse or the one that it is to have."""
     if server == EMBEDDED:
         return sqlalchemy_uri(store.catalogue)
+    limit_statements()
     return "postgresql+psycopg2://" + server.address.split("://", 1)[1]
+
+
+@cache
+def limit_statements() -> None:
+    """Have every psycopg2 connection of this process give up on a server that does not answer, or drips.
+
+    libpq's `connect_timeout` ends with the handshake; a wait callback also bounds statements.
+    """
+    from psycopg2.extensions import set_wait_callback
+
+    set_wait_callback(_wait)
+
+
+def _wait(connection: Any) -> None:
+    """Wait for a connection's handshake or statement, with a total time limit; called by psycopg2."""
+    from psycopg2 import OperationalError
+    from psycopg2.extensions import POLL_OK, POLL_READ, STATUS_READY
+
+    limit_s = _STATEMENT_TIMEOUT_S
+    if connection.status < STATUS_READY:
+        # libpq leaves its own limit to whoever waits
+        limit_s = int(connection.info.dsn_parameters.get("connect_timeout", _PATIENCE_S))
+    deadline = time.monotonic() + limit_s
+    while (state := connection.poll()) != POLL_OK:
+        ready = select.poll()
+        ready.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not ready.poll(left_s * 1000):
+            raise OperationalError(f"no complete answer within {limit_s:g} s")
 
 
 def locations_on(server: Server) -> dict[str, str]:
     """Return where each table's current metadata lie that a PostgreSQL server's catalogue of that name knows."""
     import psycopg2
 
+    limit_statements()
     query = """
         select table_name, metadata_location from iceberg_tables
         where catalog_name = %s and table_namespace = %s

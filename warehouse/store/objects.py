@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,9 @@ from warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
 #: who does not renew a lease for so long has lost it
 LEASE_S = 60.0
 _ASKED_EVERY_S = 0.2
+#: timeouts of connecting and of one request with its answer [s]; a request that fails is retried within _TIMEOUT_S
+_CONNECT_TIMEOUT_S, _TIMEOUT_S = 10, 300
+_RETRIES: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=_TIMEOUT_S)}
 _AT_ONCE = 16
 #: what says which catalogue a warehouse has, and where its tables lie if not with all else
 NOTE = "catalogue.json"
@@ -57,7 +61,11 @@ def _store(url: str) -> Any:
     """Open a store; where it is and who asks are said by the variables and files of AWS."""
     from obstore.store import from_url
 
-    return from_url(url, client_options={"allow_http": is_plain()})
+    return from_url(url, client_options=_client_options(), retry_config=_RETRIES)
+
+
+def _client_options() -> Any:
+    return {"allow_http": is_plain(), "connect_timeout": f"{_CONNECT_TIMEOUT_S}s", "timeout": f"{_TIMEOUT_S}s"}
 
 
 def is_plain() -> bool:
@@ -69,14 +77,15 @@ def for_arrow() -> dict[str, str]:
     """Return how pyiceberg's Arrow finds the store: what AWS's variables say; secrets it finds itself."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
-    return {"s3.region": region} | ({"s3.endpoint": endpoint} if endpoint else {})
+    limits = {"s3.connect-timeout": str(_CONNECT_TIMEOUT_S), "s3.request-timeout": str(_TIMEOUT_S)}
+    return {"s3.region": region} | limits | ({"s3.endpoint": endpoint} if endpoint else {})
 
 
 def file_system(url: str) -> Any:
     """Return a store as a file system that DuckDB reads, by whole URLs."""
     from obstore.fsspec import FsspecStore
 
-    return FsspecStore(url.split("://")[0], client_options={"allow_http": is_plain()})
+    return FsspecStore(url.split("://")[0], client_options=_client_options(), retry_config=_RETRIES)
 
 
 def _elsewhere(url: str) -> str | None:

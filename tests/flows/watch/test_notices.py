@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,7 +18,10 @@ from flows.watch import notices
 from flows.watch.notices import tell, telling
 from flows.watch.problems import Problem
 from tests.flows.watch.conditions import DAY, NOON
+from tests.hostile_servers import http_server, tcp_server
+from tests.servers import is_over
 from warehouse.errors import GateFailed, MachineFault, NothingToDo
+from warehouse.external.deadlines import Timeouts
 from warehouse.store.files import Folder
 from warehouse.store.form import mark_form
 from warehouse.store.store import Store
@@ -93,6 +97,42 @@ def test_an_address_that_is_wrong_is_not_shown(store: Store, monkeypatch: pytest
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", url)
         (fault,) = tell(store, WatchSettings(), [LATE], NOON)
         assert "secret" not in fault
+
+
+def test_a_webhook_that_is_silent_drips_or_redirects_is_told_in_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "_TIMEOUTS", Timeouts(timeout_s=0.3, total_timeout_s=1.0))
+    begun_s = time.monotonic()
+    with tcp_server() as port:
+        monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"http://127.0.0.1:{port}/secret")
+        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+    assert fault.endswith("it did not answer within 0.3 s.")
+    with tcp_server(b"HTTP/1.1 200 OK\r\n", b"X: 1\r\n") as port:
+        monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"http://127.0.0.1:{port}/secret")
+        assert tell(store, WatchSettings(), [LATE], NOON)
+    with (
+        http_server(lambda _: (200, {}, b"")) as other,
+        http_server(lambda _: (307, {"Location": f"{other.url}/hidden"}, b"")) as server,
+    ):
+        monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"{server.url}/secret")
+        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+    assert fault.endswith(f"it redirects to another server, {other.url}, which is not followed.")
+    assert other.requests == []
+    assert time.monotonic() - begun_s < 20
+
+
+def test_a_mail_program_that_hangs_ends_with_all_that_it_started(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
+    monkeypatch.setattr(notices, "_TIMEOUTS", Timeouts(timeout_s=0.5, total_timeout_s=1.0))
+    hanging = tmp_path / "sendmail"
+    hanging.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nwait\n")
+    hanging.chmod(0o755)
+    (fault,) = tell(store, WatchSettings(mail_to=["ops@example.org"], sendmail=hanging), [LATE], NOON)
+    assert fault.endswith("it did not end within 0.5 s.")
+    assert is_over(int((tmp_path / "child").read_text()))
 
 
 def test_slack_gets_a_text(store: Store, hook: Hook) -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hostile_servers import tcp_server
 from tests.servers import PASSWORD, PostgreSql, postgresql
 from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
 from warehouse.errors import MachineFault, UsageError
@@ -255,3 +257,27 @@ def test_a_server_that_is_killed_after_its_commit_has_the_new_release(
     assert keys(served, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     assert len(releases.history(served)) == 2, "it is completed, not made again"
     assert not verify(served, is_all=True)
+
+
+@pytest.mark.parametrize("drip", [None, b"R"])
+def test_a_server_that_is_silent_or_drips_is_told(drip: bytes | None) -> None:
+    begun_s = time.monotonic()
+    # the start of a message of 16 MB: an authentication request that never ends
+    with tcp_server(b"R\x00\xff\xff\xff" if drip else b"", drip) as port:
+        silent = Server("postgresql", f"postgresql://ann@127.0.0.1:{port}/iosig?connect_timeout=1&sslmode=disable")
+        with pytest.raises(MachineFault, match=r"does not answer: (no complete answer within 1 s|.*authentication)"):
+            servers.locations_on(silent)
+    assert time.monotonic() - begun_s < 10
+
+
+def test_a_statement_without_an_answer_is_told(
+    server: PostgreSql, wanted: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sqlalchemy import text
+
+    monkeypatch.setattr(servers, "_STATEMENT_TIMEOUT_S", 0.5)
+    with (
+        pytest.raises(MachineFault, match=r"no complete answer within 0\.5 s"),
+        servers.written(Store(""), wanted) as c,
+    ):
+        c.execute(text("select pg_sleep(30)"))

@@ -8,10 +8,8 @@ dropped.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import shutil
 import tempfile
 import zlib
 from base64 import b64encode
@@ -19,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
 
 from warehouse.errors import InputRefused, UsageError
+from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from warehouse.external.http import Answer, RequestFailed, TimedOut, fetch
 from warehouse.sources.counters import metrics, prometheus_json
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows.json_items import items
@@ -45,15 +43,15 @@ class TooMuch(InputRefused):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server as it is asked: its URL without a secret, matchers (`job="lustre"`), how long it is waited for."""
+    """A Prometheus server: its URL without credentials, label matchers (`job="lustre"`), time limits, credentials."""
 
     url: str
     matchers: str = ""
-    timeout_s: float = 300.0
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     authorization: str | None = None
 
     @classmethod
-    def of(cls, url: str, matchers: str, timeout_s: float) -> Server:
+    def of(cls, url: str, matchers: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> Server:
         """Return the server of a URL, whose user and password, else a token of the environment, are its credentials."""
         split = urlsplit(url)
         if split.scheme not in ("http", "https") or not split.hostname:
@@ -61,7 +59,7 @@ class Server:
         given = f"{unquote(split.username)}:{unquote(split.password or '')}" if split.username else None
         token = os.environ.get(TOKEN_VARIABLE)
         told = f"Basic {b64encode(given.encode()).decode()}" if given else f"Bearer {token}" if token else None
-        return cls(_without_user(url).rstrip("/"), matchers, timeout_s, told)
+        return cls(_without_user(url).rstrip("/"), matchers, timeouts, told)
 
     def read(self, names: Sequence[str], since_s: int, until_s: int, reading: Reading) -> list[Batch]:
         """Return what some metrics say in (since_s, until_s], whole seconds since 1970; nothing if they are not there.
@@ -88,31 +86,32 @@ class Server:
         """Write what the server answers to a query into a file."""
         # of several Prometheus behind one address (Thanos) all have to answer
         query = urlencode(asks | {"partial_response": "false"})
-        asked = Request(f"{self.url}/api/v1/query?{query}", headers={"Accept": "application/json"})
-        asked.add_header("Accept-Encoding", "gzip")
+        url = f"{self.url}/api/v1/query?{query}"
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if self.authorization:
-            asked.add_unredirected_header("Authorization", self.authorization)
+            headers["Authorization"] = self.authorization
         try:
-            with urlopen(asked, timeout=self.timeout_s) as response, answer.open("wb") as file:
-                shutil.copyfileobj(response, file)
-        except HTTPError as error:
-            raise self._refused(error) from error
-        except (URLError, OSError, http.client.HTTPException) as error:
-            said = getattr(error, "reason", None) or error
-            told = f"did not answer within {self.timeout_s:g} s" if isinstance(said, TimeoutError) else f"fails: {said}"
-            raise InputRefused(f"{self.url} {told}.", _REMEDY) from error
+            with answer.open("wb") as file:
+                received = fetch("GET", url, self.timeouts, file, headers=headers)
+        except TimedOut as error:
+            remedy = f"{_REMEDY} Otherwise raise live.timeout_s or live.total_timeout_s in the settings."
+            raise InputRefused(f"{self.url} {error}.", remedy) from error
+        except RequestFailed as error:
+            raise InputRefused(f"{self.url} {error}.", _REMEDY) from error
+        if not 200 <= received.status < 300:
+            raise self._refused(received, answer)
 
-    def _refused(self, error: HTTPError) -> InputRefused:
-        said = error.reason
+    def _refused(self, received: Answer, answer: Path) -> InputRefused:
+        said = received.reason
         with suppress(ValueError, KeyError, TypeError, zlib.error, OSError):
-            body = error.read(_SAID_BYTES)
-            is_packed = error.headers.get("Content-Encoding") == "gzip"
+            body = answer.read_bytes()[:_SAID_BYTES]
+            is_packed = received.headers.get("Content-Encoding") == "gzip"
             said = json.loads(zlib.decompressobj(31).decompress(body, _SAID_BYTES) if is_packed else body)["error"]
-        reason = f"{self.url} answered {error.code}: {' '.join(str(said).split())[:_SAID_CHARS]}."
-        if error.code in (401, 403):
+        reason = f"{self.url} answered {received.status}: {' '.join(str(said).split())[:_SAID_CHARS]}."
+        if received.status in (401, 403):
             return InputRefused(reason, f"Set {TOKEN_VARIABLE}, or give the user and password in the URL.")
         # too many samples at once, or a time-out of the server's own or of one before it
-        if error.code in (413, 422, 503, 504):
+        if received.status in (413, 422, 503, 504):
             return TooMuch(reason, "Set prometheus.chunk_s lower.")
         return InputRefused(reason, _REMEDY)
 

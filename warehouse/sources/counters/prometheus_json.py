@@ -20,6 +20,7 @@ from warehouse.sources.counters import metrics, samples
 from warehouse.sources.counters.changes import KEYS, as_samples, settled, wide
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows.documents import MalformedError, text
 from warehouse.sources.rows.json_items import items
 from warehouse.sources.rows.rejects import Refused, frame_of
 
@@ -81,6 +82,12 @@ class _AllSeries:
         labels, points = _parts(item)
         if labels is None or points is None:
             self.refused.append((number, "The item is no series of values.", _REMEDY, str(item)))
+            return
+        try:
+            for label, value in labels.items():
+                text(value, f"The label {text(label, 'The name of a label')}")
+        except MalformedError as error:
+            self.refused.append((number, f"{error}.", "Correct the label where the metric is exported.", str(labels)))
             return
         name = labels.get("__name__")
         if name not in columns:
@@ -165,7 +172,7 @@ def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
         return None, None
     labels, one, many = item.get("metric"), item.get("value"), item.get("values")
     points = [one] if one is not None else many
-    is_sound = isinstance(labels, dict) and all(isinstance(text, str) for text in labels.values())
+    is_sound = isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values())
     is_list = (
         isinstance(points, list) and points and all(isinstance(point, list) and len(point) == 2 for point in points)
     )

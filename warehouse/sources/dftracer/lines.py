@@ -281,6 +281,9 @@ def cells_of(text: str) -> list[str | None]:
     found = json.loads(text.removesuffix(","), object_pairs_hook=single, parse_constant=no_constant)
     if not isinstance(found, dict):
         raise ValueError("it is no object")
+    # Members that are no cells are read from the line later.
+    if "\\u" in text and not _is_storable(json.dumps(found, ensure_ascii=False)):
+        raise ValueError("it holds half characters")
     args = found.get("args")
     if not (args is None or isinstance(args, dict)):
         raise ValueError("`args` is no object")

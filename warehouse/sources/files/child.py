@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from warehouse.errors import InputRefused
+from warehouse.external.processes import end_group
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -128,8 +129,9 @@ class _Child:
         # A reader computes nothing, and to start the threads of linear algebra takes longer than to read.
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=environment, bufsize=0
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=environment, bufsize=0,
+            start_new_session=True,
+        )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._pipe = self._process.stdin, self._process.stdout
@@ -169,11 +171,10 @@ class _Child:
             header = self._line(patience_s)
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
-        self._process.kill()
+        """End the process, whatever it is doing, and all that its library started."""
+        end_group(self._process, grace_s=0)
         self._requests.close()
         self._pipe.close()
-        self._process.wait()
         self._said.close()
 
     def _line(self, patience_s: float) -> bytes:
@@ -211,7 +212,7 @@ class _Child:
         if self._readable.poll(patience_s * 1000):
             return True
         self._is_silent = True
-        self._process.kill()
+        end_group(self._process, grace_s=0)
         return False
 
     def _lost(self, *, is_ready: bool, patience_s: float) -> Exception:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse.errors import InputRefused
+from warehouse.external.processes import run
 from warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
 from warehouse.sources.protocol import Source
 
@@ -72,9 +73,7 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
     own |= {"TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
     try:
         with answer.open("wb") as file:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, env=own, timeout=timeout_s
-            )
+            done = run(command, timeout_s=timeout_s, stdout=file, environment=own)
     except subprocess.TimeoutExpired as error:
         raise InputRefused(
             f"`{name}` did not answer within {timeout_s:g} s.", "Set live.timeout_s higher, or look at Slurm's daemons."

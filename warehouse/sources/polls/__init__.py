@@ -4,6 +4,7 @@
 - `grids`: Polls that come as a grid of times and targets: its edges, its gaps, its rows.
 - `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
 - `hdf5`: What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
+- `lmt_connections` (`engine_of`): Connections to the server of an LMT database, each with time limits.
 - `lmt_cursors` (`Cursor`): How far an LMT database was read.
 - `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target.
 - `lmt_following` (`NewPolls`, `engine_of`, `read_on`): LMT databases that are being written.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -26,15 +27,18 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     return lmt_queries.read_file(path, reading)
 
 
-def read_url(url: str, reading: Reading, cursor: Mapping[str, Any] | None) -> tuple[list[Batch], dict[str, Any]]:
+def read_url(
+    url: str, reading: Reading, cursor: Mapping[str, Any] | None, timeouts: Timeouts = DEFAULT_TIMEOUTS
+) -> tuple[list[Batch], dict[str, Any]]:
     """Read what is new in an LMT database behind an SQLAlchemy URL; return it, and the cursor to go on from.
 
-    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
+    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
+    read or exceeds a time limit.
     """
     from warehouse.sources.polls import lmt_queries
     from warehouse.sources.polls.lmt_cursors import Cursor
 
-    batches, moved = lmt_queries.read_url(url, reading, Cursor.of(cursor) if cursor else None)
+    batches, moved = lmt_queries.read_url(url, reading, Cursor.of(cursor) if cursor else None, timeouts)
     return batches, moved.plain()
 
 

@@ -19,7 +19,8 @@ import sqlalchemy as sa
 
 from warehouse.engine_paths import is_url, sqlite_uri
 from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.polls import lmt_queries
+from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from warehouse.sources.polls import lmt_connections, lmt_queries
 from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
 from warehouse.sources.polls.lmt_queries import Target, table_of
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
@@ -64,7 +65,7 @@ class NewPolls:
     is_replaced: bool = False
 
 
-def engine_of(url: str) -> sa.Engine:
+def engine_of(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> sa.Engine:
     """Return what connects to a database that is being written: an SQLAlchemy URL, or the path of an SQLite file.
 
     SQLite files are opened to be read only, and as they change. Raises UsageError for a URL that no driver
@@ -72,7 +73,7 @@ def engine_of(url: str) -> sa.Engine:
     """
     if not is_url(url):
         return _file_engine(Path(url))
-    engine = lmt_queries.engine_of(url)
+    engine = lmt_connections.engine_of(url, timeouts)
     if engine.dialect.name != "sqlite":
         return engine
     name = engine.url.database

@@ -22,9 +22,11 @@ from sqlalchemy import exc
 
 from warehouse.contracts.polls import POLLS
 from warehouse.engine_paths import sqlite_uri
-from warehouse.errors import InputRefused, UsageError
+from warehouse.errors import InputRefused
+from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file
+from warehouse.sources.polls.lmt_connections import engine_of
 from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Reading
@@ -48,7 +50,6 @@ _NEEDED = {
     "OSS_INFO": ("OSS_ID", "FILESYSTEM_ID"),
     "FILESYSTEM_INFO": ("FILESYSTEM_ID", "FILESYSTEM_NAME"),
 }
-_DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,23 +320,17 @@ def _opened(address: str) -> sqlite3.Connection:
     return connection
 
 
-def engine_of(url: str) -> sa.Engine:
-    """Return what connects to an SQLAlchemy URL; raises UsageError for one that no driver understands."""
-    try:
-        address = sa.make_url(url)
-        return sa.create_engine(address.set(drivername=_DRIVERS.get(address.drivername, address.drivername)))
-    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
-        raise UsageError("The database URL is not understood; write mysql://user:password@host/database.") from error
-
-
-def read_url(url: str, reading: Reading, cursor: Cursor | None = None) -> tuple[list[Batch], Cursor]:
+def read_url(
+    url: str, reading: Reading, cursor: Cursor | None = None, timeouts: Timeouts = DEFAULT_TIMEOUTS
+) -> tuple[list[Batch], Cursor]:
     """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`) from a cursor on.
 
     Returns what is new, and the cursor from which to go on: all of a database that is another one than the cursor's.
-    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
+    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
+    read or exceeds a time limit.
     """
     zone = job_times.require_zone(reading.time_zone)
-    with connected(engine_of(url)) as connection:
+    with connected(engine_of(url, timeouts)) as connection:
         check_tables(connection)
         low = cursor.ts_id - LATEST_INSTANTS if cursor else _BEFORE_ALL
         instants = instants_of(connection, zone, times_query().where(table_of("TIMESTAMP_INFO").c["TS_ID"] > low))

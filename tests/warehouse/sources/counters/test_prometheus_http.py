@@ -27,7 +27,7 @@ def fake() -> Iterator[FakePrometheus]:
 
 
 def read(fake: FakePrometheus, since_s: int, until_s: int, matchers: str = "") -> list[Batch]:
-    return Server.of(fake.url, matchers, 10.0).read(NAMES, T + since_s, T + until_s, Reading())
+    return Server.of(fake.url, matchers).read(NAMES, T + since_s, T + until_s, Reading())
 
 
 def samples(batches: list[Batch]) -> list[tuple[float, int | None, int | None]]:
@@ -91,13 +91,13 @@ def test_who_asks_shows_a_password_or_a_token_and_tells_neither(
     monkeypatch.setenv(TOKEN_VARIABLE, "of the test alone")
     assert samples(read(fake, 0, 30))
     fake.token = "Basic YW5uOm1pbmU="
-    server = Server.of(fake.url.replace("//", "//ann:mine@"), "", 10.0)
+    server = Server.of(fake.url.replace("//", "//ann:mine@"), "")
     assert server.read(NAMES, T, T + 30, Reading())
     assert server.url == fake.url
 
 
 def test_what_is_no_server_is_told() -> None:
     with pytest.raises(UsageError, match="host is no address"):
-        Server.of("ftp://ann:mine@host", "", 1.0)
+        Server.of("ftp://ann:mine@host", "")
     with pytest.raises(InputRefused, match=r"http://127\.0\.0\.1:1 fails: .*refused"):
-        Server.of("http://127.0.0.1:1", "", 1.0).read(NAMES, 0, 30, Reading())
+        Server.of("http://127.0.0.1:1", "").read(NAMES, 0, 30, Reading())

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from tests.fake_slurm import FakeSlurm, fake_slurm
+from tests.servers import is_over
 from warehouse.errors import InputRefused
+from warehouse.external import processes
 from warehouse.sources.jobs.slurm_commands import ask_sacct, ask_squeue
 from warehouse.sources.protocol import Reading
 
@@ -59,6 +61,17 @@ def test_one_that_does_not_answer_is_ended(slurm: FakeSlurm, tmp_path: Path) -> 
     slurm.tell(sleep_s=60)
     with pytest.raises(InputRefused, match=r"`sacct` did not answer within 0\.2 s"):
         asked(tmp_path, timeout_s=0.2)
+
+
+def test_one_that_ignores_sigterm_ends_with_its_children(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", 0.2)
+    command = slurm.folder / "sacct"
+    command.write_text(f"#!/bin/sh\ntrap '' TERM\nsleep 60 &\necho $! > {tmp_path}/child\nwait\nsleep 60\n")
+    with pytest.raises(InputRefused, match="did not answer within 1 s"):
+        asked(tmp_path, timeout_s=1.0)
+    assert is_over(int((tmp_path / "child").read_text()))
 
 
 def test_a_machine_without_the_command_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

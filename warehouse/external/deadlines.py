@@ -1,0 +1,46 @@
+"""Time limits of requests: how long a server may stay silent, and how long a request may take in all."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Limits of one request: connecting, each wait for data, and the total, which bounds a server that drips [s]."""
+
+    timeout_s: float = 300.0
+    total_timeout_s: float = 3600.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
+class Deadline:
+    """Shuts a socket down after a time limit, whoever reads from it, with TLS or without.
+
+    A socket's own timeout restarts with each byte, so it does not end a transfer of one byte at a time.
+    """
+
+    def __init__(self, connected: socket.socket, limit_s: float) -> None:
+        # A duplicate stays valid when TLS takes the original's descriptor over.
+        self._socket = connected.dup()
+        self._lock = threading.Lock()
+        self.is_expired = False
+        self._timer = threading.Timer(limit_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _expire(self) -> None:
+        with self._lock, suppress(OSError):
+            self.is_expired = True
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def cancel(self) -> None:
+        """Stop watching; the socket remains its owner's."""
+        self._timer.cancel()
+        with self._lock:
+            self._socket.close()

@@ -1,0 +1,151 @@
+"""HTTP requests with a total time limit that follow redirects on the same server only.
+
+Credentials belong to one server: a redirect to another scheme, host or port is refused before anything is sent there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from warehouse.external.deadlines import Timeouts
+from warehouse.printable import printable
+
+if TYPE_CHECKING:
+    import httpx
+
+_MAX_REDIRECTS = 5
+_MAX_REASON_CHARS = 300
+
+
+class RequestFailed(Exception):
+    """A request without an answer; the message completes a sentence that begins with the server's name.
+
+    has_detail: whether the message quotes a library, which may have quoted the URL.
+    """
+
+    def __init__(self, message: str, *, has_detail: bool = False) -> None:
+        super().__init__(message)
+        self.has_detail = has_detail
+
+
+class TimedOut(RequestFailed):
+    """A request that exceeded its time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status line and headers of an answer."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+
+
+def fetch(
+    method: str,
+    url: str,
+    timeouts: Timeouts,
+    sink: IO[bytes] | None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    content: bytes | Iterable[bytes] | None = None,
+    verify: bool | str = True,
+    certificate: str | tuple[str, str] | None = None,
+) -> Answer:
+    """Send a request and write the body of its answer, as it was transferred, into `sink`; None leaves it unread.
+
+    verify: True for the certificate authorities of the system and of certifi, a file or folder of others, or False.
+    Raises TimedOut, or RequestFailed for any other request without an answer, such as a refused redirect.
+    """
+    import asyncio
+    import ssl
+
+    import httpx
+
+    async def _fetch() -> Answer:
+        limits = httpx.Timeout(timeouts.timeout_s)
+        async with (
+            asyncio.timeout(timeouts.total_timeout_s),
+            httpx.AsyncClient(timeout=limits, verify=_tls(url, verify, certificate)) as client,
+        ):
+            request = client.build_request(method, url, headers=headers, content=content)
+            response = await _answered(client, request)
+            try:
+                if sink is not None:
+                    async for chunk in response.aiter_raw():
+                        sink.write(chunk)
+            finally:
+                await response.aclose()
+            return Answer(response.status_code, response.reason_phrase, response.headers)
+
+    try:
+        return asyncio.run(_fetch())
+    except httpx.TimeoutException as error:
+        raise TimedOut(f"did not answer within {timeouts.timeout_s:g} s") from error
+    except TimeoutError as error:
+        raise TimedOut(f"did not complete its answer within {timeouts.total_timeout_s:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, UnicodeError) as error:
+        reason = printable(" ".join(_root_cause(error).split()))[:_MAX_REASON_CHARS]
+        raise RequestFailed(f"fails: {reason}", has_detail=True) from error
+
+
+def _root_cause(error: BaseException) -> str:
+    """Return what the system says of a failed connection, otherwise the library's own message."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
+
+
+async def _answered(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send a request and follow redirects on its own server."""
+    first = request.url
+    for _ in range(_MAX_REDIRECTS + 1):
+        response = await client.send(request, stream=True)
+        if response.next_request is None:
+            return response
+        await response.aclose()
+        request = response.next_request
+        require_same_origin(str(first), str(request.url))
+    raise RequestFailed(f"redirects more than {_MAX_REDIRECTS} times")
+
+
+def require_same_origin(url: str, target: str) -> None:
+    """Raise RequestFailed, naming the other server, where a target has another scheme, host or port than a URL."""
+    if origin_of(url) != origin_of(target):
+        raise RequestFailed(f"redirects to another server, {printable(origin_of(target))}, which is not followed")
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL: `https://host`, `http://host:8080`."""
+    import httpx
+
+    parsed = httpx.URL(url)
+    host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
+    return f"{parsed.scheme}://{host}" + (f":{parsed.port}" if parsed.port is not None else "")
+
+
+def _tls(url: str, verify: bool | str, certificate: str | tuple[str, str] | None) -> Any:
+    """Return the TLS settings of a client; loading certificates takes time, so only for https."""
+    if not url.lower().startswith("https:"):
+        return False
+    import ssl
+
+    import httpx
+
+    if isinstance(verify, str):
+        is_folder = os.path.isdir(verify)
+        context = ssl.create_default_context(cafile=None if is_folder else verify, capath=verify if is_folder else None)
+    else:
+        context = httpx.create_ssl_context(verify=verify)
+        if verify:
+            # httpx itself knows certifi's authorities only; a site's own are the system's
+            context.load_default_certs()
+    if certificate is not None:
+        context.load_cert_chain(*([certificate] if isinstance(certificate, str) else certificate))
+    return context

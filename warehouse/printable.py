@@ -1,0 +1,33 @@
+"""Text from outside as it may be shown: on a terminal, in logs, in notices and on pages."""
+
+from __future__ import annotations
+
+import json
+
+#: what stands for a character that must not be shown
+MARK = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str) -> str:
+    """Replace characters that control a terminal or the direction of text: C0, C1, escapes, bidi overrides.
+
+    Tabs and line feeds stay; `one_line` replaces these, too. Lone surrogates are replaced.
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() or character in "\n\t" else MARK for character in text)
+
+
+def one_line(text: str) -> str:
+    """Replace, in text that must not begin another line, line feeds and tabs as well."""
+    return "".join(character if character.isprintable() else MARK for character in text)
+
+
+def escaped(document: str) -> str:
+    """Return a JSON document that means the same, with control characters as escapes."""
+    if document.isprintable():
+        return document
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else json.dumps(character)[1:-1]
+        for character in document
+    )
