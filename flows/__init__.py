@@ -5,10 +5,13 @@
 - `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
+- `prefect_server` (`PrefectServer`): The Prefect server of a warehouse: its address, its password, its process.
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.
 - `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
+- `storage_settings` (`StorageSettings`, `PrivacySettings`, `CatalogueSettings`): Settings of what a warehouse keeps.
 - `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `left_at_once`): Stopping in order, with what is begun.
+- `trust` (`read_settings_file`): Whether a settings file may name programs: only its user may be able to write it.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.
 - `findings/`: What traced runs tell of their I/O, and what is wrong with it.

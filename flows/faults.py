@@ -132,7 +132,7 @@ def _of_server(error: BaseException) -> MachineFault | None:
         return None
     url = os.environ.get("PREFECT_API_URL")
     which = f"The Prefect server of PREFECT_API_URL ({url})" if url else "The Prefect server"
-    return MachineFault(f"{which} does not answer. Start it (`prefect server start`), or run with --inline.")
+    return MachineFault(f"{which} does not answer. Start it, or set PREFECT_API_URL; `iosig run --inline` needs none.")
 
 
 def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from flows.setting_values import (
     Section,
@@ -23,10 +22,10 @@ from flows.setting_values import (
     positive,
     time_zone,
     with_group,
-    without_password,
 )
+from flows.storage_settings import CatalogueSettings, PrivacySettings, StorageSettings
+from flows.trust import read_settings_file
 from warehouse.errors import UsageError
-from warehouse.releases.servers import EMBEDDED, NAME, Server
 from warehouse.sources.files.limits import Limits
 from warehouse.sources.protocol import TARGET_PATTERN
 from warehouse.store.store import Store
@@ -245,6 +244,7 @@ class PredictionSettings(Section):
 class ScheduleSettings(Section):
     """When the nightly flow runs and where new files appear."""
 
+    server_port: int = Field(4200, ge=1, le=65_535, description="port of the Prefect server of `iosig serve`")
     cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
     time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
@@ -328,103 +328,11 @@ class WatchSettings(Section):
     sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
 
 
-class StorageSettings(Section):
-    """What the warehouse keeps."""
-
-    keep_releases: int | None = Field(
-        None,
-        ge=1,
-        description="the newest so many releases are kept (up to a tenth more), beside those that are pinned; "
-        "all of them if not given",
-    )
-    keep_landed_days: int | None = Field(
-        None,
-        ge=1,
-        description="raw polls go that were landed so many days ago, once every release that is kept has them; their "
-        "days are not computed anew then; all of them stay if not given [days]",
-    )
-
-
 class ReportSettings(Section):
     """Whether pages of each release are written, and where."""
 
     into: Path | None = Field(None, description="folder of the pages of each night's release; none are if not given")
     hide_users: bool = Field(False, description="users and accounts are shown as pseudonyms")
-
-
-class PrivacySettings(Section):
-    """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
-
-    is_pseudonymized: bool = Field(
-        False, description="names land as keyed hashes; a warehouse is begun so or not, and stays so"
-    )
-    key_file: Path | None = Field(
-        None, description="file with the key, 32 bytes at least, that its owner alone may read; else key_variable"
-    )
-    key_variable: str = Field(
-        "IOSIG_PRIVACY_KEY", description="environment variable with the key; it is never shown, and never kept"
-    )
-
-    def key(self) -> bytes | None:
-        """Return the key, None where names land as they are; raise UsageError where it is not there."""
-        if not self.is_pseudonymized:
-            return None
-        if self.key_file is None:
-            found = os.environb.get(os.fsencode(self.key_variable), b"")
-            if not found:
-                raise UsageError(f"Set privacy.key_file, or {self.key_variable}, to the key of pseudonyms.")
-            return found
-        try:
-            if self.key_file.stat().st_mode & 0o077:
-                raise UsageError(f"{self.key_file} has the key of pseudonyms: let its owner alone read it (chmod 600).")
-            return self.key_file.read_bytes().strip()
-        except OSError as error:
-            raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
-
-
-class CatalogueSettings(Section):
-    """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
-
-    kind: Literal["sqlite", "postgresql", "rest"] | None = Field(
-        None, description="an SQLite file in the warehouse, a PostgreSQL server, or an Iceberg REST server"
-    )
-    uri: Annotated[str, AfterValidator(without_password)] | None = Field(
-        None,
-        description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass, and "
-        "pyiceberg what a REST server asks for in PYICEBERG_CATALOG__IOSIG__CREDENTIAL (or __TOKEN) or "
-        "~/.pyiceberg.yaml",
-    )
-    name: str = Field(
-        NAME,
-        min_length=1,
-        max_length=255,
-        description="what the catalogue is called there (each warehouse has its own); of a REST server, under which "
-        "name pyiceberg's variables and file tell of it",
-    )
-    warehouse: str = Field("", description="what a REST server calls it: each warehouse has its own")
-    location: str = Field(
-        "",
-        pattern=r"^(|[a-z0-9]+://[^\s?]+[^\s?/])$",
-        description="where the tables lie (`tables/` in it), if a REST server takes only places of its own: "
-        "`s3://BUCKET`; else in the warehouse",
-    )
-
-    @model_validator(mode="after")
-    def _has_address(self) -> Self:
-        if (self.kind in ("postgresql", "rest")) != (self.uri is not None):
-            raise ValueError("uri goes with kind = 'postgresql' or 'rest'")
-        begins = {"postgresql": ("postgresql://", "postgres://"), "rest": ("http://", "https://")}.get(self.kind or "")
-        if begins and self.uri and not self.uri.startswith(begins):
-            raise ValueError(f"uri must begin with {begins[0]} where kind = {self.kind!r}")
-        if self.kind != "rest" and (self.warehouse or self.location):
-            raise ValueError("warehouse and location go with kind = 'rest'")
-        return self
-
-    def server(self) -> Server | None:
-        """Return what is to keep the catalogue, None for what does so already."""
-        if self.kind is None:
-            return None
-        return Server(self.kind, self.uri, self.name, self.warehouse, self.location) if self.uri else EMBEDDED
 
 
 _LIMITS = Limits()
@@ -521,6 +429,12 @@ class Settings(Section):
     limits: LimitSettings = Field(default_factory=LimitSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
     slurm: SlurmSettings = Field(default_factory=SlurmSettings.model_construct)
+    _distrust: str | None = PrivateAttr(None)
+
+    def require_own_file(self, setting: str) -> None:
+        """Raise UsageError unless only the user, or root, can write the file: `setting` names a program to run."""
+        if self._distrust is not None:
+            raise UsageError(f"{setting} names a program that would run as you, but {self._distrust}.")
 
     # ---- what of names is meant, which is found before they are hidden
 
@@ -570,13 +484,17 @@ def load(path: Path | None, warehouse: Path) -> Settings:
     if found is None:
         return Settings.model_construct()
     try:
-        document: dict[str, Any] = tomllib.loads(found.read_text(encoding="utf-8"))
-        return Settings.model_validate(document)
+        text, distrust = read_settings_file(found)
+        settings = Settings.model_validate(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{found} is not TOML: {error}") from error
     except ValidationError as error:
         faults = "; ".join(_fault(tuple(map(str, fault["loc"])), fault) for fault in error.errors())
         raise UsageError(f"{found}: {faults}") from error
+    if Store(warehouse).url is not None and found == Store(warehouse).root / FILE_NAME:
+        distrust = "its file lies in an object store: copy it to a file of your own, and pass that as --settings"
+    settings._distrust = distrust
+    return settings
 
 
 def settings_file(path: Path | None, warehouse: Path) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +52,9 @@ def run_command(
     first, last = _day(day or since), _day(day or until)
     require_order(first, last)
     if inline is None:
-        inline = not os.environ.get("PREFECT_API_URL")
+        from flows.prefect_server import named_api_url
+
+        inline = named_api_url() is None
     settings = load(settings_path, store.root)
     if inline:
         from flows.command.printing import steps_told
@@ -69,9 +70,9 @@ def run_command(
                 store, settings, steps.done, **days, executor=executor, wait_s=wait_s, begin=steps.begin
             )
     else:
-        from flows.night.deployment import nightly
+        from flows.night.deployment import run
 
-        outcome = nightly(str(store.root), str(settings_path) if settings_path else None, first, last, wait_s)
+        outcome = run(store, settings_path, first, last, wait_s)
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome

@@ -58,7 +58,7 @@ def status_command(
     from flows.settings import load
     from flows.watch.condition import condition_of
     from flows.watch.exposition import exposition
-    from flows.watch.notices import tell
+    from flows.watch.notices import require_own_sendmail, tell
     from flows.watch.problems import problems_of
 
     store, settings_path = obj
@@ -77,6 +77,7 @@ def status_command(
     condition = condition_of(store, settings)
     problems = problems_of(condition, settings.watch)
     if is_told:
+        require_own_sendmail(settings)
         for fault in tell(store, settings.watch, problems, condition.at):
             click.echo(f"iosig: {fault}", err=True)
     if form:

@@ -3,34 +3,46 @@
 A piece of work that is done has left a mark in the plan's folder; that is the cache, so it holds inline
 too, and it cannot outlive the files that it speaks of. A task that finds all its work done says `Cached`.
 
-What an operator can mend is a failed flow with one sentence, not a stack; what passes by itself is tried again.
+A fault that the operator can fix fails the flow run with one sentence and no traceback; transient faults are retried.
+
+The flow finds its warehouse and settings file in the environment of its process (IOSIG_WAREHOUSE, IOSIG_SETTINGS):
+whoever may start a run on the Prefect server can choose days, but neither a settings file nor a program.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
+from collections.abc import Callable
 from datetime import date
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx
+from anyio.from_thread import start_blocking_portal
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import State
-from prefect.exceptions import ObjectNotFound
-from prefect.runtime import flow_run
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.states import Completed, Failed
+from prefect.types.entrypoint import EntrypointType
 
 from flows.faults import machine_fault
 from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
+from flows.prefect_server import hide_credentials
 from flows.report.nightly import after_release
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order
+from flows.stopping import Stop
 from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from warehouse.printable import one_line
@@ -40,6 +52,25 @@ from warehouse.releases.servers import agree
 from warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"
+#: where a run finds its warehouse and its settings file
+WAREHOUSE, SETTINGS = "IOSIG_WAREHOUSE", "IOSIG_SETTINGS"
+_CHECK_INTERVAL_S = 1.0
+
+
+class _WithoutTraceback(logging.Filter):
+    """Keep the traceback of an `IosigError` out of a log: its sentence is the message of the failed state."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop what the engine logs of such an error, and keep a task's line without the traceback."""
+        if not isinstance(record.exc_info, tuple) or not isinstance(record.exc_info[1], IosigError):
+            return True
+        record.exc_info = None
+        return record.name == _TASK_LOG
+
+
+_TASK_LOG = "prefect.task_runs"
+for _name in (_TASK_LOG, "prefect.flow_runs", "prefect.engine"):
+    logging.getLogger(_name).addFilter(_WithoutTraceback())
 
 
 def _passes(_: object, __: object, state: State[Any]) -> bool:
@@ -109,27 +140,20 @@ def publish(night: Night) -> Release:
 
 
 def _run_name() -> str:
-    folder = flow_run.parameters.get("warehouse") or os.environ.get("IOSIG_WAREHOUSE") or "nowhere"
-    return f"nightly-{Path(folder).name}"
+    return f"nightly-{Path(os.environ.get(WAREHOUSE) or 'nowhere').name}"
 
 
 @flow(name=FLOW, flow_run_name=_run_name)
-def nightly(
-    warehouse: str | None = None,
-    settings_path: str | None = None,
-    since: date | None = None,
-    until: date | None = None,
-    wait_s: float | None = None,
-) -> Any:
+def nightly(since: date | None = None, until: date | None = None, wait_s: float | None = None) -> Any:
     """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do.
 
-    warehouse: its folder; that of IOSIG_WAREHOUSE if not given. since, until: compute these days anew. wait_s: how long
-    to wait for another run on the same warehouse; what the settings say if not given.
+    since, until: recompute these days. wait_s: maximum time to wait for the warehouse lock [s]; the settings' if None.
     """
+    hide_credentials()
     try:
-        store = _warehouse(warehouse)
+        store = _warehouse()
         require_order(since, until)
-        settings = load(Path(settings_path) if settings_path else None, store.root)
+        settings = load(Path(os.environ[SETTINGS]) if os.environ.get(SETTINGS) else None, store.root)
         with telling(store, settings, get_run_logger().warning):
             return _night(store, settings, since, until, wait_s)
     except GateFailed as error:
@@ -138,7 +162,7 @@ def nightly(
     except IosigError as error:
         return _failed(error)
     except Exception as error:
-        fault = machine_fault(error, Path(warehouse or os.environ.get("IOSIG_WAREHOUSE") or ""))
+        fault = machine_fault(error, Path(os.environ.get(WAREHOUSE) or ""))
         if fault is None:
             raise
         return _failed(fault)
@@ -170,65 +194,145 @@ def _night(
     return release
 
 
-def _warehouse(folder: str | None) -> Store:
-    folder = folder or os.environ.get("IOSIG_WAREHOUSE")
+def _warehouse() -> Store:
+    folder = os.environ.get(WAREHOUSE)
     if not folder:
-        raise UsageError("Set the deployment's parameter `warehouse`, or IOSIG_WAREHOUSE where the worker runs.")
+        raise UsageError(f"Set {WAREHOUSE} in the environment of the worker, or deploy again with `iosig deploy`.")
     return Store.named(folder)
+
+
+def run(
+    store: Store, settings_path: Path | None, since: date | None, until: date | None, wait_s: float
+) -> Release | None:
+    """Run the flow in this process; None if there was nothing to do."""
+    _put_into_environment(store, settings_path)
+    release: Release | None = nightly(since, until, wait_s)
+    return release
+
+
+def _put_into_environment(store: Store, settings_path: Path | None) -> None:
+    os.environ[WAREHOUSE] = store.address
+    if settings_path is not None:
+        os.environ[SETTINGS] = str(settings_path.resolve())
 
 
 # ---- deployments
 
 
 def deployment_name(store: Store) -> str:
-    """Return what a warehouse's deployment is called if nothing is said: after its folder."""
+    """Return the default name of a warehouse's deployment: that of its folder."""
     return f"nightly-{store.root.resolve().name}"
 
 
-def serve(store: Store, settings_path: Path | None, schedule: ScheduleSettings, name: str | None = None) -> None:
-    """Serve the nightly flow on its schedule from this process, until it is stopped."""
-    name = _own_name(store, name)
-    nightly.serve(
-        name=name,
-        schedule=Cron(schedule.cron, timezone=schedule.time_zone),
-        limit=1,
-        parameters=_parameters(store, settings_path),
-    )
+def serve(
+    store: Store,
+    settings_path: Path | None,
+    schedule: ScheduleSettings,
+    name: str,
+    stop: Stop,
+    check: Callable[[], object],
+) -> None:
+    """Run the nightly flow on its schedule in processes of this machine until `stop`; runs in progress are cancelled.
+
+    check: called each second; what it raises ends the serving.
+    """
+    hide_credentials()
+    _put_into_environment(store, settings_path)
+    # a run starts as `python -m`: a folder `flows` where the command was called is not ours
+    os.environ["PYTHONSAFEPATH"] = "1"
+    deployment = _deployment(store, schedule, name)
+    # a pause of an earlier process is over
+    deployment.paused = False
+    # a run that was due while nothing served it starts late
+    runner = Runner(name=name, limit=1, pause_on_shutdown=False)
+    with start_blocking_portal() as portal:
+        # Ctrl-C of a terminal reaches all processes: runs inherit this mask, and are ended by the runner
+        portal.call(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
+        portal.call(runner.aadd_deployment, deployment)
+        serving = portal.start_task_soon(runner.start)
+        try:
+            while not stop.is_set() and not serving.done():
+                check()
+                stop.wait(_CHECK_INTERVAL_S)
+        finally:
+            if runner.started:
+                portal.call(runner.astop)
+            elif not serving.done():
+                serving.cancel()
+    if not serving.cancelled():
+        serving.result()
 
 
-def deploy(
-    store: Store, settings_path: Path | None, schedule: ScheduleSettings, work_pool: str, name: str | None = None
-) -> str:
-    """Put the nightly flow of a warehouse on a work pool of the Prefect server; returns the deployment's name."""
-    name = _own_name(store, name)
-    source = nightly.from_source(str(Path(__file__).resolve().parents[2]), "flows/night/deployment.py:nightly")
-    source.deploy(  # type: ignore[union-attr]
-        name=name,
-        work_pool_name=work_pool,
-        schedule=Cron(schedule.cron, timezone=schedule.time_zone),
-        parameters=_parameters(store, settings_path),
-        concurrency_limit=1,
-        print_next_steps=False,
-    )
-    return name
-
-
-def _parameters(store: Store, settings_path: Path | None) -> dict[str, Any]:
-    return {
-        "warehouse": store.address,
-        "settings_path": str(settings_path.resolve()) if settings_path else None,
-    }
-
-
-def _own_name(store: Store, name: str | None) -> str:
-    """Return the name of a deployment that is nobody else's; raise UsageError where it is another warehouse's."""
-    name = name or deployment_name(store)
+def deploy(store: Store, schedule: ScheduleSettings, work_pool: str, name: str) -> None:
+    """Create or update the deployment of a warehouse's nightly flow on a work pool of the Prefect server."""
+    hide_credentials()
     with get_client(sync_client=True) as client:
         try:
-            found = client.read_deployment_by_name(f"{FLOW}/{name}")
+            client.read_work_pool(work_pool)
+        except ObjectNotFound as error:
+            raise UsageError(
+                f"There is no work pool {work_pool} on {client.api_url}. Create it with "
+                f"`prefect work-pool create --type process {work_pool}`."
+            ) from error
+    deployment = _deployment(store, schedule, name)
+    deployment.job_variables = {"env": {WAREHOUSE: store.address}}
+    deployment.apply(work_pool_name=work_pool)
+
+
+def _deployment(store: Store, schedule: ScheduleSettings, name: str) -> RunnerDeployment:
+    """Describe the deployment, whose tag is the warehouse. Each run imports the flow by the name of its module."""
+    return RunnerDeployment.from_flow(
+        nightly,
+        name,
+        schedule=Cron(schedule.cron, timezone=schedule.time_zone),
+        concurrency_limit=1,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        tags=[store.address],
+    )
+
+
+def free_name(store: Store, name: str | None) -> str:
+    """Return the deployment's name. Raises UsageError if another warehouse has a deployment of that name.
+
+    Raises MachineFault or UsageError unless the Prefect server answers, is one, and accepts the credentials.
+    """
+    name = name or deployment_name(store)
+    with get_client(sync_client=True) as client:
+        _require_api(client)
+        try:
+            known = client.read_deployment_by_name(f"{FLOW}/{name}")
         except ObjectNotFound:
             return name
-    other = found.parameters.get("warehouse")
-    if other != store.address:
-        raise UsageError(f"There is a deployment {name} of another warehouse ({other}): give this one its --name.")
+    # deployments of earlier versions have the warehouse as a parameter
+    owners = [*known.tags, known.parameters.get("warehouse")]
+    if store.address not in owners:
+        raise UsageError(f"The deployment {name} belongs to another warehouse ({owners[0]}). Pass another --name.")
     return name
+
+
+def _require_api(client: SyncPrefectClient) -> None:
+    """Raise MachineFault or UsageError unless a Prefect server answers and accepts the credentials.
+
+    A server that does not answer at all is `machine_fault`'s: the client's own exception passes.
+    """
+    try:
+        client.read_work_pools(limit=1)
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise MachineFault(
+                f"The Prefect server at {client.api_url} does not accept the credentials. Set PREFECT_API_AUTH_STRING "
+                "to its `user:password`, or PREFECT_API_KEY for Prefect Cloud."
+            ) from error
+        if error.response.is_server_error:
+            raise MachineFault(
+                f"The Prefect server at {client.api_url} fails: {error.response.status_code}."
+            ) from error
+        raise _no_api(client) from error
+    except (ValueError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise _no_api(client) from error
+
+
+def _no_api(client: SyncPrefectClient) -> UsageError:
+    return UsageError(
+        f"PREFECT_API_URL ({client.api_url}) is not the API of a Prefect server: as http://HOST:4200/api."
+    )

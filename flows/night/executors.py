@@ -146,6 +146,8 @@ def opened(settings: Settings, root: Path) -> Iterator[Executor]:
         with with_child(engine.worker_count) as executor:
             yield executor
     else:
+        # job scripts, and functions that a scheduler passes on
+        settings.require_own_file(f"engine.runner = '{engine.runner}'")
         from flows.night import workers
 
         with workers.connected(engine, settings.slurm, root) as found, processes.done_by(found.calls(root)):

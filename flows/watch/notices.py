@@ -54,6 +54,7 @@ class Notice:
 def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
     """Tell how a warehouse fares after a block, also where it fails; warn of what could not be told."""
     failure: Exception | None = None
+    require_own_sendmail(settings)
     if _is_heard(settings) and store.exists and not store.files.mark(_ROOM):
         with suppress(OSError):
             store.files.put(_ROOM, bytes(_ROOM_BYTES))
@@ -103,6 +104,12 @@ def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at:
             del known[notice.problem]
         _note(store, known)
     return failures
+
+
+def require_own_sendmail(settings: Settings) -> None:
+    """Raise UsageError if mail would go through a program that other users could have named in the settings file."""
+    if settings.watch.mail_to and "sendmail" in settings.watch.model_fields_set:
+        settings.require_own_file("watch.sendmail")
 
 
 def _is_heard(settings: Settings) -> bool:
