@@ -33,7 +33,7 @@ _EXPRESSIONS = _words(
     PARAMETER POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW BETWEEN
     """
 )
-#: table functions that read; files only as far as the connection reaches. `query` would run what no tree shows.
+#: table functions that read no file. A release's tables are views of its files: a query names these, never a file.
 READING_FUNCTIONS = _words(
     """
     duckdb_approx_database_count duckdb_available_metrics duckdb_columns duckdb_connection_count duckdb_constraints
@@ -43,15 +43,25 @@ READING_FUNCTIONS = _words(
     duckdb_log_contexts duckdb_logs duckdb_logs_parsed duckdb_memory duckdb_optimizers duckdb_prepared_statements
     duckdb_profiling_settings duckdb_schemas duckdb_secret_type_parameters duckdb_secret_types duckdb_secrets
     duckdb_sequences duckdb_settings duckdb_table_sample duckdb_tables duckdb_temporary_files duckdb_triggers
-    duckdb_types duckdb_variables duckdb_views generate_series glob histogram histogram_values icu_calendar_names
-    json_each json_tree parquet_bloom_probe parquet_file_metadata parquet_full_metadata parquet_kv_metadata
-    parquet_metadata parquet_scan parquet_schema pg_timezone_names pragma_collations pragma_database_size
-    pragma_metadata_info pragma_platform pragma_show pragma_storage_info pragma_table_info pragma_user_agent
-    pragma_version range read_blob read_csv read_csv_auto read_json read_json_auto read_json_objects
-    read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_text repeat repeat_row
-    sniff_csv summary test_all_types test_vector_types unnest
+    duckdb_types duckdb_variables duckdb_views generate_series histogram histogram_values icu_calendar_names
+    json_each json_tree pg_timezone_names pragma_collations pragma_database_size pragma_metadata_info
+    pragma_platform pragma_show pragma_storage_info pragma_table_info pragma_user_agent pragma_version range repeat
+    repeat_row summary test_all_types test_vector_types unnest
     """
 )
+#: table functions that open files or list folders
+FILE_FUNCTIONS = _words(
+    """
+    glob parquet_bloom_probe parquet_file_metadata parquet_full_metadata parquet_kv_metadata parquet_metadata
+    parquet_scan parquet_schema read_blob read_csv read_csv_auto read_duckdb read_json read_json_auto
+    read_json_objects read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet
+    read_single_csv_file read_single_json_file read_single_parquet_file read_text sniff_csv
+    """
+)
+#: limits of a query's text: DuckDB parses and binds recursively, in time that grows with the square of a chain
+MAX_QUERY_BYTES = 1_000_000
+MAX_NESTING = 100
+MAX_OPERATORS = 2_000
 #: functions of values that leave something behind
 CHANGING_FUNCTIONS = frozenset({"currval", "nextval", "setseed", "setval", "write_log"})
 _PRAGMAS = (
@@ -62,10 +72,12 @@ _PRAGMA = re.compile(rf"\s*pragma\s+({_PRAGMAS})\s*(\(\s*('[^']*'|\w+)\s*\))?[\s
 #: what comes before a statement whose plan is asked for; DuckDB runs it too, if it is analyzed
 _EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
 _READ_ONLY = "A release is read-only"
+_BY_NAME = "a query reads the tables of its release, by their names. `show tables` lists them."
 
 
 def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     """Raise UsageError unless the text is one statement that only reads."""
+    _require_bounded(query)
     kind = _kind_of(connection, query)
     if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
         return require_reading(connection, query[explained.end() :])
@@ -80,6 +92,30 @@ def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     for node in _nodes(_tree(connection, query)):
         _require_reading_node(node)
     return None
+
+
+def _require_bounded(query: str) -> None:
+    """Raise UsageError where a text is too long, too deeply nested or too long a chain to be parsed."""
+    import duckdb
+
+    if len(query.encode(errors="replace")) > MAX_QUERY_BYTES:
+        raise UsageError(f"This query is too long: at most {MAX_QUERY_BYTES:,} bytes are read.")
+    tokens = duckdb.tokenize(query)
+    depth = operator_count = 0
+    for start, kind in tokens:
+        if kind not in (duckdb.token_type.operator, duckdb.token_type.keyword):
+            continue
+        word = query[start : start + 4].lower()
+        if word[:1] in "([{" or word == "case":
+            depth += 1
+        elif word[:1] in ")]}" or word[:3] == "end":
+            depth -= 1
+        elif word[:1] != ",":
+            operator_count += 1
+        if depth > MAX_NESTING:
+            raise UsageError(f"This query is too deeply nested: at most {MAX_NESTING} levels of brackets and CASE.")
+    if operator_count > MAX_OPERATORS:
+        raise UsageError(f"This query is too long: at most {MAX_OPERATORS:,} keywords and operators are read.")
 
 
 def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
@@ -112,7 +148,10 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
         found = connection.execute("select json_serialize_sql($query)", {"query": query}).fetchall()
     except duckdb.Error as error:
         raise UsageError(first_sentence(error)) from error
-    document = json.loads(found[0][0])
+    try:
+        document = json.loads(found[0][0])
+    except RecursionError as error:
+        raise UsageError("This query is too deeply nested: write it as several CTEs.") from error
     if document["error"]:
         raise UsageError(f"This query cannot be shown to read only: {document.get('error_message', 'it has no tree')}")
     return document["statements"]
@@ -138,12 +177,18 @@ def _require_reading_node(node: dict[str, Any]) -> None:
             raise UsageError(f"{_READ_ONLY}: {node['class']} is no expression that reads.")
         if node["class"] == "FUNCTION" and (name := node["function_name"].lower()) in CHANGING_FUNCTIONS:
             raise UsageError(f"{_READ_ONLY}: {name}() changes something.")
+        if len(node.get("column_names", ())) > MAX_NESTING:
+            raise UsageError(f"This query is too deeply nested: at most {MAX_NESTING} names joined by dots.")
     elif isinstance(kind, str) and kind not in _NODES:
         raise UsageError(
             f"{_READ_ONLY}: there is a {kind.removesuffix('_QUERY_NODE').replace('_', ' ')} in this query."
         )
+    if kind == "BASE_TABLE" and "/" in node["table_name"]:
+        raise UsageError(f"{node['table_name']} is a file: {_BY_NAME}")
     if kind == "TABLE_FUNCTION":
         name = node["function"].get("function_name", "").lower()
+        if name in FILE_FUNCTIONS:
+            raise UsageError(f"{name}() reads files: {_BY_NAME}")
         if name not in READING_FUNCTIONS:
             raise UsageError(f"{_READ_ONLY}: {name}() is not among the table functions that only read.")
 

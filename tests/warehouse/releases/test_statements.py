@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import duckdb
 import pytest
 
 from warehouse.errors import UsageError
-from warehouse.releases.statements import CHANGING_FUNCTIONS, READING_FUNCTIONS, described_table, require_reading
+from warehouse.releases.statements import (
+    CHANGING_FUNCTIONS,
+    FILE_FUNCTIONS,
+    MAX_NESTING,
+    MAX_OPERATORS,
+    MAX_QUERY_BYTES,
+    READING_FUNCTIONS,
+    described_table,
+    require_reading,
+)
 
 #: table functions that change something, run what no tree shows, or read from an address in memory
 NOT_READING = frozenset(
     """
     arrow_scan arrow_scan_dumb checkpoint create_external_resource deregister_external_resource
     destroy_external_resource disable_logging disable_profiling enable_logging enable_profiling force_checkpoint
-    json_execute_serialized_sql pandas_scan python_arrow_scan python_map_function query query_table read_duckdb
-    read_single_csv_file read_single_json_file read_single_parquet_file register_external_resource
-    register_external_resource_type seq_scan truncate_duckdb_logs which_secret
+    json_execute_serialized_sql pandas_scan python_arrow_scan python_map_function query query_table
+    register_external_resource register_external_resource_type seq_scan truncate_duckdb_logs which_secret
     """.split()  # noqa: SIM905
 )
 #: functions whose value is another one at each call, and that is all
@@ -151,8 +160,8 @@ def test_every_function_of_this_duckdb_is_known(connection: duckdb.DuckDBPyConne
     """A new version's are looked at before they are let through, or refused."""
     query = "select distinct function_name from duckdb_functions() where function_type in ('table', 'table_macro')"
     names = {name for (name,) in connection.sql(query).fetchall()}
-    assert names == READING_FUNCTIONS | NOT_READING
-    assert not READING_FUNCTIONS & NOT_READING
+    assert names == READING_FUNCTIONS | FILE_FUNCTIONS | NOT_READING
+    assert len(names) == len(READING_FUNCTIONS) + len(FILE_FUNCTIONS) + len(NOT_READING)
     query = "select distinct function_name from duckdb_functions() where stability = 'VOLATILE'"
     assert {name for (name,) in connection.sql(query).fetchall()} == CHANGING_FUNCTIONS | VARYING
 
@@ -187,8 +196,61 @@ def test_what_is_described_is_told(connection: duckdb.DuckDBPyConnection, query:
         ("selec 1", '^syntax error at or near "selec"\\.$'),
         ("select 1; select 2", "one SQL statement"),
         ("update extensions", "none that reads"),
+        ("from glob('/*')", r"glob\(\) reads files: a query reads the tables of its release, by their names"),
+        ("from jobs where job_id in (select file from glob('*'))", r"glob\(\) reads files"),
+        ("describe from read_parquet('x')", r"read_parquet\(\) reads files"),
+        ("from '/etc/passwd.csv'", "/etc/passwd.csv is a file"),
     ],
 )
 def test_refusals_are_sentences(connection: duckdb.DuckDBPyConnection, query: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         require_reading(connection, query)
+
+
+LEVELS = 50_000
+DEEP = {
+    "brackets": ("(", "1", ")"),
+    "lists": ("[", "1", "]"),
+    "structs": ("{'a': ", "1", "}"),
+    "cases": ("case when true then ", "1", " end"),
+    "functions": ("abs(", "1", ")"),
+    "subqueries": ("(select ", "1", ")"),
+    "minus": ("- ", "1", ""),
+    "not": ("not ", "true", ""),
+    "types": ("null::int", "", "[]"),
+    "sums": ("", "1", " + 1"),
+    "unions": ("", "1", " union all select 1"),
+    "joins": ("", "1 from jobs", ", jobs"),
+    "names": ("", "jobs", ".jobs"),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("levels", [300, 900, LEVELS])
+def test_a_deep_query_runs_or_is_refused_in_a_sentence(
+    connection: duckdb.DuckDBPyConnection, name: str, levels: int
+) -> None:
+    before, middle, after = DEEP[name]
+    query = f"select {before * levels}{middle}{after * levels}"
+    refusals = []
+    try:
+        require_reading(connection, query)
+    except UsageError as error:
+        refusals = [str(error)]
+    assert refusals or levels < LEVELS
+    for refusal in refusals:
+        assert re.search(r"^This query is too (deeply nested|long)|Max expression depth|syntax error", refusal)
+        assert len(refusal) < 200
+
+
+def test_limits_of_a_query_are_where_the_messages_say(connection: duckdb.DuckDBPyConnection) -> None:
+    require_reading(connection, f"select {'(' * MAX_NESTING}1{')' * MAX_NESTING}")
+    require_reading(connection, f"select 1 in (1{', 1' * 20_000})")
+    require_reading(connection, f"select '{'(' * 10_000}' -- {'(' * 10_000}")
+    for query, sentence in (
+        (f"select {'(' * (MAX_NESTING + 1)}1{')' * (MAX_NESTING + 1)}", "at most 100 levels"),
+        (f"select true{' or true' * MAX_OPERATORS}", "at most 2,000 keywords"),
+        (f"select '{'x' * MAX_QUERY_BYTES}'", "at most 1,000,000 bytes"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            require_reading(connection, query)
