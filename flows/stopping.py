@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
+
+_PATIENCE_S = 2.0
 
 
 class Stop:
@@ -54,10 +57,11 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 
 
 @contextmanager
-def interrupted_by(interrupt: Callable[[], None]) -> Iterator[None]:
+def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | None = None) -> Iterator[None]:
     """Have Ctrl-C reach what this block does in a library that may not look for it; in the main thread alone.
 
-    interrupt: called by another thread. What the library raises then is a KeyboardInterrupt here.
+    interrupt: called by another thread. What the library raises then is a KeyboardInterrupt here. give_up: called by
+    that thread where the block has not ended two seconds later.
     """
     told, tell = os.pipe()
     os.set_blocking(tell, False)
@@ -67,6 +71,9 @@ def interrupted_by(interrupt: Callable[[], None]) -> Iterator[None]:
         while signals := os.read(told, 1):
             if signals[0] == signal.SIGINT:
                 interrupt()
+                # the block's end closes the pipe, which is readable then
+                if give_up is not None and not select.select([told], [], [], _PATIENCE_S)[0]:
+                    give_up()
 
     heeding = threading.Thread(target=heed, name="interrupts", daemon=True)
     heeding.start()

@@ -31,6 +31,7 @@
 - `predict`: `iosig predict`.
 - `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
 - `query`: `iosig sql`.
+- `query_limits` (`limited_memory`, `batches`): What one query may take of memory, per row and in columns.
 - `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.

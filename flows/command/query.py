@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ import click
 from flows.command.documents import format_of
 from flows.command.options import chosen_release, json_option, raw_csv_option, release_option
 from flows.command.printing import binary_stdout, show, show_records
+from flows.command.query_limits import batches, limited_memory
 from warehouse.errors import MachineFault, UsageError
 from warehouse.store.store import Store
 
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _ROW_LIMIT = 500
-_BATCH_ROWS = 100_000
+#: the exit code after Ctrl-C
+_INTERRUPTED = 130
 
 
 @click.command("sql")
@@ -43,24 +48,26 @@ def sql_command(
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
 
-    `describe TABLE` shows its columns with units and docs, `summarize TABLE` what is in them.
+    `describe TABLE` shows its columns with units and docs, `summarize TABLE` what is in them. A query names tables,
+    never files. Its limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000 columns and
+    64 MiB a row; 2 GB of memory and 16 GB of temporary files.
     """
     import duckdb
 
     from flows.faults import machine_fault
     from flows.stopping import interrupted_by
-    from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened
+    from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened, spill_folder
     from warehouse.releases.sentences import sentence
     from warehouse.releases.statements import require_reading
 
-    with opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
+    with limited_memory(), opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
         require_reading(connection, query)
         try:
-            with interrupted_by(connection.interrupt):
+            with interrupted_by(connection.interrupt, partial(_end, spill_folder(connection))):
                 relation = _asked(connection, query)
                 if relation is not None:
                     _print(relation, "document" if as_json else format_name, is_raw)
-        except duckdb.OutOfMemoryException as error:
+        except (duckdb.OutOfMemoryException, MemoryError) as error:
             raise MachineFault(
                 f"There is not enough memory. The query needs more than {MEMORY_LIMIT}, and {SPILL_LIMIT} of temporary "
                 "files: ask for fewer rows or columns, or export the tables."
@@ -72,6 +79,13 @@ def sql_command(
         except (ArithmeticError, ValueError, RuntimeError) as error:
             raise UsageError(f"A value of the result cannot be shown as {format_name}: {error}.") from error
     return 0
+
+
+def _end(spill: str) -> None:
+    """End this process where a query does not heed Ctrl-C: some of DuckDB's functions run for hours at a value."""
+    if spill:
+        shutil.rmtree(spill, ignore_errors=True)
+    os._exit(_INTERRUPTED)
 
 
 def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
@@ -95,20 +109,25 @@ def _print(relation: duckdb.DuckDBPyRelation, format_name: str, is_raw: bool) ->
     if format_name == "csv":
         from warehouse.releases.export import write_csv
 
-        write_csv(relation.to_arrow_reader(_BATCH_ROWS), binary_stdout("csv"), is_raw=is_raw)
+        write_csv(batches(relation), binary_stdout("csv"), is_raw=is_raw)
     else:
         _PRINTERS[format_name](relation)
 
 
 def _print_table(relation: duckdb.DuckDBPyRelation) -> None:
-    rows = relation.limit(_ROW_LIMIT + 1).to_arrow_table().to_pylist()
+    rows = _first_rows(relation)
     title = f"The first {_ROW_LIMIT} rows; --format csv prints all" if len(rows) > _ROW_LIMIT else ""
     cells = [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]]
     show(title, relation.columns, cells, ways="--wide, --format records")
 
 
+def _first_rows(relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
+    """Return the rows that a table shows, and one more where there are more."""
+    return [row for batch in batches(relation.limit(_ROW_LIMIT + 1)) for row in batch.to_pylist()]
+
+
 def _print_records(relation: duckdb.DuckDBPyRelation) -> None:
-    rows = relation.limit(_ROW_LIMIT + 1).to_arrow_table().to_pylist()
+    rows = _first_rows(relation)
     show_records(relation.columns, [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]])
     if len(rows) > _ROW_LIMIT:
         click.echo(f"These are the first {_ROW_LIMIT} rows; --format csv prints all.", err=True)
@@ -154,13 +173,16 @@ def _print_jsonl(relation: duckdb.DuckDBPyRelation) -> None:
 def _lines(relation: duckdb.DuckDBPyRelation) -> Iterator[str]:
     from warehouse.releases.export import json_text
 
-    return (json_text(row) for batch in relation.to_arrow_reader(_BATCH_ROWS) for row in batch.to_pylist())
+    return (json_text(row) for batch in batches(relation) for row in batch.to_pylist())
 
 
 def _print_parquet(relation: duckdb.DuckDBPyRelation) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(relation.to_arrow_table(), binary_stdout("parquet"), compression="zstd")
+    reader = batches(relation)
+    with pq.ParquetWriter(binary_stdout("parquet"), reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
 
 
 _PRINTERS: dict[str, Callable[[duckdb.DuckDBPyRelation], None]] = {

@@ -55,6 +55,12 @@ def _spill() -> Iterator[str]:
         yield path
 
 
+def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return the folder for what exceeds a connection's memory; empty where there is none."""
+    found = connection.execute("select current_setting('temp_directory')").fetchone()
+    return str(found[0]) if found and found[0] else ""
+
+
 @contextmanager
 def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.

@@ -6,14 +6,21 @@ import csv
 import hashlib
 import io
 import json
+import os
+import resource
 import shutil
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
 
+from flows.command import query_limits
 from tests.budget import one_in
 from tests.flows.command.hostile_queries import QUERIES
 from tests.flows.conftest import Cli
@@ -189,3 +196,87 @@ def test_csv_has_no_formulas_unless_asked(store: Store, cli: Cli) -> None:
     assert {(row[1], row[2]) for row in rows} == {("-1", "-0.5")}
     raw = csv.reader(io.StringIO(cli("--warehouse", store.root, *query, "--raw-csv")[1], newline=""))
     assert [row[0] for row in raw] == ["=a", *CELLS]
+
+
+# ---- limits
+
+
+def test_a_query_that_is_nested_too_deeply_is_refused(store: Store, cli: Cli) -> None:
+    for query in (f"select {'(' * 50_000}1{')' * 50_000}", f"select {'case when true then ' * 900}1{' end' * 900}"):
+        code, out, err = cli("--warehouse", store.root, "sql", query)
+        assert (code, out) == (2, "")
+        assert err == "iosig: This query is too deeply nested: at most 100 levels of brackets and CASE.\n"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+def test_a_row_that_is_too_large_is_refused(store: Store, form: str) -> None:
+    size = query_limits.MAX_ROW_BYTES
+    done = run(store, f"select repeat('x', {size}) as a", "--format", form)
+    assert done.returncode == 2, done.stderr
+    assert f"at most {size:,} are printed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_rows_that_are_large_together_are_printed(store: Store) -> None:
+    done = run(store, "select repeat('x', 1000000) as a from range(200)", "--format", "csv")
+    assert (done.returncode, len(done.stdout)) == (0, len('"a"\n') + 200 * (1_000_000 + len('""\n')))
+
+
+def test_a_result_has_at_most_so_many_columns(store: Store, cli: Cli) -> None:
+    for count, code in ((query_limits.MAX_COLUMNS, 0), (query_limits.MAX_COLUMNS + 1, 2)):
+        columns = ", ".join(f"1 as c{number}" for number in range(count))
+        found, _, err = cli("--warehouse", store.root, "sql", f"select {columns}", "--format", "json")
+        assert found == code, err
+    assert err == "iosig: The result has 1,001 columns: at most 1,000 are printed.\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts all private memory to RLIMIT_DATA")
+def test_a_query_takes_no_more_memory_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB does not count the texts that its functions make to its own limit."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with (
+        pytest.raises((duckdb.OutOfMemoryException, MemoryError)),
+        query_limits.limited_memory(200 << 20),
+        duckdb.connect(config={"memory_limit": "8GB"}) as connection,
+    ):
+        connection.sql("select repeat('x', 1000000000) as a").to_arrow_table()
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_a_cell_beyond_the_memory_is_a_sentence(store: Store) -> None:
+    done = run(store, "select repeat('x', 1500000000) as a")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr.startswith("iosig: There is not enough memory.")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # looks for an interrupt, and does not for minutes
+        "select count(*) from range(100000000000), range(10) where 1 = random()",
+        "select levenshtein(repeat('a', 800000), repeat('b', 800000))",
+    ],
+)
+def test_an_interrupt_ends_every_query(store: Store, query: str, tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command(store, query), env=environment, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("iosig-query-*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(2)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - begun < 10
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+    assert list(tmp_path.iterdir()) == []
+
+
+def command(store: Store, query: str, *options: str) -> list[str]:
+    program = "from flows.command import main; main()"
+    return [sys.executable, "-c", program, "--warehouse", str(store.root), "sql", query, *options]
+
+
+def run(store: Store, query: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(store, query, *options), capture_output=True, text=True, errors="replace")

@@ -1,0 +1,80 @@
+"""What one query may take: memory of the process, bytes of a row, columns; and a second chance to end it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+#: on top of what the process has when a query begins; DuckDB's own limit does not count strings and results
+MAX_MEMORY_BYTES = 4 << 30
+#: each thread has a stack, which counts whether it is used or not
+_THREAD_BYTES = 16 << 20
+MAX_ROW_BYTES = 64 << 20
+MAX_COLUMNS = 1_000
+_BATCH_ROWS = 10_000
+
+
+@contextmanager
+def limited_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
+    """Let this process allocate at most so much more memory; an allocation beyond it fails as on a full machine.
+
+    Only Linux counts all private memory to this limit (RLIMIT_DATA).
+    """
+    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    used = _data_bytes()
+    if used is not None:
+        wanted = used + max_bytes + (os.cpu_count() or 1) * _THREAD_BYTES
+        limits = [limit for limit in (wanted, before, hard) if limit != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def _data_bytes() -> int | None:
+    """Return how much private memory this process has; None where the system does not say."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return int(next(line for line in lines if line.startswith("VmData:")).split()[1]) * 1024
+    return None
+
+
+def batches(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """Return the rows of a result, some at a time, so that a batch takes little more memory than a row may.
+
+    Raises UsageError where the result has too many columns, and on reading where a row is too large.
+    """
+    import pyarrow as pa
+
+    if len(relation.columns) > MAX_COLUMNS:
+        raise UsageError(f"The result has {len(relation.columns):,} columns: at most {MAX_COLUMNS:,} are printed.")
+    reader = relation.to_arrow_reader(_BATCH_ROWS)
+    return pa.RecordBatchReader.from_batches(reader.schema, _small(reader))
+
+
+def _small(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        waiting = [batch]
+        while waiting:
+            part = waiting.pop()
+            if part.nbytes <= MAX_ROW_BYTES:
+                yield part
+            elif part.num_rows == 1:
+                raise UsageError(
+                    f"A row of the result takes {part.nbytes:,} bytes: at most {MAX_ROW_BYTES:,} are printed. "
+                    "Select fewer columns, or a part of the value."
+                )
+            else:
+                half = part.num_rows // 2
+                waiting += [part.slice(half), part.slice(0, half)]
