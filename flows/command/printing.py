@@ -17,6 +17,7 @@ import click
 
 from flows.command.documents import format_of
 from flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
+from flows.command.hints import runnable
 from flows.command.options import WIDE
 from warehouse.errors import UsageError
 
@@ -86,6 +87,7 @@ def say(text: str, *, err: bool = False) -> None:
 
     On stderr a path stays whole: it is there to be copied. What is read on stdout fits.
     """
+    text = runnable(text)
     plain, width = click.unstyle(text), terminal_width(err=err)
     if width is None or max(map(len, plain.split("\n"))) <= width:
         click.echo(text, err=err)
@@ -150,7 +152,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return printable(str(value)).replace("\t", " ")
+    return printable(runnable(str(value))).replace("\t", " ")
 
 
 def printable(text: str) -> str:
