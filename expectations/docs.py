@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from expectations import sentences, suites
 from expectations.suites import Rule
 from warehouse.contracts import table as table_named
 from warehouse.contracts.quality import QUALITY
+from warehouse.contracts.releases import FAILED
 from warehouse.engine_paths import read_parquet
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
@@ -35,14 +36,14 @@ _LISTED_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the pages are about: a release, or a run that was refused and the release that stays, if there is one.
+    """What the pages are about: a release, or a run that failed its checks and the release that stays, if any.
 
     history: the releases, the newest first.
     """
 
     warehouse: str
     made_at: str
-    verdict: Literal["passed", "warned", "refused"]
+    verdict: str
     release_id: str | None
     history: Sequence[Release]
 
@@ -65,8 +66,7 @@ class Result:
 def of_release(store: Store, release: Release) -> Path:
     """Write the pages of a release, in place of those of the one before; return their index."""
     history = releases.history(store)[::-1]
-    verdict: Literal["passed", "warned"] = "passed" if release.verdict == "passed" else "warned"
-    about = About(store.address, _minute(release.created_at), verdict, release.release_id, history)
+    about = About(store.address, _minute(release.created_at), release.verdict, release.release_id, history)
     files = releases.files_of(store, release).get(QUALITY.name, [])
     rows = pl.concat(read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
     return _kept(store, build(rows, about, store.data_docs))
@@ -91,7 +91,7 @@ def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
     """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None
-    about = About(store.address, _minute(datetime.now(UTC).isoformat()), "refused", current, history)
+    about = About(store.address, _minute(datetime.now(UTC).isoformat()), FAILED, current, history)
     return _kept(store, build(quality, about, store.data_docs / "refused"))
 
 

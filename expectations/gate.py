@@ -20,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,9 +31,8 @@ from expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
 from expectations.suites import Rule
 from warehouse.contracts import Table, frames
 from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
+from warehouse.contracts.releases import PASSED, WITH_WARNINGS
 from warehouse.errors import GateFailed
-
-Verdict = Literal["passed", "warned"]
 
 _EXAMPLES = 5
 _TEXT_LIMIT_CHARS = 200
@@ -98,8 +97,8 @@ def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) ->
     return Checked(good, quarantined, verdicts)
 
 
-def decide(verdicts: pl.DataFrame) -> Verdict:
-    """Return `passed`, or `warned` where a warning does not hold, for the rows of `quality` of a release.
+def decide(verdicts: pl.DataFrame) -> str:
+    """Return the verdict on a release from its rows of `quality`: `passed`, or `passed with warnings`.
 
     Raises:
         GateFailed: a critical expectation does not hold; the message names each, and what to do.
@@ -108,7 +107,7 @@ def decide(verdicts: pl.DataFrame) -> Verdict:
     critical = failed.filter(pl.col("severity") == "critical")
     if not critical.is_empty():
         raise GateFailed(_refusal(critical))
-    return "passed" if failed.filter(pl.col("severity") == "warning").is_empty() else "warned"
+    return PASSED if failed.filter(pl.col("severity") == "warning").is_empty() else WITH_WARNINGS
 
 
 def _refusal(critical: pl.DataFrame) -> str:

@@ -70,6 +70,11 @@ class Arrival:
     refusal: InputRefused | None
 
     @property
+    def is_refused(self) -> bool:
+        """Whether nothing of the input could be read, now or when it landed."""
+        return self.refusal is not None or (self.has_refusals and not self.row_count)
+
+    @property
     def has_refusals(self) -> bool:
         """Whether any of the input was refused, now or when it was landed."""
         return self.refusal is not None or (self.landed is not None and self.landed.landing.refused_count > 0)

@@ -165,10 +165,10 @@ def test_every_format_is_described() -> None:
 
 
 def test_glossary_has_every_table_and_choice() -> None:
-    known = words((ROOT / "GLOSSARY.md").read_text(encoding="utf-8"))
+    text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
     wanted = {table.name for table in TABLES}
     wanted |= {choice for table in TABLES for column in table.columns for choice in column.choices}
-    assert sorted(wanted - known) == []
+    assert sorted(name for name in wanted - words(text) if f"`{name}`" not in text) == []
 
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)

@@ -134,11 +134,23 @@ _ALIASES = _Aliases()
 # ---- Polars
 
 
-def scan_parquet(paths: str | Path | Sequence[str | Path], *, path_column: str | None = None) -> pl.LazyFrame:
-    """Scan one or several local Parquet files; `path_column` names a column that holds the file of each row."""
+def scan_parquet(
+    paths: str | Path | Sequence[str | Path], *, path_column: str | None = None, schema: pl.Schema | None = None
+) -> pl.LazyFrame:
+    """Scan one or several local Parquet files; `path_column` names a column that holds the file of each row.
+
+    With `schema`, columns that a file lacks are NULL.
+    """
     import polars as pl
 
-    return pl.scan_parquet(_polars_paths(paths), glob=False, hive_partitioning=False, include_file_paths=path_column)
+    return pl.scan_parquet(
+        _polars_paths(paths),
+        glob=False,
+        hive_partitioning=False,
+        include_file_paths=path_column,
+        schema=schema,
+        missing_columns="raise" if schema is None else "insert",
+    )
 
 
 def read_parquet(paths: str | Path | Sequence[str | Path], columns: Sequence[str] | None = None) -> pl.DataFrame:

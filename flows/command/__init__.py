@@ -19,6 +19,7 @@
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
 - `job`: `iosig job`.
 - `job_fields`: What `iosig job --json` prints.
+- `hints` (`runnable`, `command`): Suggested commands, as the user can type them in this shell.
 - `land`: `iosig land`.
 - `live_fields` (`live_fields`): What `iosig status --watch --json` prints.
 - `live_screen` (`Screen`): The screen of `iosig status --watch`.

@@ -17,6 +17,7 @@ from flows.command.options import (
     json_option,
     plot_option,
     release_option,
+    strict_option,
     style_option,
 )
 from flows.command.windows import read_instant
@@ -92,6 +93,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 @json_option
 @plot_option
 @style_option
+@strict_option
 @click.pass_obj
 def advise_command(
     obj: tuple[Store, Path | None],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import DAY, json_option, wait_option
+from flows.command.options import DAY, exit_code_of, json_option, strict_option, wait_option
 from warehouse.errors import NothingToDo
 from warehouse.store.store import Store
 
@@ -37,6 +37,7 @@ class _Days(click.ParamType[int]):
 @click.option("--one-release", "is_one", is_flag=True, help="One release of all days, at the end.")
 @wait_option
 @json_option
+@strict_option
 @click.pass_obj
 def backfill_command(
     obj: tuple[Store, Path | None],
@@ -74,7 +75,7 @@ def backfill_command(
         say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
     if not made:
         raise NothingToDo(f"Nothing is landed of {first} to {last}.")
-    return 0
+    return exit_code_of(store, made)
 
 
 def _line(ended: list[Chunk], count: int) -> str:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import exit_code, json_option, time_zone_option, trace_argument, value_option
+from flows.command.options import (
+    exit_code,
+    json_option,
+    strict_option,
+    time_zone_option,
+    trace_argument,
+    value_option,
+)
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     help="Tell the throughput apart by this; it is made from single requests.",
 )
 @json_option
+@strict_option
 @click.pass_obj
 def classify_command(
     obj: tuple[Store, Path | None],

@@ -63,6 +63,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
 def _demonstrate(folder: Path, executor: Executor, seed: int, days: int, *, is_full: bool, as_json: bool) -> None:
     """Make up the site, run its night, and print what was found, with two pictures; with `--json` as a document."""
     from flows.command.demo_story import tell
+    from flows.command.hints import for_warehouse
     from flows.command.summary import show_summary
     from flows.demo import (
         EXACT_FILESYSTEM,
@@ -88,7 +89,8 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, days: int, *, is_f
     signatures = compare_signatures(store, release, signatures_truth(site))
     volumes = compare_volumes(store, release, statistics)
     if is_full:
-        show_summary(store, release)
+        with for_warehouse(store.name):
+            show_summary(store, release, is_verbose=True)
         _show_traces(traced_runs(store, release))
         _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows import processes
+from flows.command.hints import command
 from flows.command.printing import bytes_text, show
 from reports.texts import counted
 from warehouse.store.store import Store
@@ -172,6 +173,6 @@ def _go_on(store: Store, name: str, filesystem: str, last_end: datetime) -> None
     until = f"{last_end:%Y-%m-%dT%H:%M}"
     click.echo("\nGo on:")
     click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")
-    click.echo(f"  iosig who {filesystem} --since {last_end - _DAY:%Y-%m-%dT%H:%M} --until {until}")
-    click.echo(f"  iosig plot signature {name} --to {name}.png")
-    click.echo('  iosig sql "from signatures where is_default"')
+    click.echo(f"  {command(f'who {filesystem} --since {last_end - _DAY:%Y-%m-%dT%H:%M} --until {until}')}")
+    click.echo(f"  {command(f'plot signature {name} --to {name}.png')}")
+    click.echo("  " + command('sql "from signatures where is_default"'))

@@ -24,6 +24,7 @@ from flows.command.fields import (
 )
 from flows.command.job_fields import job_fields
 from flows.command.live_fields import live_fields
+from warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,14 @@ def _release_fields() -> tuple[Field, ...]:
         _text("release_id", "the release"),
         _count("sequence", "its place in the history"),
         _instant("created_at", "when it was made"),
-        _text("kind", "what made it: `run`, `rollback`, ..."),
+        _text("kind", "how it came about", choices=KINDS),
         _text("parent_release_id", "the release before it", null=True),
         _text("code_version", "the iosig that made it"),
-        Field("dates", "list", "the UTC days that it made anew, null for what has no day", of="day"),
+        Field("dates", "list", "the UTC days that it computed, null for what has no day", of="day"),
+        _day("newest_data_on", "the newest day of its data", null=True),
         _text("parameters", "what it was computed with, as JSON"),
         _map("snapshots", "table = its Iceberg snapshot", of="integer"),
-        _text("verdict", "what the checks said", choices=("passed", "warned")),
+        _text("verdict", "the result of its checks", choices=(PASSED, WITH_WARNINGS)),
     )
 
 
@@ -79,7 +81,21 @@ def _releases() -> tuple[Field, ...]:
         _flag("is_pinned", "whether it is kept whatever the settings say"),
         _list("replaced", "the ids of releases that gave way to it", of="text"),
     )
-    return (_list("releases", "the releases, the newest last", *own),)
+    return (_list("releases", "the releases, the newest last", *own), _rollback())
+
+
+def _rollback() -> Field:
+    return _object(
+        "rollback",
+        "the rollback in force",
+        _text("target_id", "the release that is current again"),
+        _instant("since", "since when"),
+        _list("landing_ids", "landings that runs exclude", of="text"),
+        _list("table_names", "tables that keep their rows of that release", of="text"),
+        _text("parameters", "the only settings with which runs publish, as JSON; null for any", null=True),
+        _instant("ended_at", "null while it is in force", null=True),
+        null=True,
+    )
 
 
 def _run() -> tuple[Field, ...]:
@@ -134,21 +150,36 @@ def _status() -> tuple[Field, ...]:
     )
     filesystem = (
         _text("filesystem", "the file system"),
-        _day("last_day", "its last whole day"),
+        _day("last_day", "its last whole day; without one, its last day"),
         _number("bytes_moved", "read and written on that day", "B"),
-        _list("usual_bytes", "on each day before, up to fourteen", of="number"),
-        _number("missing_ratio", "polls that were due and are not there", "1"),
+        _list("usual_bytes", "on each whole day before, up to fourteen", of="number"),
+        _number("missing_ratio", "polls that were due on that day and are missing", "1"),
+        _flag("is_partial", "whether the data begin or end within that day"),
+        _list(
+            "incomplete_days",
+            "days with too many missing polls, of the last fifteen",
+            _day("day", "the day"),
+            _number("missing_ratio", "polls that were due and are missing", "1"),
+        ),
+    )
+    refused = (
+        _text("file", "the input, as it landed"),
+        _instant("landed_at", "when"),
+        _count("refused_rows", "rows that could not be read", "rows"),
+        _count("rows", "rows that could be read", "rows"),
     )
     return (
         _text("warehouse", "where it is"),
         _instant("at", "the moment that is told of"),
         _text("release_id", "the current release", null=True),
         _instant("released_at", "when it was made", null=True),
-        _text("verdict", "what its checks said", null=True),
+        _text("verdict", "the result of its checks", choices=(PASSED, WITH_WARNINGS), null=True),
+        _rollback(),
         _list("sources", "what has landed, by kind", *source),
         _list("filesystems", "what was polled", *filesystem),
         _list("waiting", "when each landing landed that is in no release", of="instant"),
-        _text("refused_run", "where the checks of a refused run are told", null=True),
+        _list("refused_inputs", "inputs of the last seven days with refused rows, the latest last", *refused),
+        _text("refused_run", "the pages of the last run, if it failed its checks", null=True),
         Field("held_by", "any", "who writes just now: process, host, since", nullable=True),
         _count("disk_total_bytes", "room on the disk", "B"),
         _count("disk_free_bytes", "free of it", "B"),
@@ -156,6 +187,12 @@ def _status() -> tuple[Field, ...]:
         _list(
             "problems",
             "what is wrong, the worst first",
+            _text("name", "the same as long as it lasts"),
+            _text("sentence", "what it is"),
+        ),
+        _list(
+            "notes",
+            "what is worth knowing and no problem",
             _text("name", "the same as long as it lasts"),
             _text("sentence", "what it is"),
         ),

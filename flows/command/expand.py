@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import json_option
+from flows.command.options import json_option, strict_option
 from flows.extrapolation.view import spans
 from warehouse.errors import NothingToDo, UsageError
 
@@ -33,6 +33,7 @@ _LINES_AT_ONCE = 1 << 18
 )
 @click.option("--totals", "with_totals", is_flag=True, help="What all ranks come to, without expanding any.")
 @json_option
+@strict_option
 def expand_command(
     path: Path, single: tuple[int, ...], listed: str | None, into: Path | None, with_totals: bool, as_json: bool
 ) -> int:

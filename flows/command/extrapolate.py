@@ -42,7 +42,7 @@ def extrapolate_command(
     counts or more. Each rank list, loop, offset, count and file name must follow a model in the ranks exactly, at all
     rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
     """
-    from flows.command.printing import progress_bar, show_json
+    from flows.command.printing import progress_bar, say, show_json
     from flows.extrapolation.compressing import keep_apart
     from flows.extrapolation.extrapolating import Asked, extrapolated
     from flows.extrapolation.records import land_if_there, metadata
@@ -61,7 +61,7 @@ def extrapolate_command(
     else:
         _show(found, into)
     if landed is not None:
-        click.echo("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
+        say("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
     return 0 if found.trace is not None else REFUSED
 
 

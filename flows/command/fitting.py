@@ -14,6 +14,8 @@ GAP = 2
 #: a text breaks after these within a word, as paths and ids do, and anywhere in a word that is longer than so many
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
 _MOST_UNBROKEN = 24
+#: a command in backticks, with the space before it
+_COMMAND = r"\s*[^\s`]*`[^`\n]*\biosig [^`\n]*`\S*"
 #: digits of a number that is not whole
 _NUMBER_DIGITS = 4
 #: an amount of few digits in a unit of which there are larger and smaller ones
@@ -109,7 +111,7 @@ _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 def wrapped(text: str, width: int, *, keeps_words: bool = False) -> list[str]:
     """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word.
 
-    keeps_words: a word stays whole, however long.
+    keeps_words: a word stays whole, however long. A command in backticks always does: it is there to be copied.
     """
     broken = (_broken(line, width, keeps_words) if width_of(line) > width else [line] for line in text.split("\n"))
     return [part for parts in broken for part in parts]
@@ -117,12 +119,12 @@ def wrapped(text: str, width: int, *, keeps_words: bool = False) -> list[str]:
 
 def _broken(text: str, width: int, keeps_words: bool) -> list[str]:
     lines, line = [], ""
-    for piece in re.findall(_WORD if keeps_words else _PART, text):
+    for piece in re.findall(f"{_COMMAND}|{_WORD if keeps_words else _PART}", text):
         if line and width_of(line + piece) > width:
             lines.append(line)
             line = ""
         line += piece if line else piece.lstrip()
-        while not keeps_words and width_of(line) > width:
+        while not keeps_words and not re.fullmatch(_COMMAND, line) and width_of(line) > width:
             at = _cut(line, width)
             lines.append(line[:at])
             line = line[at:]

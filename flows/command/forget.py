@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option, wait_option
+from flows.command.options import json_option, strict_option, wait_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @wait_option
 @json_option
+@strict_option
 @click.pass_obj
 def forget_command(
     obj: tuple[Store, Path | None],

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import DAY, REFUSED, json_option
+from flows.command.options import DAY, REFUSED, is_strict, json_option, strict_option
 from flows.command.printing import printable
-from warehouse.errors import UsageError, meant
+from warehouse.errors import NothingToDo, UsageError, meant
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     help="With --follow: how often to look.",
 )
 @json_option
+@strict_option
 @click.pass_obj
 def land_command(
     obj: tuple[Store, Path | None],
@@ -192,7 +193,19 @@ def _land(
             arrivals.append(arrival)
             click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
-    return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
+    return _exit_code(arrivals)
+
+
+def _exit_code(arrivals: Sequence[Arrival]) -> int:
+    """Return 3 if all input was refused, else 0; with --strict 3 if any row was refused, and 5 if nothing was new."""
+    if arrivals and all(arrival.is_refused for arrival in arrivals):
+        return REFUSED
+    if not is_strict():
+        return 0
+    if any(arrival.has_refusals for arrival in arrivals):
+        return REFUSED
+    is_new = any(arrival.landed is not None and arrival.landed.is_new for arrival in arrivals)
+    return 0 if is_new else NothingToDo.exit_code
 
 
 def _follow(

@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from flows.command.hints import runnable
 from flows.command.printing import bytes_text, printable
 from flows.moment.looking import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
 from flows.watch.problems import rhythm_s
@@ -73,7 +74,7 @@ class _Drawn:
             yield _line((f"! {printable(problem)}", "red"))
         more = len(moment.problems) - _MOST_PROBLEMS
         if more > 0:
-            yield _line((f"! and {more:,} more: iosig status", "red"))
+            yield _line((f"! and {more:,} more: {runnable('`iosig status`')}", "red"))
 
     def filesystem(self, one: FilesystemMoment) -> Iterator[RenderableType]:
         """Yield the rates of a file system, who moved the bytes, and what comes."""

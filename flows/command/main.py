@@ -12,8 +12,10 @@ from typing import Any
 
 import click
 
+from flows.command.hints import keep_options
+from flows.command.options import STRICT
 from flows.stopping import is_interrupt, left_at_once
-from warehouse.errors import IosigError, MachineFault, meant
+from warehouse.errors import IosigError, MachineFault, NothingToDo, meant
 from warehouse.store.store import DEFAULT_ROOT, Store
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
@@ -70,7 +72,7 @@ SUBCOMMANDS = {
     "repair": ("flows.command.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
     "replay": ("flows.command.replay", "Replay a trace with real processes and files."),
     "report": ("flows.command.report", "Write a release as pages to look at in a browser."),
-    "rollback": ("flows.command.releases", "Make an earlier release the current one again."),
+    "rollback": ("flows.command.releases", "Make an earlier release the current one, until the rollback is ended."),
     "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
     "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
     "settings": ("flows.command.settings", "Show what holds for a warehouse, and where it was said."),
@@ -85,8 +87,9 @@ SUBCOMMANDS = {
     "who": ("flows.command.who", "Say which jobs, users and applications moved a file system's bytes."),
 }
 _EPILOG = (
-    "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, "
-    "6 the machine (disk, rights, memory, damage), 7 not well (status), 1 a bug."
+    "Exit codes: 0 done, 2 usage, 3 all input refused, 4 quality gate failed, "
+    "6 the machine (disk, rights, memory, damage), 7 status found a problem, 1 a bug. "
+    "With --strict also 3 if any input or row was refused, and 5 if there was nothing to do."
 )
 
 
@@ -153,6 +156,13 @@ class _Lazy(click.Group):
         """Run the subcommand; where the machine fails it, raise what to tell of it."""
         try:
             return super().invoke(ctx)
+        except NothingToDo as nothing:
+            if STRICT in ctx.meta:
+                raise
+            from flows.command.printing import say
+
+            say(f"iosig: {nothing}", err=True)
+            return 0
         except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
             raise
         except BrokenPipeError as error:
@@ -201,7 +211,9 @@ class _Warehouse(click.Path):
 @click.pass_context
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
     """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
-    ctx.obj = (Store(warehouse), settings_path)
+    store = Store(warehouse)
+    ctx.obj = (store, settings_path)
+    keep_options(ctx, store.name)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
 

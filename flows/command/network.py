@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import exit_code, json_option, style_option, trace_argument
+from flows.command.options import exit_code, json_option, strict_option, style_option, trace_argument
 from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
@@ -54,6 +54,7 @@ _ALIKE = 1.25
 )
 @style_option
 @json_option
+@strict_option
 @click.pass_obj
 def network_command(
     obj: tuple[Store, Path | None],

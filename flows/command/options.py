@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 #: where a context keeps that tables are wanted with all their columns
 WIDE = "iosig.wide"
-#: the exit code where an input, or some of it, was refused
+#: where a context keeps that --strict was given
+STRICT = "iosig.strict"
+#: the exit code if all input was refused, and with --strict if any was
 REFUSED = 3
 
 
@@ -67,6 +69,28 @@ def json_option(command: Decorated) -> Decorated:
     return as_json(wide_option(command))
 
 
+def _keep_strict(context: click.Context, _: click.Parameter, is_strict: bool) -> None:
+    if is_strict:
+        context.meta[STRICT] = True
+
+
+def strict_option(command: Decorated) -> Decorated:
+    """Let a command report refused rows and "nothing to do" by its exit code."""
+    return click.option(
+        "--strict",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_strict,
+        help="Exit with 3 if any input or row was refused, and with 5 if there was nothing to do.",
+    )(command)
+
+
+def is_strict() -> bool:
+    """Return whether the running command was given --strict."""
+    context = click.get_current_context(silent=True)
+    return context is not None and STRICT in context.meta
+
+
 def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
     """Refuse a picture's name that says no kind of picture, before anything is read for it."""
     if value is not None and value.suffix.lower() not in PICTURES:
@@ -100,7 +124,7 @@ release_option = click.option(
     "--release",
     "release_id",
     shell_complete=quietly(releases),
-    help="The release, or the start of its id; the current one if not given.",
+    help="A release id, a prefix of one, or a day (the newest release that computed it); default: the current release.",
 )
 name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 wait_option = click.option(
@@ -126,20 +150,41 @@ compressed_option = click.option(
 
 
 def exit_code(refused_count: int) -> int:
-    """Return what a subcommand comes to by itself: it tells of refused rows, which only `iosig land` keeps."""
+    """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
+    from flows.command.printing import say
+
     if refused_count:
-        click.echo(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
-    return REFUSED if refused_count else 0
+        say(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    return REFUSED if refused_count and is_strict() else 0
+
+
+def exit_code_of(store: Store, made: Sequence[Release]) -> int:
+    """Return the exit code of a command that published releases: 3 with --strict if it took in refused rows, else 0."""
+    if not is_strict():
+        return 0
+    import polars as pl
+
+    from warehouse.releases.releases import inputs
+    from warehouse.store import ledger
+
+    brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
+    return REFUSED if ledger.read(store).of(brought)["refused_count"].sum() else 0
 
 
 def chosen_release(store: Store, release_id: str | None) -> Release:
-    """Return the release of that id, the current one for None; of one that gave way to another say so."""
+    """Return the release that an id, its prefix or a day selects, the current one for None.
+
+    A release that was selected by a day, or that replaced the one of this id, is named on stderr.
+    """
     from warehouse.releases.releases import find, led_from
 
     release = find(store, release_id)
     if release_id and not release.release_id.startswith(release_id):
         given = led_from(store, release.release_id)
-        old_id = next(name for name in given if name.startswith(release_id))
-        since, reason = given[old_id]
-        click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
+        old_id = next((name for name in given if name.startswith(release_id)), None)
+        if old_id is None:
+            click.echo(f"{release_id}: release {release.release_id}", err=True)
+        else:
+            since, reason = given[old_id]
+            click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
     return release

@@ -12,6 +12,7 @@ from flows.command.options import (
     exit_code,
     json_option,
     plot_option,
+    strict_option,
     style_option,
     time_zone_option,
     trace_argument,
@@ -88,6 +89,7 @@ class _OutlierChoice(click.Choice[str]):
 @json_option
 @plot_option
 @style_option
+@strict_option
 @click.pass_obj
 def period_command(
     obj: tuple[Store, Path | None],

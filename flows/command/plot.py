@@ -16,6 +16,7 @@ from flows.command.options import (
     chosen_release,
     picture_path,
     release_option,
+    strict_option,
     style_option,
 )
 from flows.command.windows import read_instant
@@ -66,6 +67,7 @@ def _tell(target: Path, finding: str) -> int:
 @click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it.")
 @release_option
 @_to("signature.png")
+@strict_option
 @click.pass_obj
 def signature_command(
     obj: tuple[Store, Path | None],
@@ -107,6 +109,7 @@ def signature_command(
 @_direction_option
 @release_option
 @_to("who.png")
+@strict_option
 @click.pass_obj
 def who_command(
     obj: tuple[Store, Path | None],
@@ -137,6 +140,7 @@ def who_command(
 @_direction_option
 @release_option
 @_to("calendar.png")
+@strict_option
 @click.pass_obj
 def calendar_command(
     obj: tuple[Store, Path | None],
@@ -166,6 +170,7 @@ def calendar_command(
 @plot_command.command("map")
 @release_option
 @_to("map.png")
+@strict_option
 @click.pass_obj
 def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
@@ -184,6 +189,7 @@ def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: 
 @_direction_option
 @release_option
 @_to("clock.png")
+@strict_option
 @click.pass_obj
 def clock_command(
     obj: tuple[Store, Path | None], direction: str | None, release_id: str | None, target: Path, style: Style
@@ -210,6 +216,7 @@ def clock_command(
 )
 @release_option
 @_to("changes.png")
+@strict_option
 @click.pass_obj
 def changes_command(
     obj: tuple[Store, Path | None], before_id: str | None, release_id: str | None, target: Path, style: Style

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import DAY, chosen_release, json_option, plot_option, release_option, style_option
+from flows.command.options import (
+    DAY,
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    strict_option,
+    style_option,
+)
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -33,6 +41,7 @@ _SHORT = {"NO_USAGE": "NO USE"}
 @json_option
 @plot_option
 @style_option
+@strict_option
 @click.pass_obj
 def population_command(
     obj: tuple[Store, Path | None],

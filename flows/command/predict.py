@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import REFUSED, style_option, wide_option
+from flows.command.options import REFUSED, is_strict, strict_option, style_option, wide_option
 from flows.command.windows import read_instant
 from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
 from warehouse.store.store import Store
@@ -116,6 +116,7 @@ _MANY_S = 1e5
     help="Write the phase automaton into this JSON, or draw it into this PNG or SVG.",
 )
 @style_option
+@strict_option
 @click.pass_obj
 def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], **options: Any) -> int:
     """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
@@ -355,7 +356,8 @@ class _Session:
     @property
     def exit_code(self) -> int:
         """What the command ends with: what was refused of inputs that go on is told in their rows."""
-        return REFUSED if self.refused_count or (self._noted and not self.options["follow"]) else 0
+        has_refusals = self.refused_count or (self._noted and not self.options["follow"])
+        return REFUSED if has_refusals and is_strict() else 0
 
     # ---- pictures
 

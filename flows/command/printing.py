@@ -19,6 +19,7 @@ import click
 
 from flows.command.documents import format_of
 from flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
+from flows.command.hints import runnable
 from flows.command.options import WIDE
 from warehouse.errors import UsageError
 from warehouse.printable import one_line, printable as printable
@@ -89,7 +90,7 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     Control characters are replaced, so a style is an argument (of `click.style`) and not part of the text. On stderr
     paths are not broken, so that they can be copied.
     """
-    text, width = printable(text), terminal_width(err=err)
+    text, width = printable(runnable(text)), terminal_width(err=err)
     is_narrow = width is not None and max(map(len, text.split("\n"))) > width
     for line in wrapped(text, width, keeps_words=err) if width is not None and is_narrow else [text]:
         click.echo(click.style(line, **style) if style else line, err=err)
@@ -150,7 +151,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return printable(str(value)).replace("\t", " ")
+    return printable(runnable(str(value))).replace("\t", " ")
 
 
 def show_json(name: str, fields: Mapping[str, Any]) -> None:

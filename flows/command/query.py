@@ -49,8 +49,8 @@ def sql_command(
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
 
     `describe TABLE` shows its columns with units and docs, `summarize TABLE` what is in them. A query names tables,
-    never files. Its limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000 columns and
-    64 MiB a row; 2 GB of memory and 16 GB of temporary files.
+    never files. Its limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000
+    columns and 64 MiB a row; 2 GB of memory and 16 GB of temporary files.
     """
     import duckdb
 

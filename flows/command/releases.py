@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import quietly, releases
-from flows.command.options import DAY, json_option
+from flows.command.completing import quietly, releases, tables
+from flows.command.options import DAY, json_option, strict_option
 from warehouse.errors import UsageError, meant
 from warehouse.store.store import Store
 
@@ -29,8 +30,8 @@ def releases_command(context: click.Context, as_json: bool) -> int:
 
     Where `keep_releases` of the settings says so the oldest ones expire: their rows stay, their files go.
     """
-    from flows.command.printing import show, show_json
-    from warehouse.releases import expiring
+    from flows.command.printing import say, show, show_json
+    from warehouse.releases import expiring, holds
     from warehouse.releases.releases import expired, history, led_from, told
 
     if context.invoked_subcommand:
@@ -44,13 +45,15 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             for name, olds in replaced.items()
         )
         releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
-        show_json("releases", {"releases": releases_told})
+        hold = holds.in_force(store)
+        show_json("releases", {"releases": releases_told, "rollback": hold and asdict(hold)})
         return 0
     rows = [
         (
             release.release_id,
             release.created_at[:19],
             release.kind,
+            release.newest_data_on,
             release.parent_release_id,
             len(release.dates),
             release.input_count,
@@ -59,11 +62,14 @@ def releases_command(context: click.Context, as_json: bool) -> int:
         )
         for release in found
     ]
-    columns = ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks", "kept")
+    columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
     # of most warehouses there is nothing to say in the last one
     width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
-    told_last = ("new inputs", "on top of", "days", "kind")
+    # an id names the time and the kind
+    told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
     show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
+    if hold := holds.in_force(store):
+        say(click.style(hold.sentence, fg="yellow"))
     return 0
 
 
@@ -106,19 +112,58 @@ def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 
 
 @click.command("rollback")
-@click.argument("release_id", shell_complete=quietly(releases))
+@click.argument("release_id", required=False, shell_complete=quietly(releases))
+@click.option(
+    "--exclude-landing",
+    "landing_ids",
+    metavar="ID",
+    multiple=True,
+    help="Exclude this landing from later runs, in place of all landings of the releases rolled back; repeatable.",
+)
+@click.option(
+    "--exclude-table",
+    "table_names",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=quietly(tables),
+    help="Keep this table as in RELEASE_ID in later runs; repeatable.",
+)
+@click.option("--end", "is_end", is_flag=True, help="End the rollback in force: the next run publishes all landings.")
+@strict_option
 @click.pass_obj
-def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
-    """Make an earlier release the current one again; nothing is deleted."""
+def rollback_command(
+    obj: tuple[Store, Path | None],
+    release_id: str | None,
+    landing_ids: tuple[str, ...],
+    table_names: tuple[str, ...],
+    is_end: bool,
+) -> int:
+    """Make an earlier release the current one, and keep later runs from publishing what was rolled back.
+
+    Nothing is deleted. The rollback stays in force until `--end`: runs exclude the landings of the releases that were
+    rolled back, and refuse settings other than those of RELEASE_ID. With --exclude-landing or --exclude-table they
+    exclude only what is named. `iosig status` and `iosig releases` show a rollback in force.
+    """
     from expectations import docs
     from flows.command.printing import say
-    from warehouse.releases.publishing import rollback
+    from warehouse.releases import holds
     from warehouse.store.store import locked
 
-    with locked(obj[0]):
-        release = rollback(obj[0], release_id)
-        docs.of_release(obj[0], release)
-    say(f"{release.release_id} is now the current release, with the tables of {release.parent_release_id}.")
+    store = obj[0]
+    if is_end:
+        if release_id or landing_ids or table_names:
+            raise UsageError("--end takes no release and no other option.")
+        with locked(store):
+            hold = holds.end(store)
+        say(f"The rollback to {hold.target_id} has ended. `iosig run` publishes what was excluded.")
+        return 0
+    if release_id is None:
+        raise UsageError("Name the release to roll back to: `iosig releases` lists them. Or give --end.")
+    with locked(store):
+        release, hold = holds.roll_back(store, release_id, landing_ids, table_names)
+        docs.of_release(store, release)
+    say(f"{release.release_id} is the current release, with the tables of {hold.target_id}.")
+    say(hold.sentence)
     return 0
 
 

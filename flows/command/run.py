@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import DAY, json_option, wait_option
+from flows.command.options import DAY, exit_code_of, json_option, strict_option, wait_option
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store
 
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     default=None,
     help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
 )
+@click.option(
+    "--verbose", "is_verbose", is_flag=True, help="Print all tables of the release, classes and periods, too."
+)
 @wait_option
 @json_option
+@strict_option
 @click.pass_obj
 def run_command(
     obj: tuple[Store, Path | None],
@@ -35,6 +39,7 @@ def run_command(
     since: datetime | None,
     until: datetime | None,
     inline: bool | None,
+    is_verbose: bool,
     wait_s: float,
     as_json: bool,
 ) -> int:
@@ -61,13 +66,19 @@ def run_command(
         from flows.night.executors import opened
         from flows.watch.notices import telling
 
-        days = {"since": first, "until": last}
         with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
             # who checks imports for seconds, and begins with it first
             from flows.night.order import run_inline
 
             release = run_inline(
-                store, settings, steps.done, **days, executor=executor, wait_s=wait_s, begin=steps.begin
+                store,
+                settings,
+                steps.done,
+                since=first,
+                until=last,
+                executor=executor,
+                wait_s=wait_s,
+                begin=steps.begin,
             )
     else:
         from flows.night.deployment import run
@@ -76,8 +87,8 @@ def run_command(
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome
-    _show(store, release, as_json)
-    return 0
+    _show(store, release, as_json=as_json, is_verbose=is_verbose)
+    return exit_code_of(store, [release])
 
 
 def _warn(text: str) -> None:
@@ -88,7 +99,7 @@ def _day(instant: datetime | None) -> date | None:
     return instant.date() if instant else None
 
 
-def _show(store: Store, release: Release, as_json: bool) -> None:
+def _show(store: Store, release: Release, *, as_json: bool, is_verbose: bool) -> None:
     from flows.command.printing import show_json
     from flows.command.summary import show_summary
     from warehouse.releases.releases import told
@@ -96,4 +107,4 @@ def _show(store: Store, release: Release, as_json: bool) -> None:
     if as_json:
         show_json("run", told(store, [release])[0] | {"warehouse": store.name})
     else:
-        show_summary(store, release)
+        show_summary(store, release, is_verbose=is_verbose)

@@ -49,17 +49,18 @@ def status_command(
     every_s: float | None,
     is_told: bool,
 ) -> int:
-    """Say how a warehouse fares: its release, what has landed and waits, the disk, the next night, what is wrong.
+    """Show the state of a warehouse: problems, notes, release, landed and waiting inputs, disk and next night.
 
-    Exits with 7 where something is wrong: run it from a monitor. With --watch it looks again and again and ends with
-    0: at each file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
+    Exits with 7 if there is a problem: run it from a monitor. Notes, such as a rollback in force or a release that
+    passed with warnings, do not change the exit code. With --watch it looks again and again and ends with 0: at each
+    file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
     """
     from flows.command.printing import show_json
     from flows.settings import load
     from flows.watch.condition import condition_of
     from flows.watch.exposition import exposition
     from flows.watch.notices import require_own_sendmail, tell
-    from flows.watch.problems import problems_of
+    from flows.watch.problems import notes_of, problems_of
 
     store, settings_path = obj
     if not store.exists:
@@ -83,9 +84,10 @@ def status_command(
     if form:
         _expose(exposition(condition, problems), to)
     elif as_json:
-        show_json("status", asdict(condition) | {"problems": [asdict(problem) for problem in problems]})
+        lists = {"problems": problems, "notes": notes_of(condition)}
+        show_json("status", asdict(condition) | {name: list(map(asdict, each)) for name, each in lists.items()})
     else:
-        _show(condition, problems)
+        _show(condition, problems, notes_of(condition))
     return NOT_WELL if problems else 0
 
 
@@ -117,13 +119,15 @@ def _expose(text: str, to: Path | None) -> None:
         temporary.write_text(text)
 
 
-def _show(condition: Condition, problems: Sequence[Problem]) -> None:
+def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem]) -> None:
     from flows.command.printing import bytes_text, say, show
 
     for problem in problems:
         say(f"! {problem.sentence}", fg="red")
+    for note in notes:
+        say(f"- {note.sentence}", fg="yellow")
     if not problems:
-        click.echo("All is well.")
+        click.echo("No problem." if notes else "All is well.")
     since = f", {_moment(condition.released_at)}" if condition.released_at else ""
     free = f"{bytes_text(condition.disk_free_bytes)} of {bytes_text(condition.disk_total_bytes)}"
     held = condition.held_by
@@ -143,10 +147,15 @@ def _show(condition: Condition, problems: Sequence[Problem]) -> None:
         show("Landed (the latest 200 of each)", ("rows of", "last (UTC)", "inputs", "refused rows"), told)
     if condition.filesystems:
         moved = [
-            (one.filesystem, str(one.last_day), bytes_text(one.bytes_moved), f"{one.missing_ratio:.1%}")
+            (
+                one.filesystem,
+                f"{one.last_day}{' (partial)' if one.is_partial else ''}",
+                bytes_text(one.bytes_moved),
+                f"{one.missing_ratio:.1%}",
+            )
             for one in condition.filesystems
         ]
-        show("File systems, their last day", ("file system", "day", "moved", "polls missing"), moved)
+        show("File systems, their last whole day", ("file system", "day", "moved", "polls missing"), moved)
 
 
 def _moment(at: object) -> str:

@@ -1,39 +1,51 @@
-"""What a release holds, for people: counts, samples, classes, checks, and where it lies."""
+"""What a release found, for people: applications, bytes, periods, warnings, and where to look."""
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.printing import bytes_text, say, show
+from flows.command.hints import command
+from flows.command.printing import bytes_text, printable, say, show
+from reports.texts import counted, duration_text
+from warehouse.releases import holds
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
-from warehouse.store.store import DEFAULT_ROOT, Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
 
-_TOP = 20
+_TOP, _MAX_WARNINGS = 20, 8
 
 
-def show_summary(store: Store, release: Release) -> None:
-    """Print a release's tables, applications, signatures, classes, periods and failed checks, and how to go on."""
+def show_summary(store: Store, release: Release, *, is_verbose: bool = False) -> None:
+    """Print what a release found, then its warnings, then where to look; is_verbose: its tables and classes, too."""
     with opened(store, release) as connection:
-        _show_tables(connection)
+        if is_verbose:
+            _show_tables(connection)
+            _show_classes(connection)
+            _show_periods(connection)
+        say(_counts(connection))
         _show_applications(connection)
-        _show_signatures(connection)
-        _show_classes(connection)
-        _show_periods(connection)
-        _show_checks(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
-    for note in notes:
-        say(f"- {note}")
+        failed = [f"{happened} ({expectation})" for _, happened, expectation in warnings(connection)]
+    hold = holds.in_force(store)
+    for text in _few([*([hold.sentence] if hold else []), *failed, *notes]):
+        say(click.style(printable(f"! {text}"), fg="yellow"))
     say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
-    elsewhere = "" if store.root == DEFAULT_ROOT else f" --warehouse {shlex.quote(str(store.root))}"
-    say(f'Query it: iosig{elsewhere} sql "select * from job_io limit 5"')
+    click.echo("Signatures: " + command('sql "from signatures where is_default"'))
+    click.echo("Report: " + command("report --into report"))
+
+
+def _few(texts: list[str]) -> list[str]:
+    """Return the first warnings, and where the others are."""
+    more = len(texts) - _MAX_WARNINGS
+    if more <= 0:
+        return texts
+    return [*texts[:_MAX_WARNINGS], f'{more:,} more: `iosig sql "from quality where not success"` lists all.']
 
 
 def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
@@ -44,46 +56,38 @@ def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
     show("Tables", ("table", "rows", "what a row is"), rows)
 
 
-def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
+def _counts(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return in a sentence what the release holds."""
     query = """
         select
-            applications.application_id,
-            applications.sample_count,
-            job_io.direction,
-            median(job_io.volume_bytes) as volume_bytes,
-            max(job_io.peak_bytes_per_s) as peak_bytes_per_s
-        from applications
-        inner join jobs
-            on applications.user = jobs.user
-            and applications.application = jobs.application
-            and applications.node_count = jobs.node_count
-        inner join job_io using (cluster, job_id, started_at)
-        where job_io.outcome = 'measured'
-        group by all
-        order by applications.sample_count desc, applications.application_id, job_io.direction
-        limit $top
+            (select count(*) filter (is_application_run) from jobs) as run_count,
+            (select count(*) from applications) as application_count,
+            (select count(distinct application_id) from signatures where is_default and outcome = 'extracted')
+                as signature_count,
+            (select sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) from poll_days) as moved_bytes,
+            (select count(distinct filesystem) from poll_days) as filesystem_count,
+            (select count(distinct polled_on) from poll_days) as day_count
     """
-    rows = connection.sql(query, params={"top": _TOP}).fetchall()
-    if rows:
-        shown = [
-            (name, count, way, bytes_text(volume), f"{bytes_text(peak)}/s") for name, count, way, volume, peak in rows
-        ]
-        columns = ("application", "samples", "direction", "median volume", "peak")
-        show("Sample sets (server-side samples hold other jobs' traffic too)", columns, shown)
+    runs, applications, signatures, moved, filesystems, days = connection.sql(query).fetchall()[0]
+    polled = (
+        f"; {counted(filesystems, 'file system')} moved {bytes_text(moved)} on {counted(days, 'day')}" if days else ""
+    )
+    return (
+        f"Found {counted(runs, 'run')} of {counted(applications, 'application')}, {signatures:,} with a "
+        f"signature{polled}."
+    )
 
 
-def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
+def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print the signatures that move most, and how far to rely on them."""
     query = """
         select
             signatures.application_id,
             signatures.direction,
-            format('{} of {}', signatures.used_sample_count, signatures.sample_count) as used,
-            signatures.duration_s,
+            signatures.sample_count,
             signatures.volume_bytes,
-            signatures.peak_bytes_per_s,
-            signatures.burst_count,
             periods.period_s,
-            if(signatures.is_changed, 'changed', null) as change
+            signatures.trust
         from signatures
         left join periods
             on periods.subject_kind = 'application'
@@ -93,28 +97,30 @@ def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
             and signatures.direction = periods.direction
         where signatures.is_default and signatures.outcome = 'extracted'
         order by signatures.volume_bytes desc, signatures.application_id, signatures.direction
-        limit $top
     """
+    found = connection.sql(query).fetchall()
+    if not found:
+        say(_why_no_signature(connection))
     rows = [
-        (name, way, used, lasting, bytes_text(volume), f"{bytes_text(peak)}/s", bursts, period, change)
-        for name, way, used, lasting, volume, peak, bursts, period, change in connection.sql(
-            query, params={"top": _TOP}
-        ).fetchall()
+        (name, way, runs, bytes_text(volume), period and duration_text(period), trust and f"{trust:.2f}")
+        for name, way, runs, volume, period, trust in found[:_TOP]
     ]
     if rows:
-        columns = (
-            "application",
-            "direction",
-            "samples used",
-            "run_s",
-            "volume",
-            "peak",
-            "bursts",
-            "period_s",
-            "change",
-        )
-        title = "Signatures: what applications do when they are alone"
-        show(title, columns, rows, last=("samples used", "run_s", "peak"))
+        more = f", the first {_TOP} of {len(found):,}" if len(found) > _TOP else ""
+        columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation")
+        show(f"Signatures: what applications do when they run alone{more}", columns, rows)
+
+
+def _why_no_signature(connection: duckdb.DuckDBPyConnection) -> str:
+    query = """
+        select outcome, count(distinct application_id) as application_count
+        from signatures
+        where is_default
+        group by all
+        order by application_count desc, outcome
+    """
+    reasons = [f"{outcome} ({count:,})" for outcome, count in connection.sql(query).fetchall()]
+    return f"No signature yet: {', '.join(reasons) or 'no application has runs with polls'}."
 
 
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
@@ -154,13 +160,6 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
         show("Periods (where noise would hardly look so)", columns, rows)
 
 
-def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:
-    """Print what happened where a check of anything in the release does not hold, whichever run made its day."""
-    rows = warnings(connection)
-    if rows:
-        show("Checks that do not hold", ("severity", "what happened", "expectation"), rows)
-
-
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
     """Return what does not hold, but for notes: how severe it is, what happened, and which expectation says so."""
     import json
@@ -193,7 +192,7 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if counts["jobs"] and counts["poll_days"]:
         notes += _unmatched_filesystems(connection)
     if counts["rejects"]:
-        notes.append(f"{counts['rejects']:,} input rows or files were refused; iosig sql 'from rejects' lists them.")
+        notes.append(f"{counts['rejects']:,} input rows or files were refused; `iosig sql 'from rejects'` lists them.")
     return notes
 
 
@@ -201,7 +200,7 @@ def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return, as a sentence, how many extrapolations there are and what became of them; none where there are none."""
     query = "select count(*), count(*) filter (outcome = 'extrapolated') from extrapolations"
     ((count, done),) = connection.sql(query).fetchall()
-    told = f"{done:,} of {count:,} extrapolations gave a trace; iosig sql 'from extrapolations' lists them."
+    told = f"{done:,} of {count:,} extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
     return [told] if count else []
 
 

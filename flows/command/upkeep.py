@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option
+from flows.command.options import json_option, strict_option
 from warehouse.errors import MachineFault, NothingToDo, UsageError
 from warehouse.store.store import Store
 
@@ -61,6 +61,7 @@ def _show(damages: list[Damage]) -> None:
 
 @click.command("repair")
 @json_option
+@strict_option
 @click.pass_obj
 def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     """Make anew what is damaged where that can be, and say what is lost.
@@ -96,6 +97,7 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 )
 @click.option("--now", "is_now", is_flag=True, help="Remove at once what waits for a day, unless somebody reads.")
 @json_option
+@strict_option
 @click.pass_obj
 def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
     """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
@@ -140,6 +142,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
 
 
 @click.command("relocate")
+@strict_option
 @click.pass_obj
 def relocate_command(obj: tuple[Store, Path | None]) -> int:
     """Have a warehouse's Iceberg metadata name the folder in which it lies, after it was moved or copied.
@@ -169,6 +172,7 @@ def relocate_command(obj: tuple[Store, Path | None]) -> int:
 
 @click.command("upgrade")
 @click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
+@strict_option
 @click.pass_obj
 def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     """Bring a warehouse that an older iosig made to the form that this one reads.

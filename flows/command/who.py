@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.command.completing import filesystems, quietly
-from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
+from flows.command.options import (
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    strict_option,
+    style_option,
+)
 from flows.command.unknown import tell_unknown
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 @json_option
 @plot_option
 @style_option
+@strict_option
 @click.pass_obj
 def who_command(
     obj: tuple[Store, Path | None],

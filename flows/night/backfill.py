@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 
 from flows.night import executors
 from flows.night.order import Report, run_inline
@@ -60,8 +61,8 @@ def backfill(
         began, release = time.monotonic(), None
         try:
             with executors.opened(settings, store.root) as executor:
-                days = {"since": chunk.since, "until": chunk.until}
-                release = run_inline(store, settings, report, **days, executor=executor, wait_s=wait_s, begin=begin)
+                chunked = partial(run_inline, since=chunk.since, until=chunk.until, kind="backfill")
+                release = chunked(store, settings, report, executor=executor, wait_s=wait_s, begin=begin)
         except NothingToDo:
             pass
         done.append(chunk.since.isoformat())

@@ -31,7 +31,7 @@ from warehouse.contracts import Table
 from warehouse.contracts.signatures import SIGNATURES
 from warehouse.engine_paths import read_parquet
 from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.releases import expiring, publishing, releases, seals, superseding
+from warehouse.releases import expiring, holds, publishing, releases, seals, superseding
 from warehouse.releases.releases import Release
 from warehouse.store import forgetting, ledger
 from warehouse.store.files import ASIDE
@@ -148,6 +148,7 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
     old = [*_there(store, found.landings)]
     for landing in old:
         _leave(store, landing, found)
+    holds.rename(store, found.landings)
     if found.own is not None and store.journal.is_file():
         with Journal(store.journal) as journal:
             report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
@@ -217,10 +218,8 @@ def _start(store: Store, old: Release, found: Found, read: tuple[str, ...]) -> S
     new = {found.landings[name] for name in read}
     # of releases that gave way before, the rows of all name what is left
     known = ({*releases.landings_in(store, old)} - {*found.landings.values()}) | {*read}
-    whole = ledger.read(store)
-    landings = whole.landings.filter(pl.col("landing_id").is_in(sorted(known | new)))
-    files = whole.files.join(landings, on="folder", how="semi")
-    return Start(old, pl.Series("landing_id", sorted(known), pl.String), ledger.Ledger(store, landings, files))
+    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known | new)))
+    return Start(old, pl.Series("landing_id", sorted(known), pl.String), landed)
 
 
 def _tell_changes_as_before(run: Run, old: Release) -> None:

@@ -187,10 +187,11 @@ def run_inline(
     executor: Executor | None = None,
     wait_s: float = 0.0,
     begin: Begin = lambda *_: None,
+    kind: str = "run",
 ) -> Release:
     """Land the inbox and the predictions, do all steps of the plan without Prefect, and publish the release.
 
-    report is told what was done, begin what is done next and how long is left.
+    report is called with what was done, begin with what is done next and the time left. kind: of the release.
     Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
     nothing is released.
     """
@@ -201,7 +202,7 @@ def run_inline(
     with locked(store, wait_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)
-        night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
+        night = open_night(store, settings, planning.make_plan(store, settings, since, until, kind=kind), executor)
         for day in night.run.plan.late_days:
             report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
         names = [*(step.name for step in STEPS), "release"]

@@ -54,6 +54,7 @@ class Piece:
     reads: files, and landings with those of their parts that are read. writes: files, of which those without rows may
     be left out. days: those that are computed anew. folder: the plan's own, below the root. mark: the file that says
     that the piece is done; empty for one that every run does again. is_check: whether it needs Great Expectations.
+    poll_span: the first and last day of polls in the warehouse.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Piece:
     folder: str
     mark: str
     is_check: bool = False
+    poll_span: tuple[Day, Day] = (None, None)
 
     def do(self, root: Path) -> Done:
         """Do it, in the warehouse of that root; its mark comes last."""
@@ -226,6 +228,8 @@ class Given:
         return {
             "days": [day for day in self.days if day is not None],
             "has_undated": None in self.days,
+            "first_polled_on": self.piece.poll_span[0],
+            "last_polled_on": self.piece.poll_span[1],
             "application_pattern": "^(.*)$" if is_found else settings.jobs.application_pattern,
             "filesystem_pattern": "^(.*)$" if is_found else settings.jobs.filesystem_pattern,
             "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,

@@ -17,14 +17,14 @@ from transforms.counters import TARGET
 from warehouse.contracts import Table, frames
 from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
-from warehouse.contracts.polls import POLLS
+from warehouse.contracts.polls import POLL_DAYS, POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.releases import STALE_DAYS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACES
 from warehouse.engine_paths import scan_parquet
 from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import clearing, releases
+from warehouse.releases import clearing, holds, locations, releases
 from warehouse.releases.releases import Release
 from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
@@ -59,12 +59,19 @@ class Plan:
     told_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
     queue_days: tuple[date, ...] = ()
+    kind: str = field(default="run", compare=False)
+    settles_rollback: bool = field(default=False, compare=False)
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """Every day that is computed anew, in order, None last."""
         days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
+
+    @cached_property
+    def poll_span(self) -> tuple[date | None, date | None]:
+        """The first and last day of polls and counters that are landed."""
+        return poll_span(self.landed, self.landed.in_force)
 
     @property
     def judged_days(self) -> tuple[date | None, ...]:
@@ -86,11 +93,15 @@ class Plan:
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
-    @property
-    def release_id(self) -> str:
-        """The release that the plan makes: its last day and its fingerprint."""
-        dated = [day for day in self.days if day]
-        return f"{dated[-1].isoformat() if dated else 'undated'}-{self.fingerprint[:8]}"
+
+def poll_span(landed: Ledger, landings: pl.DataFrame) -> tuple[date | None, date | None]:
+    """Return the first and last day of the polls and counters of some landings."""
+    files = landed.files.join(landings, on="folder", how="semi")
+    days = files.filter(pl.col("table").is_in([table.name for table in (POLLS, *_COUNTERS)]))["day"]
+    first, last = days.min(), days.max()
+    assert first is None or isinstance(first, date)
+    assert last is None or isinstance(last, date)
+    return first, last
 
 
 def code_version() -> str:
@@ -106,17 +117,37 @@ def require_order(since: date | None, until: date | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a plan starts: a release, the landings that went into it, and what is landed as if nothing else were."""
+    """Where a plan starts: a release, the landings that went into it, and the landings that count.
+
+    missed: known landings of which some tables know nothing yet, since a rollback kept these tables as they were.
+    """
 
     base: Release | None
     known: pl.Series
     landed: Ledger
+    missed: tuple[str, ...] = ()
 
 
-def start_now(store: Store) -> Start:
-    """Return the start of an ordinary plan: the current release, and all that is landed."""
-    base = releases.current(store)
-    return Start(base, releases.landings_in(store, base), ledger.read(store))
+def start_now(store: Store, settings: Settings) -> Start:
+    """Return the start of an ordinary plan: the current release, and all landings that no rollback excludes.
+
+    Raises UsageError if the rollback in force does not allow these settings.
+    """
+    base, landed, hold = releases.current(store), ledger.read(store), holds.read(store)
+    known = releases.landings_in(store, base)
+    if hold is None:
+        return Start(base, known, landed)
+    if hold.ended_at:
+        before = releases.landings_in(store, releases.find(store, hold.target_id))
+        return Start(base, known, landed, tuple(sorted({*known} ^ {*before})))
+    if hold.parameters not in (None, settings.parameters()):
+        raise UsageError(
+            f"The rollback to {hold.target_id} is in force, and the settings are not those of that release: a run "
+            f"would compute again what was rolled back. Restore the settings, or choose what to exclude: `iosig "
+            f"rollback {hold.target_id} --exclude-landing ID` or `--exclude-table NAME`. `iosig rollback --end` ends "
+            "the rollback."
+        )
+    return Start(base, known, landed.where(~pl.col("landing_id").is_in(hold.landing_ids)))
 
 
 def make_plan(
@@ -125,24 +156,36 @@ def make_plan(
     since: date | None = None,
     until: date | None = None,
     start: Start | None = None,
+    kind: str = "run",
 ) -> Plan:
     """Find what is stale since the current release, or since another start, or take all days of a range.
+
+    kind: of the release that the plan makes.
 
     Raises NothingToDo if nothing is, UsageError if nothing was ever landed.
     """
     require_order(since, until)
-    start = start or start_now(store)
+    start = start or start_now(store, settings)
     base, known, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
     fresh, gone = _changes(landed, known)
-    news = _News(store, settings, landed, pl.concat([landed.in_force, gone]), clearing.closed_days(store))
-    touched = landed.in_force if is_whole else pl.concat([fresh, gone])
+    missed = landed.of(start.missed)
+    replaced = missed.join(landed.in_force, on="landing_id", how="anti")
+    past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
+    news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.closed_days(store))
+    touched = (
+        landed.in_force if is_whole else pl.concat([fresh, gone, missed]).unique("landing_id", maintain_order=True)
+    )
     if touched.is_empty():
-        raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
+        hold = holds.in_force(store)
+        raise NothingToDo(
+            f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
+        )
     poll_days, job_days, prediction_days, told_days, queue_days = news.stale(touched)
+    poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     if since or until:
         # What concerns days outside of the range stays new for the next run.
@@ -163,7 +206,26 @@ def make_plan(
         told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
+        kind=kind,
+        settles_rollback=bool(start.missed) and since is None and until is None,
     )
+
+
+def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
+    """Return days of the release that became, or no longer are, the first or last one of coverage.
+
+    Their polls are counted again if any were missing: a partial day misses only those within its time.
+    """
+    edges = {*poll_span(landed, before)} ^ {*poll_span(landed, landed.in_force)}
+    if base is None or not edges - {None}:
+        return set()
+    paths = releases.files_of(store, base).get(POLL_DAYS.name, [])
+    own = [store.here(path) for path in paths if locations.day_of(path) in edges]
+    if not own:
+        return set()
+    rows = pl.concat([frames.empty(POLL_DAYS), *map(read_parquet, own)], how="diagonal")
+    counted = rows.filter(pl.col("is_partial") | (pl.col("missing_ratio") > 0))["polled_on"]
+    return {*counted.to_list()}
 
 
 def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:

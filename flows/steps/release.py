@@ -12,7 +12,7 @@ from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
 from warehouse.engine_paths import read_parquet
-from warehouse.releases import clearing, expiring, publishing
+from warehouse.releases import clearing, expiring, holds, publishing
 from warehouse.releases.locations import Part
 from warehouse.releases.publishing import Adopted, Draft
 from warehouse.releases.releases import Release
@@ -28,6 +28,8 @@ def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> 
 
     draft, built = drafted(run, works, adopted or {})
     published = publishing.publish(run.store, draft, built, adopted)
+    if run.plan.settles_rollback:
+        holds.settle(run.store)
     docs.of_release(run.store, published)
     run.store.files.remove(run.place(run.folder))
     shutil.rmtree(run.folder, ignore_errors=True)
@@ -36,7 +38,7 @@ def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> 
 
 def adopt(run: Run, works: Iterable[Work]) -> Adopted:
     """Bring what works built to where a release keeps it; return where it lies."""
-    return publishing.adopt_early(run.store, run.plan.release_id, run.plan.fingerprint, _built(run, works))
+    return publishing.adopt_early(run.store, run.plan.fingerprint, _built(run, works))
 
 
 def drafted(
@@ -50,7 +52,6 @@ def drafted(
 
     plan, built = run.plan, _built(run, works, adopted)
     draft = Draft(
-        release_id=plan.release_id,
         fingerprint=plan.fingerprint,
         dates=plan.days,
         inputs=plan.inputs,
@@ -59,13 +60,21 @@ def drafted(
         code_version=planning.code_version(),
         verdict=gate.decide(read_parquet(run.path(QUALITY, None))),
         base_release_id=plan.base.release_id if plan.base else None,
+        kind=plan.kind,
     )
     return draft, built
 
 
 def _built(run: Run, works: Iterable[Work], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
     """Return the files of published tables that works built, by part, all of them on this machine but those known."""
-    files = {table.name: own for work in works for table, own in work.files(run).items() if table.is_published}
+    hold = holds.in_force(run.store)
+    kept = hold.table_names if hold else ()
+    files = {
+        table.name: own
+        for work in works
+        for table, own in work.files(run).items()
+        if table.is_published and table.name not in kept
+    }
     run.store.files.fetch(file.path for name in files if name not in known for file in files[name])
     return {
         name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in own}

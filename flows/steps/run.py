@@ -180,6 +180,7 @@ class Work:
             folder=folder,
             mark=run.mark(name),
             is_check=self.is_check,
+            poll_span=run.plan.poll_span,
         )
 
 

@@ -2,6 +2,6 @@
 
 - `condition` (`Condition`, `condition_of`): What a warehouse and its machine say of themselves at a moment.
 - `notices` (`telling`, `tell`): Problems are told once when they begin and once when they are over.
-- `problems` (`Problem`, `problems_of`): What is wrong with a condition, a sentence each.
+- `problems` (`Problem`, `problems_of`, `notes_of`): What is wrong with a condition, and what to know, a sentence each.
 - `exposition` (`exposition`): A condition as Prometheus reads it.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -13,7 +13,8 @@ import polars as pl
 from flows.settings import ScheduleSettings, Settings
 from warehouse.contracts.polls import POLL_DAYS
 from warehouse.contracts.quality import REJECTS
-from warehouse.releases import releases
+from warehouse.releases import holds, releases
+from warehouse.releases.holds import Hold
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.store import ledger
@@ -22,6 +23,8 @@ from warehouse.store.store import Store, holder
 
 #: of each source the latest so many landings tell what is usual
 _LATEST = 200
+#: how long status reports refused inputs, and how many of them
+REFUSED_FOR, _MAX_REFUSED = timedelta(days=7), 1000
 #: the days before a file system's last one that tell what is usual
 _USUAL_DAYS = 14
 
@@ -37,10 +40,30 @@ class SourceCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesystemCondition:
-    """What a release tells of a file system's last whole day of polls, and of the days before.
+class RefusedInput:
+    """An input of which rows were refused lately, all of them if `rows` is 0."""
 
-    bytes_moved: read and written on the last day; usual_bytes: on each of the days before it, up to fourteen.
+    file: str
+    landed_at: datetime
+    refused_rows: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteDay:
+    """A day on which too many of the polls that were due are missing."""
+
+    day: date
+    missing_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemCondition:
+    """A file system's last whole day of polls in a release, and the days before.
+
+    last_day: the last day on which the data neither begin nor end; without one, the last day. bytes_moved: read and
+    written on it; usual_bytes: on each whole day before it, up to fourteen. incomplete_days: days of those, and after
+    it, on which too many polls are missing.
     """
 
     filesystem: str
@@ -48,13 +71,15 @@ class FilesystemCondition:
     bytes_moved: float
     usual_bytes: tuple[float, ...]
     missing_ratio: float
+    is_partial: bool = False
+    incomplete_days: tuple[IncompleteDay, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
 
-    refused_run: where the checks of a run are told that was refused after the release, None if there is none.
+    rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks.
     """
 
     warehouse: str
@@ -62,9 +87,11 @@ class Condition:
     release_id: str | None
     released_at: datetime | None
     verdict: str | None
+    rollback: Hold | None
     sources: tuple[SourceCondition, ...]
     filesystems: tuple[FilesystemCondition, ...]
     waiting: tuple[datetime, ...]
+    refused_inputs: tuple[RefusedInput, ...]
     refused_run: str | None
     held_by: Mapping[str, object] | None
     disk_total_bytes: int
@@ -78,23 +105,34 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
     refusal = f"{store.data_docs.name}/refused/index.html"
-    known = releases.landings_in(store, current).to_frame("landing_id")
-    waiting = landed.in_force.join(known, on="landing_id", how="anti")["landed_at"]
+    known, hold = releases.landings_in(store, current), holds.in_force(store)
+    decided = pl.concat([known, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
+    waiting = landed.in_force.filter(~pl.col("landing_id").is_in(decided.implode()))["landed_at"]
     return Condition(
         warehouse=store.address,
         at=at,
         release_id=current.release_id if current else None,
         released_at=datetime.fromisoformat(current.created_at) if current else None,
         verdict=current.verdict if current else None,
+        rollback=hold,
         sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
-        filesystems=tuple(_filesystems(store, current)) if current else (),
+        filesystems=tuple(_filesystems(store, current, settings.quality.max_missing_ratio)) if current else (),
         waiting=tuple(map(datetime.fromisoformat, waiting)),
+        refused_inputs=tuple(_refused(landed, at)),
         refused_run=f"{store.name}/{refusal}" if store.has(refusal) else None,
         held_by=holder(store),
         disk_total_bytes=space.total,
         disk_free_bytes=space.free,
         next_run_at=next_run(settings.schedule, at),
     )
+
+
+def _refused(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
+    """Yield the inputs of the last days of which rows were refused, the latest last."""
+    since = (at - REFUSED_FOR).isoformat()
+    refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
+    for one in landed.objects(refused.tail(_MAX_REFUSED)):
+        yield RefusedInput(one.source_file, datetime.fromisoformat(one.landed_at), one.refused_count, one.row_count())
 
 
 def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
@@ -120,9 +158,14 @@ def _sources(landed: Ledger) -> Iterator[SourceCondition]:
         )
 
 
-def _filesystems(store: Store, release: Release) -> Iterator[FilesystemCondition]:
+def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> Iterator[FilesystemCondition]:
     query = """
-        select filesystem, polled_on, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved, missing_ratio
+        select
+            filesystem,
+            polled_on,
+            coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved,
+            missing_ratio,
+            coalesce(is_partial, false) as is_partial
         from poll_days
         qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
         order by filesystem, polled_on
@@ -133,5 +176,14 @@ def _filesystems(store: Store, release: Release) -> Iterator[FilesystemCondition
         rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
-        *before, (_, last_day, moved, missing) = own
-        yield FilesystemCondition(name, last_day, moved, tuple(row[2] for row in before), missing)
+        whole = [row for row in own if not row[4]]
+        *before, (_, last_day, moved, missing, is_partial) = whole or own
+        yield FilesystemCondition(
+            filesystem=name,
+            last_day=last_day,
+            bytes_moved=moved,
+            usual_bytes=tuple(row[2] for row in before if not row[4]),
+            missing_ratio=missing,
+            is_partial=is_partial,
+            incomplete_days=tuple(IncompleteDay(row[1], row[3]) for row in own if row[3] > max_missing_ratio),
+        )

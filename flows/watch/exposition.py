@@ -23,6 +23,8 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
         named.labels(warehouse, condition.release_id, condition.verdict).set(1)
         age = gauge("release_timestamp_seconds", "When the current release was published.")
         age.labels(warehouse).set(condition.released_at.timestamp())
+    in_force = gauge("rollback_in_force", "Whether a rollback keeps runs from publishing what was rolled back.")
+    in_force.labels(warehouse).set(condition.rollback is not None)
     waiting = gauge("waiting_landings", "Landed inputs that are in no release.")
     waiting.labels(warehouse).set(len(condition.waiting))
     landed = gauge("landed_timestamp_seconds", "When something landed last, by the table that it holds.", ("table",))

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 from flows.settings import WatchSettings
-from flows.watch.condition import Condition, FilesystemCondition, SourceCondition
+from flows.watch.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
+from reports.texts import counted
+from warehouse.contracts.releases import WITH_WARNINGS
 
 #: so many times at which something landed tell how often it usually does; what lands within an hour is one of them
 _LEAST_TIMES, _ONE_TIME = 5, timedelta(hours=1)
@@ -17,6 +20,9 @@ _LEAST_TIMES, _ONE_TIME = 5, timedelta(hours=1)
 _LEAST_USUAL = 5
 #: a share of refused rows below this is none to be told of
 _LEAST_REFUSED_RATIO = 0.01
+#: inputs that a sentence names
+_MAX_NAMED = 3
+_REASONS = '`iosig run`, then `iosig sql "from rejects"` shows the reasons.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +37,76 @@ def problems_of(condition: Condition, settings: WatchSettings) -> list[Problem]:
     """Return what is wrong, the worst first."""
     return [
         *_of_runs(condition, settings),
+        *_of_refusals(condition),
         *(found for source in condition.sources for found in _of_source(source, condition.at, settings)),
-        *(found for one in condition.filesystems for found in _of_filesystem(one, settings)),
+        *(found for one in condition.filesystems for found in (*_of_polls(one), *_of_filesystem(one, settings))),
         *_of_disk(condition, settings),
     ]
 
 
+def notes_of(condition: Condition) -> list[Problem]:
+    """Return what an operator should know and need not act on: no problem, and not "all is well" either."""
+    return [*_notes_of_release(condition), *_notes_of_inputs(condition)]
+
+
+def _notes_of_release(condition: Condition) -> Iterator[Problem]:
+    if condition.rollback:
+        yield Problem("rollback", condition.rollback.sentence)
+    if condition.verdict == WITH_WARNINGS:
+        yield Problem(
+            "warnings",
+            f"Release {condition.release_id} passed with warnings: "
+            "`iosig sql \"from quality where not success and severity = 'warning'\"` lists them.",
+        )
+
+
+def _notes_of_inputs(condition: Condition) -> Iterator[Problem]:
+    partly = [one for one in condition.refused_inputs if one.rows]
+    if partly:
+        row_count = sum(one.refused_rows for one in partly)
+        yield Problem(
+            "refused rows",
+            f"{counted(row_count, 'row')} of {counted(len(partly), 'input')} {_were(row_count)} refused in the last "
+            f"{REFUSED_FOR.days} days. {_REASONS}",
+        )
+    for one in condition.filesystems:
+        earlier = [day for day in one.incomplete_days if day.day < one.last_day]
+        if earlier:
+            yield Problem(
+                f"earlier polls {one.filesystem}",
+                f"{one.filesystem}: too many polls are missing on {counted(len(earlier), 'earlier day')}, the last of "
+                f"them {earlier[-1].day} ({earlier[-1].missing_ratio:.1%}).",
+            )
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _of_refusals(condition: Condition) -> Iterator[Problem]:
+    whole = [one for one in condition.refused_inputs if not one.rows]
+    if whole:
+        names = ", ".join(Path(one.file).name for one in whole[-_MAX_NAMED:]) + (", …" * (len(whole) > _MAX_NAMED))
+        yield Problem(
+            "refused inputs",
+            f"{counted(len(whole), 'input')} ({names}) {_were(len(whole))} refused whole in the last "
+            f"{REFUSED_FOR.days} days. {_REASONS}",
+        )
+
+
+def _of_polls(one: FilesystemCondition) -> Iterator[Problem]:
+    latest = [day for day in one.incomplete_days if day.day >= one.last_day]
+    if latest:
+        yield Problem(
+            f"polls {one.filesystem}",
+            f"{latest[-1].missing_ratio:.1%} of the polls of {one.filesystem} are missing on {latest[-1].day}: look at "
+            "its collector, and land what is missing.",
+        )
+
+
 def _of_runs(condition: Condition, settings: WatchSettings) -> Iterator[Problem]:
     if condition.refused_run:
-        yield Problem("gate", f"The last run was refused by its checks: read {condition.refused_run}.")
+        yield Problem("gate", f"The last run failed its checks and published nothing: read {condition.refused_run}.")
     waits_s = max(((condition.at - since).total_seconds() for since in condition.waiting), default=0.0)
     if waits_s > settings.release_late_after_s:
         yield Problem(
@@ -65,7 +132,7 @@ def _of_source(source: SourceCondition, at: datetime, settings: WatchSettings) -
             yield Problem(
                 f"refused {source.table}",
                 f"{shares[-1]:.1%} of the last input of {source.table} was refused, where {usual:.1%} is usual:"
-                ' `iosig sql "select * from rejects"` has the reasons.',
+                f" {_REASONS}",
             )
 
 
@@ -84,7 +151,7 @@ def rhythm_s(landed_at: tuple[datetime, ...]) -> float | None:
 
 
 def _of_filesystem(one: FilesystemCondition, settings: WatchSettings) -> Iterator[Problem]:
-    usual = median(one.usual_bytes) if len(one.usual_bytes) >= _LEAST_USUAL else 0.0
+    usual = median(one.usual_bytes) if len(one.usual_bytes) >= _LEAST_USUAL and not one.is_partial else 0.0
     if not usual > 0:
         return
     ratio = one.bytes_moved / usual

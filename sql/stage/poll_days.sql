@@ -81,13 +81,42 @@ totals as (
     group by all
 ),
 
+spans as (
+    select
+        polled_on,
+        filesystem,
+        min(epoch_us(polled_at) % 86400000000) / 1e6 as first_s,
+        max(epoch_us(polled_at) % 86400000000) / 1e6 as last_s
+    from poll_ticks
+    where controller_count > 0
+    group by all
+),
+
+-- polls before the first and after the last one, where the data begin or end on that day
+outside as (
+    select
+        spans.polled_on,
+        spans.filesystem,
+        (
+            if(spans.polled_on = $first_polled_on, floor(spans.first_s / steps.interval_s), 0)
+            + if(spans.polled_on = $last_polled_on, ceil((86400 - spans.last_s) / steps.interval_s) - 1, 0)
+        )::bigint as outside_count
+    from spans
+    inner join steps using (filesystem)
+),
+
 expected as (
     select
-        controllers.filesystem,
+        totals.polled_on,
+        totals.filesystem,
         controllers.controller_count,
-        greatest(1, round(86400 / steps.interval_s)::bigint) * controllers.controller_count as expected_poll_count
-    from controllers
+        greatest(1, round(86400 / steps.interval_s)::bigint - coalesce(outside.outside_count, 0))
+        * controllers.controller_count as expected_poll_count,
+        coalesce(outside.outside_count, 0) > 0 as is_partial
+    from totals
+    inner join controllers using (filesystem)
     inner join steps using (filesystem)
+    left join outside using (polled_on, filesystem)
 )
 
 select
@@ -99,6 +128,7 @@ select
     totals.poll_count,
     expected.expected_poll_count,
     greatest(0, 1 - totals.poll_count / expected.expected_poll_count) as missing_ratio,
+    expected.is_partial,
     totals.gap_poll_count,
     totals.duplicate_poll_count,
     totals.conflicting_poll_count,
@@ -107,7 +137,7 @@ select
     totals.written_bytes,
     peaks.peak_bytes_per_s
 from totals
-inner join expected using (filesystem)
+inner join expected using (polled_on, filesystem)
 inner join steps using (filesystem)
 inner join phases using (filesystem)
 inner join peaks using (filesystem)

@@ -69,6 +69,7 @@ def release(name: str, verdict: str, kind: str = "run") -> Release:
         parent_release_id=None,
         code_version="1",
         dates=(),
+        newest_data_on=None,
         input_count=0,
         removed_input_count=0,
         parameters="{}",
@@ -78,11 +79,11 @@ def release(name: str, verdict: str, kind: str = "run") -> Release:
 
 
 HISTORY = [
-    release("2026-03-03", "warned", "rollback"),
+    release("2026-03-03", "passed with warnings", "rollback"),
     release("2026-03-02", "passed"),
-    release("2026-03-01", "warned"),
+    release("2026-03-01", "passed with warnings"),
 ]
-ABOUT = About(HOSTILE, "2026-03-03 04:00 UTC", "warned", "2026-03-03", HISTORY)
+ABOUT = About(HOSTILE, "2026-03-03 04:00 UTC", "passed with warnings", "2026-03-03", HISTORY)
 Found = tuple[str, str, Severity, bool, Mapping[str, Any], int]
 FOUND: list[Found] = [
     ("ticks", "has_rows", "info", False, {"observed_value": 0}, 0),
@@ -142,10 +143,12 @@ def test_what_the_data_say_is_shown_and_is_no_markup(pages: dict[str, Page]) -> 
 
 def test_the_index_begins_with_release_time_verdict_and_history(pages: dict[str, Page]) -> None:
     begins = pages["index.html"].text.split("What happened")[0]
-    for told in ("Release 2026-03-03", "warned: 2 critical failures, 1 warning", "2026-03-03 04:00 UTC", HOSTILE):
+    counts = "passed with warnings: 2 critical failures, 1 warning"
+    for told in ("Release 2026-03-03", counts, "2026-03-03 04:00 UTC", HOSTILE):
         assert told in begins
     folded = pages["index.html"].folded
-    assert folded.index("warned, passed, warned (newest first)") < folded.index("2026-03-02 04:00 UTC")
+    verdicts = "passed with warnings, passed, passed with warnings (newest first)"
+    assert folded.index(verdicts) < folded.index("2026-03-02 04:00 UTC")
     assert folded.count("rolled back to") == 1
 
 
@@ -177,7 +180,7 @@ def test_what_tells_nothing_is_folded(pages: dict[str, Page]) -> None:
 
 
 def test_a_refusal_says_that_nothing_was_released(tmp_path: Path) -> None:
-    about = About("here", "2026-03-04 04:00 UTC", "refused", "2026-03-03", HISTORY)
+    about = About("here", "2026-03-04 04:00 UTC", "failed", "2026-03-03", HISTORY)
     page = Page(docs.build(quality(*FOUND), about, tmp_path / "data_docs" / "refused"))
     assert "Nothing was released" in page.text
     assert "2026-03-03 stays as it is" in page.text

@@ -32,6 +32,8 @@ SETTINGS = {
 PARAMETERS: dict[str, Any] = {
     "days": DAYS,
     "has_undated": True,
+    "first_polled_on": None,
+    "last_polled_on": None,
     "application_pattern": "^(.*)$",
     "filesystem_pattern": r"\bfs=(\w+)",
     "controller_limit_bytes_per_s": None,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.sql.given import Select, expect
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.sql.given import DAY, Select, expect
 from warehouse.contracts.polls import POLL_DAYS
 
 POLLS = "landed.polls"
@@ -113,3 +118,40 @@ def test_controllers_at_one_instant_peak_together(select: Select) -> None:
 
 def test_without_polls_there_is_no_day(select: Select) -> None:
     assert select(POLL_DAYS, {}).is_empty()
+
+
+_HOURLY = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:00:00 3600 1" for hour in range(6, 18))
+
+
+@pytest.mark.parametrize(
+    ("span", "expected_poll_count", "is_partial"),
+    [
+        ((DAY, DAY + timedelta(days=3)), 18, "yes"),
+        ((DAY - timedelta(days=3), DAY), 18, "yes"),
+        ((DAY, DAY), 12, "yes"),
+        ((DAY - timedelta(days=3), DAY + timedelta(days=3)), 24, "no"),
+        ((None, None), 24, "no"),
+    ],
+)
+def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
+    select: Select, span: tuple[Any, Any], expected_poll_count: int, is_partial: str
+) -> None:
+    given = {POLLS: "controller \n c1", TICKS: _HOURLY}
+    found = select(POLL_DAYS, given, first_polled_on=span[0], last_polled_on=span[1])
+    missing_ratio = 1 - 12 / expected_poll_count
+    expect(
+        found,
+        f"expected_poll_count missing_ratio is_partial \n {expected_poll_count} {missing_ratio} {is_partial}",
+    )
+
+
+def test_polls_that_are_missing_within_a_partial_day_are_missing(select: Select) -> None:
+    ticks = "polled_at interval_s controller_count \n 06:00:00 3600 1 \n 17:00:00 3600 1"
+    found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
+    expect(found, f"expected_poll_count missing_ratio \n 12 {1 - 2 / 12}")
+
+
+def test_a_whole_first_day_is_not_partial(select: Select) -> None:
+    ticks = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:59:59 3600 1" for hour in range(24))
+    found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
+    expect(found, "expected_poll_count missing_ratio is_partial \n 24 0 no")

@@ -7,6 +7,7 @@
 - `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
 - `gathering` (`Gathering`, `Change`): Changes of several tables, gathered before any of them is made.
+- `holds` (`roll_back`, `end`, `in_force`): Rollbacks in force: what later runs exclude until the operator ends it.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
 - `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.

@@ -40,10 +40,10 @@ from warehouse.releases.database import SqlTables
 from warehouse.releases.gathering import Gathering
 from warehouse.releases.locations import (
     Part,
+    data_place,
     location_of,
     metadata_locations,
     name_of,
-    named,
     releases_location,
     root_before,
 )
@@ -497,11 +497,6 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
     place = data_place(table, part, fingerprint)
     store.files.take(path, place)
     return f"{location_of(store)}/{place}"
-
-
-def data_place(table: Table, part: Part, fingerprint: str) -> str:
-    """Return where a part of a table lies that a run made, below the warehouse's root."""
-    return f"tables/{table.name}/data/{named(part)}-{fingerprint}.parquet"
 
 
 def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import releases, seals
-from warehouse.releases.locations import LISTS, location_of, metadata_locations, name_of
+from warehouse.releases.locations import LISTS, data_place, location_of, metadata_locations, name_of
 from warehouse.releases.releases import EXPIRED, Release
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Busy
@@ -201,15 +198,15 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
 
 def _join_rows(catalogue: Catalog, store: Store) -> None:
     """Have the rows of all releases lie in one file, where there are many: each release adds one."""
-    from warehouse.releases.catalogue import data_place, replace
+    from warehouse.releases.catalogue import replace
 
     found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
     if len(list(found.plan_files())) <= _MOST_ROW_FILES:
         return
-    rows = pl.DataFrame(found.to_arrow()).sort("sequence")
+    rows = releases.rows(store)
     last = rows["release_id"][-1]
     place = data_place(RELEASES, None, f"up-to-{last}")
-    put_parquet(store, rows.select(RELEASES.column_names).cast(frames.schema(RELEASES)), RELEASES, place)
+    put_parquet(store, rows, RELEASES, place)
     replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=last)
 
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
+from warehouse.contracts import Table
 from warehouse.contracts.releases import RELEASES
 from warehouse.engine_paths import sqlite_uri
 from warehouse.errors import MachineFault
@@ -99,6 +100,11 @@ def named(part: Part) -> str:
     if isinstance(part, int):
         return f"{_BUCKET}{part:02}"
     return part.isoformat() if part else _UNDATED
+
+
+def data_place(table: Table, part: Part, name: str) -> str:
+    """Return the path of a part's data file below the warehouse's root; name: the run or release that wrote it."""
+    return f"tables/{table.name}/data/{named(part)}-{name}.parquet"
 
 
 def part_of(path: Path) -> Part:

@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
-from warehouse.errors import MachineFault, NothingToDo
+from warehouse.errors import MachineFault
 from warehouse.releases import links, seals
-from warehouse.releases.locations import Part, location_of, name_of, releases_location
-from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, list_of, published
+from warehouse.releases.locations import Part, data_place, location_of, name_of, releases_location
+from warehouse.releases.releases import (
+    AS_JSON,
+    Release,
+    current,
+    files_of,
+    find,
+    history,
+    list_of,
+    new_id,
+    newest_day,
+    published,
+)
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, put_parquet
 
@@ -32,9 +43,11 @@ Adopted: TypeAlias = Mapping[str, Mapping[str, Path]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A release that is built and checked, and waits to be published on top of its base."""
+    """A release that is built and checked, and waits to be published on top of its base.
 
-    release_id: str
+    release_id: None for the time of publication and the kind.
+    """
+
     fingerprint: str
     dates: tuple[date | None, ...]
     inputs: tuple[str, ...]
@@ -43,6 +56,8 @@ class Draft:
     code_version: str
     verdict: str
     base_release_id: str | None
+    kind: str = "run"
+    release_id: str | None = None
 
 
 def publish(
@@ -60,28 +75,37 @@ def publish(
     require_form(store)
     mark_form(store)
     relocate(store)
-    _begin(store, draft.release_id, draft.fingerprint)
     seen, parent, copies = releases_location(store), current(store), dict[str, Path]()
-    if parent is None or parent.release_id != draft.release_id:
+    release_id = draft.release_id or _id_begun(store, draft, parent) or new_id(store, draft.kind)
+    _begin(store, release_id, draft.fingerprint)
+    if parent is None or parent.release_id != release_id:
         _require_base(store, draft, parent)
         known = adopted or {}
         left = {name: parts for name, parts in built.items() if name not in known}
         adopted = {**known, **_adopted(store, draft.fingerprint, left)}
         copies = {name_of(name, place): path for name, own in adopted.items() for place, path in own.items()}
         try:
-            _leave_lists(store, _commit(store, draft, parent, seen, adopted, built))
+            _leave_lists(store, _commit(store, draft, release_id, parent, seen, adopted, built))
         except Exception:
             # whether the last answer got lost is asked, not guessed
-            if not _is_current(store, draft):
+            if not _is_current(store, release_id):
                 raise
     complete(store, copies)
     store.files.remove(_INTENT)
-    return find(store, draft.release_id)
+    return find(store, release_id)
 
 
-def adopt_early(store: Store, release_id: str, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> Adopted:
-    """Adopt files of tables of a release to come, while others are made: readers see nothing of them until then."""
-    _begin(store, release_id, fingerprint)
+def _id_begun(store: Store, draft: Draft, parent: Release | None) -> str | None:
+    """Return the current release's id if this draft was published as it by a process that was killed afterwards."""
+    release_id, fingerprint = _begun(store) or (None, None)
+    is_published = parent is not None and fingerprint == draft.fingerprint and parent.release_id == release_id
+    return release_id if is_published else None
+
+
+def adopt_early(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> Adopted:
+    """Adopt files of tables of a future release while other tables are built; readers do not see them yet."""
+    if (_begun(store) or (None, None))[1] != fingerprint:
+        _begin(store, None, fingerprint)
     return _adopted(store, fingerprint, built)
 
 
@@ -106,16 +130,17 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
         )
 
 
-def _is_current(store: Store, draft: Draft) -> bool:
+def _is_current(store: Store, release_id: str) -> bool:
     with suppress(MachineFault):
         found = current(store)
-        return found is not None and found.release_id == draft.release_id
+        return found is not None and found.release_id == release_id
     return False
 
 
 def _commit(
     store: Store,
     draft: Draft,
+    release_id: str,
     parent: Release | None,
     seen: str | None,
     adopted: Mapping[str, Mapping[str, Path]],
@@ -133,7 +158,7 @@ def _commit(
     def change(table: Table) -> Shown | None:
         name = table.name
         if name in before and name not in built:
-            tag(catalogue, name, before[name], draft.release_id)
+            tag(catalogue, name, before[name], release_id)
             return None
         if name in before:
             # who was killed at it, or lost, may have left a server another one
@@ -141,12 +166,12 @@ def _commit(
         is_by_day = table.partition is not None and name in before
         days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
         own = adopted.get(name, {})
-        return replace(catalogue, table, own, days=days, tag=draft.release_id, copies=own)
+        return replace(catalogue, table, own, days=days, tag=release_id, copies=own)
 
     with changed_at_once(store, seen) as catalogue:
         shown = {table.name: one for table, one in zip(tables, store.files.each(change, tables), strict=True) if one}
         snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
-        release = _release(draft, parent, {table.name: snapshots[table.name] for table in tables})
+        release = _release(draft, release_id, parent, {table.name: snapshots[table.name] for table in tables})
         _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
     return shown
 
@@ -158,15 +183,17 @@ def _leave_lists(store: Store, shown: Mapping[str, Shown]) -> None:
         store.files.each(lambda name: put_document(store, name, told[name]), told)
 
 
-def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) -> Release:
+def _release(draft: Draft, release_id: str, parent: Release | None, snapshots: dict[str, int]) -> Release:
+    dates = tuple(day.isoformat() if day else None for day in draft.dates)
     return Release(
-        release_id=draft.release_id,
+        release_id=release_id,
         sequence=parent.sequence + 1 if parent else 1,
         created_at=_now(),
-        kind="run",
+        kind=draft.kind,
         parent_release_id=parent.release_id if parent else None,
         code_version=draft.code_version,
-        dates=tuple(day.isoformat() if day else None for day in draft.dates),
+        dates=dates,
+        newest_data_on=newest_day([parent.newest_data_on if parent else None, *dates]),
         input_count=len(draft.inputs),
         removed_input_count=len(draft.removed_inputs),
         parameters=draft.parameters,
@@ -200,9 +227,10 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
             hinted.result()
 
 
-def _begin(store: Store, release_id: str, fingerprint: str) -> None:
-    """Note what is about to be published, after removing the files of one that was not, and was given up."""
+def _begin(store: Store, release_id: str | None, fingerprint: str) -> None:
+    """Note what is about to be published, after removing the files of a release that was given up."""
     if _begun(store) != (release_id, fingerprint):
+        _remove_row(store)
         abandon(store, fingerprint)
         put_document(store, _INTENT, {"release_id": release_id, "fingerprint": fingerprint})
 
@@ -211,32 +239,36 @@ def abandon(store: Store, fingerprint: str | None = None) -> None:
     """Remove the files of a run that began to publish and never did, unless it is the one of this fingerprint."""
     release_id, begun = _begun(store) or (None, fingerprint)
     if begun != fingerprint:
+        _remove_row(store)
         if not any(release.release_id == release_id for release in history(store)):
             store.files.remove(f"tables/*/data/*-{begun}.parquet")
         store.files.remove(_INTENT)
 
 
-def _begun(store: Store) -> tuple[str, str] | None:
-    return cached(store, _INTENT, lambda document: (str(document["release_id"]), str(document["fingerprint"])))
+def _remove_row(store: Store) -> None:
+    """Remove the file with the row of a release that was begun and never published: its id is not used again."""
+    release_id, _ = _begun(store) or (None, None)
+    if release_id and not any(release.release_id == release_id for release in history(store)):
+        store.files.remove(data_place(RELEASES, None, release_id))
 
 
-def rollback(store: Store, release_id: str) -> Release:
-    """Make an earlier release the current one again, by a new row that points to its snapshots.
+def _begun(store: Store) -> tuple[str | None, str] | None:
+    return cached(store, _INTENT, lambda document: (document["release_id"], str(document["fingerprint"])))
 
-    Raises NothingToDo if it is the current one, UsageError if there is no such release.
+
+def rollback(store: Store, target: Release) -> Release:
+    """Make an earlier release the current one, by a new row that points to its snapshots.
+
+    Later runs build on it. `holds.roll_back` also keeps them from publishing again what was rolled back.
     """
     from warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from warehouse.releases.relocating import relocate
 
     seen = releases_location(store)
-    target = find(store, release_id)
     now = find(store, None)
-    if target.snapshots == now.snapshots:
-        raise NothingToDo(f"{target.release_id} is the current release already.")
-    turn = sum(release.kind == "rollback" for release in history(store)) + 1
     release = replace(
         target,
-        release_id=f"{target.release_id}-again{turn}",
+        release_id=new_id(store, "rollback"),
         sequence=now.sequence + 1,
         created_at=_now(),
         kind="rollback",
@@ -274,11 +306,12 @@ def _append(
     import polars as pl
 
     from warehouse.contracts import frames
-    from warehouse.releases.catalogue import data_place, replace
+    from warehouse.releases.catalogue import replace
 
     told = asdict(release) | {"inputs": inputs, "removed_inputs": removed_inputs}
     row = {name: told[name] for name in RELEASES.column_names} | {
         "created_at": datetime.fromisoformat(release.created_at),
+        "newest_data_on": release.newest_data_on and date.fromisoformat(release.newest_data_on),
         **{name: json.dumps(told[name], sort_keys=True) for name in AS_JSON},
     }
     place = data_place(RELEASES, None, release.release_id)

@@ -9,14 +9,16 @@ describe, and made anew where they are missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import TABLES, Table
-from warehouse.contracts.releases import RELEASES
+from warehouse.contracts.releases import RELEASES, WITH_WARNINGS
 from warehouse.engine_paths import scan_parquet
 from warehouse.errors import UsageError
 from warehouse.releases.locations import INDEX, LISTS, releases_location
@@ -34,6 +36,12 @@ REDIRECTS = "redirects.json"
 #: files of snapshots, as lists in object stores said, by their addresses
 _LISTED: dict[tuple[str, str], list[str]] = {}
 _MOST_LISTED = 10_000
+#: an id that names the time of publication; a later one of the same second gets the next second
+_STAMPED = re.compile(r"([0-9]{8}T[0-9]{6}Z)-.+")
+_STAMP = "%Y%m%dT%H%M%SZ"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+#: what older releases called verdicts
+_OLD_VERDICTS = {"warned": WITH_WARNINGS}
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -52,6 +60,7 @@ class Release:
     parent_release_id: str | None
     code_version: str
     dates: tuple[str | None, ...]
+    newest_data_on: str | None
     input_count: int
     removed_input_count: int
     parameters: str
@@ -123,7 +132,7 @@ def _read_rows(store: Store) -> _Index:
     files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
     catalogue.close()
     found = [_of_row(row) for row in _rows(store, files).collect().iter_rows(named=True)]
-    return _Index(sorted(found, key=lambda release: release.sequence), files)
+    return _Index(_with_newest_days(sorted(found, key=lambda release: release.sequence)), files)
 
 
 def _of_row(row: dict[str, Any]) -> Release:
@@ -134,6 +143,7 @@ def _of_row(row: dict[str, Any]) -> Release:
         | {
             "created_at": row["created_at"].isoformat(),
             "dates": tuple(told["dates"]),
+            "newest_data_on": row["newest_data_on"] and row["newest_data_on"].isoformat(),
             "snapshots": told["snapshots"],
             "input_count": len(told["inputs"]),
             "removed_input_count": len(told["removed_inputs"]),
@@ -141,13 +151,33 @@ def _of_row(row: dict[str, Any]) -> Release:
     )
 
 
+def _with_newest_days(history: Sequence[Release]) -> list[Release]:
+    """Return releases in order with the newest day of their data; rows of older iosig versions lack it."""
+    newest: dict[str | None, str | None] = {}
+    completed = []
+    for release in history:
+        days = [release.newest_data_on, newest.get(release.parent_release_id), *release.dates]
+        newest[release.release_id] = newest_day(days)
+        completed.append(replace(release, newest_data_on=newest[release.release_id]))
+    return completed
+
+
+def newest_day(days: Iterable[str | None]) -> str | None:
+    """Return the last of some days in ISO form; None if there is none."""
+    return max((day for day in days if day), default=None)
+
+
 def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
+    """Scan the rows of releases; rows of older iosig versions get today's columns and verdicts."""
     import polars as pl
 
     from warehouse.contracts import frames
 
     schema = frames.schema(RELEASES)
-    return scan_parquet(store.locals(files)) if files else pl.LazyFrame(schema=schema)
+    if not files:
+        return pl.LazyFrame(schema=schema)
+    rows = scan_parquet(store.locals(files), schema=schema)
+    return rows.with_columns(pl.col("verdict").replace(_OLD_VERDICTS))
 
 
 def rows(store: Store) -> pl.DataFrame:
@@ -206,9 +236,10 @@ def current(store: Store) -> Release | None:
 
 
 def find(store: Store, release_id: str | None) -> Release:
-    """Return the release of that id (an unambiguous start will do), the current one for None.
+    """Return the release of that id or unambiguous prefix, the current one for None.
 
-    Raises UsageError with what there is instead.
+    A day such as 2018-02-09 selects the newest release that computed this day and was not rolled back. Raises
+    UsageError if no release, or more than one, matches.
     """
     found = history(store)
     if not found:
@@ -217,11 +248,39 @@ def find(store: Store, release_id: str | None) -> Release:
         return found[-1]
     known = {release.release_id: release for release in found}
     known |= {old: known[new] for old in redirects(store) if (new := _successor(store, old)) in known}
+    if release_id not in known and _DAY.fullmatch(release_id) and (of_day := _of_day(found, release_id)):
+        return _still_there(store, of_day)
     matching = {name: release for name, release in known.items() if name.startswith(release_id)}
     if release_id in matching or len({release.sequence for release in matching.values()}) == 1:
         return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
     problem = "names no release" if not matching else f"could be {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
+
+
+def _of_day(found: Sequence[Release], day: str) -> Release | None:
+    """Return the newest release on which the current one builds that computed a day; None if none did."""
+    return next((release for release in lineage(found, found[-1]) if day in release.dates), None)
+
+
+def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Release]:
+    """Yield a release and those that it builds on, the newest first: none that was rolled back."""
+    by_id = {known.release_id: known for known in found}
+    while release is not None:
+        yield release
+        release = by_id.get(release.parent_release_id or "")
+
+
+def new_id(store: Store, kind: str) -> str:
+    """Return the id of a release that is published now: the UTC time to the second, and the kind.
+
+    Ids sort by publication: after a second release within a second, or a clock that was set back, the id has the
+    second after the last one.
+    """
+    stamps = [match[1] for release in history(store) if (match := _STAMPED.fullmatch(release.release_id))]
+    at = datetime.now(UTC)
+    if stamps:
+        at = max(at, datetime.strptime(max(stamps), _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
+    return f"{at.strftime(_STAMP)}-{kind}"
 
 
 def redirects(store: Store) -> dict[str, dict[str, str]]:
@@ -275,15 +334,11 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
     """Return the landings that went into a release, its parents' included."""
     import polars as pl
 
-    by_id = {known.release_id: known for known in history(store)}
-    lineage: list[str] = []
-    while release is not None:
-        lineage.append(release.release_id)
-        release = by_id.get(release.parent_release_id or "")
-    told = inputs(store, lineage)
+    names = [known.release_id for known in lineage(history(store), release)]
+    told = inputs(store, names)
     if told["is_removed"].any():
         # what was said last of a landing counts; in one release what is brought, after what is replaced
-        place = pl.col("release_id").replace_strict(lineage[::-1], list(range(len(lineage))), return_dtype=pl.Int64)
+        place = pl.col("release_id").replace_strict(names[::-1], list(range(len(names))), return_dtype=pl.Int64)
         last = told.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
         told = last.filter(~pl.col("is_removed"))
     return told["landing_id"]

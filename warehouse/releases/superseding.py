@@ -8,6 +8,7 @@ afterwards: it is the one exception to that nothing goes which a kept release na
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as changed
 from datetime import UTC, datetime
@@ -17,9 +18,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from warehouse.contracts import frames, table as contract
-from warehouse.contracts.releases import RELEASES
+from warehouse.contracts.releases import KINDS, RELEASES
 from warehouse.releases import expiring, links, releases, seals
-from warehouse.releases.locations import PLAIN, Part, location_of, metadata_locations, name_of, releases_location
+from warehouse.releases.locations import (
+    PLAIN,
+    Part,
+    data_place,
+    location_of,
+    metadata_locations,
+    name_of,
+    releases_location,
+)
 from warehouse.releases.publishing import Draft, complete
 from warehouse.releases.releases import Release, published
 from warehouse.releases.servers import NAMESPACE
@@ -27,6 +36,10 @@ from warehouse.store.store import Store, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+
+#: the kind at the end of an id
+_KIND = re.compile(rf"-({'|'.join(KINDS)})[0-9]*$")
 
 
 def supersede(
@@ -45,23 +58,25 @@ def supersede(
     from warehouse.releases.relocating import relocate
 
     relocate(store)
+    release_id = successor_id(store, old)
     adopted = {
         name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
         for name, parts in built.items()
     }
     # until the history has it an id leads nowhere else
-    led = {"to": draft.release_id, "at": _now(), "reason": reason}
+    led = {"to": release_id, "at": _now(), "reason": reason}
     put_document(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
-    expiring.repin(store, old.release_id, draft.release_id)
+    expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
     with changed_at_once(store, seen) as catalogue:
         snapshots = _snapshots(
-            catalogue, old, now, draft.release_id, {name: [each for each in adopted[name] if each] for name in built},
+            catalogue, old, now, release_id, {name: [each for each in adopted[name] if each] for name in built},
             {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()},
         )  # fmt: skip
         successor = changed(
             old,
-            release_id=draft.release_id,
+            release_id=release_id,
+            kind="forget",
             created_at=_now(),
             code_version=draft.code_version,
             parameters=draft.parameters,
@@ -71,6 +86,17 @@ def supersede(
         _replace_row(catalogue, store, old, successor, landings)
     _complete(store, successor)
     return releases.find(store, successor.release_id)
+
+
+def successor_id(store: Store, old: Release) -> str:
+    """Return the id of a release's successor: that of the release with the kind `forget`, unused so far.
+
+    It sorts where the release did. After a kill the same id comes again.
+    """
+    known = {release.release_id for release in releases.history(store)} | releases.redirects(store).keys()
+    begin = _KIND.sub("", old.release_id)
+    ids = (f"{begin}-forget{number or ''}" for number in range(len(known) + 1))
+    return next(name for name in ids if name not in known)
 
 
 def _now() -> str:
@@ -111,10 +137,11 @@ def _replace_row(
     catalogue: Catalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
 ) -> None:
     """Write the rows of all releases anew: one is another's, and all name the landings that are read from now on."""
-    from warehouse.releases.catalogue import data_place, replace
+    from warehouse.releases.catalogue import replace
 
     told = {
         "release_id": successor.release_id,
+        "kind": successor.kind,
         "created_at": datetime.fromisoformat(successor.created_at),
         "code_version": successor.code_version,
         "parameters": successor.parameters,

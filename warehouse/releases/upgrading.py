@@ -16,9 +16,9 @@ import polars as pl
 from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.releases import releases, seals
-from warehouse.releases.catalogue import changed_at_once, data_place, ensure, leave_hints, replace, tag
+from warehouse.releases.catalogue import changed_at_once, ensure, leave_hints, replace, tag
 from warehouse.releases.links import LATEST, link_latest
-from warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, location_of
+from warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, data_place, location_of
 from warehouse.releases.relocating import relocate
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.form import FORM, form_of, mark_form

@@ -101,6 +101,11 @@ class Ledger:
         wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
         return _first(self.landings.join(wanted, on="landing_id", how="semi"), "landing_id")
 
+    def where(self, condition: pl.Expr) -> Ledger:
+        """Return the ledger as if only the landings that meet a condition had landed."""
+        landings = self.landings.filter(condition)
+        return Ledger(self.store, landings, self.files.join(landings, on="folder", how="semi"))
+
     def parts(self, table: Table, landings: pl.DataFrame, files: pl.Expr | bool = True) -> pl.DataFrame:
         """Return which files hold rows of a table of some landings.
 

@@ -156,7 +156,7 @@ def test_a_damaged_file_and_a_full_memory_are_the_machines_fault(
     code, out, err = cli("--warehouse", copy.root, "sql", "select job_id, user from jobs")
     assert (code, out) == (6, ""), err
     assert str(copy.root) in err
-    assert "iosig verify" in err
+    assert f"`iosig --warehouse {copy.root} verify`" in err
 
     def fill_memory(*_: object) -> None:
         raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 2.0 GiB")

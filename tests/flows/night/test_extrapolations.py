@@ -21,7 +21,7 @@ from flows.single.classes import classify_input
 from tests.flows.conftest import Cli
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
 from warehouse.errors import InputRefused, NothingToDo
-from warehouse.releases import publishing, releases
+from warehouse.releases import holds, releases
 from warehouse.releases.reading import count_differences, opened
 from warehouse.releases.releases import Release
 from warehouse.sources.extrapolations import compressed_traces
@@ -129,7 +129,7 @@ def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Sto
 
 
 def test_it_can_be_taken_back(warehouse: Store, nights: Nights) -> None:
-    publishing.rollback(warehouse, nights.first.release_id)
+    holds.roll_back(warehouse, nights.first.release_id)
     current = releases.current(warehouse)
     assert current is not None
     assert ask(warehouse, current) == ask(warehouse, nights.first)

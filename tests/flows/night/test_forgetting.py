@@ -17,7 +17,7 @@ from tests.flows import growing_traces
 from tests.flows.conftest import Cli, write_small_site
 from tests.flows.test_privacy import texts_of
 from warehouse.errors import InputRefused, NothingToDo, UsageError
-from warehouse.releases import expiring, publishing, releases
+from warehouse.releases import expiring, holds, releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
 from warehouse.releases.verifying import verify
@@ -173,7 +173,7 @@ def test_a_landing_goes_from_every_release(store: Store, tmp_path: Path) -> None
 @pytest.mark.long
 def test_rolled_back_pinned_and_expired_releases_lose_it_too(store: Store, without: Store) -> None:
     second = releases.history(store)[1]
-    publishing.rollback(store, second.release_id)
+    holds.roll_back(store, second.release_id)
     expiring.pin(store, second.release_id)
     expiring.expire(store, 1)
     assert [release.sequence for release in releases.kept(store)] == [2, 4]

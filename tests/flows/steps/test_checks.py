@@ -88,7 +88,7 @@ class TestTwoReleases:
         assert two.second.dates == ("2026-03-05",)
         standing = [("ends_after_start", 1), ("enough_polls", 2)]
         assert rows(two.store, two.first, FAILED) == rows(two.store, two.second, FAILED) == standing
-        assert (two.first.verdict, two.second.verdict) == ("warned", "warned")
+        assert (two.first.verdict, two.second.verdict) == ("passed with warnings", "passed with warnings")
 
     def test_counts_are_those_of_the_whole(self, two: Two) -> None:
         for name in ("jobs", "poll_days", "ticks"):
@@ -229,7 +229,7 @@ def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
 ) -> None:
     """Its table without days is made anew in every run: of that nothing is carried on."""
     days = ("2026-03-01", "2026-03-02")
-    base = Release("r", 1, "", "run", None, "0.1", days, (), (), "{}", {}, "warned")
+    base = Release("r", 1, "", "run", None, "0.1", days, days[-1], 0, 0, "{}", {}, "passed with warnings")
     places = {
         "jobs": [Path(f"2026-03-0{day}-f.parquet") for day in (1, 2, 4)],
         "applications": [Path("undated-f.parquet")],

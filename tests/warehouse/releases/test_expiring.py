@@ -14,7 +14,7 @@ from pyiceberg.table import StaticTable
 from tests.budget import examples, one_in
 from tests.warehouse.releasing import keys, publish, read, supersede
 from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import catalogue, expiring, publishing, releases
+from warehouse.releases import catalogue, expiring, holds, releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.releases.verifying import verify
@@ -67,7 +67,7 @@ def test_old_releases_lose_tags_snapshots_and_files_and_the_kept_ones_nothing(fi
     with pytest.raises(UsageError, match="expired on"):
         releases.find(five, old[0].release_id)
     with pytest.raises(UsageError, match="expired on"):
-        publishing.rollback(five, old[0].release_id)
+        holds.roll_back(five, old[0].release_id)
     table = StaticTable.from_metadata(str(five.tables / "jobs"))
     assert set(table.refs()) == {"main", *before}
     assert len(table.snapshots()) == 2
@@ -96,7 +96,7 @@ def test_what_comes_then_is_published_as_ever(five: Store) -> None:
     assert sixth.sequence == 6
     assert jobs(five, sixth) == ["100", "80", "81", "run"]
     assert read(five, sixth, "applications")["application_id"].to_list() == ["a/5"]
-    again = publishing.rollback(five, releases.history(five)[4].release_id)
+    again = holds.roll_back(five, releases.history(five)[4].release_id)[0]
     assert "5" in jobs(five, again)
     assert expiring.maintain(five, 1).release_ids == tuple(ids(five)[4:6])
     assert verify(five, is_all=True) == []
@@ -252,7 +252,7 @@ def test_nothing_that_a_kept_release_names_is_ever_removed_but_to_be_forgotten(
         elif step == "forget":
             forget(store, kept[int(str(how)) % len(kept)], number, told)
         elif (target := kept[int(str(how)) % len(kept)]).snapshots != kept[-1].snapshots:
-            release = publishing.rollback(store, target.release_id)
+            release = holds.roll_back(store, target.release_id)[0]
             told[release.release_id] = jobs(store, release)
     for release in releases.kept(store):
         assert jobs(store, release) == told[release.release_id]

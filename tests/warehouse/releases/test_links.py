@@ -17,7 +17,7 @@ from tests.sql.given import rows
 from tests.warehouse.releasing import draft, publish, read
 from warehouse.contracts import table
 from warehouse.contracts.signatures import SIGNATURE_POINTS as POINTS
-from warehouse.releases import links, publishing, releases
+from warehouse.releases import holds, links, publishing, releases
 from warehouse.store import files
 from warehouse.store.store import Store, write_parquet
 
@@ -39,7 +39,7 @@ def test_every_reader_of_files_has_the_rows_of_the_current_release(two: Store, r
     assert sorted(READERS[reader](jobs)) == ["100", "80", "81", "91", "run"]
     publish(two, "third", {"jobs": {8: "", 10: "job_id \n 101"}})
     assert sorted(READERS[reader](jobs)) == ["101", "91", "run"]
-    publishing.rollback(two, "2018-02-09-first")
+    holds.roll_back(two, "2018-02-09-first")
     assert sorted(READERS[reader](jobs)) == ["80", "81", "90", "run"]
 
 

@@ -20,7 +20,7 @@ from tests.warehouse.releasing import built, draft, keys, on, publish, read
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import APPLICATIONS
 from warehouse.errors import ContractError, NothingToDo, UsageError
-from warehouse.releases import locations, publishing, releases
+from warehouse.releases import holds, locations, publishing, releases
 from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -150,7 +150,7 @@ def interrupted(store: Store, name: str, content: Any, monkeypatch: pytest.Monke
 def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: Store, tmp_path: Path) -> None:
     plan = draft("third", on=releases.current(two))
     early = {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})}
-    adopted = publishing.adopt_early(two, plan.release_id, plan.fingerprint, early)
+    adopted = publishing.adopt_early(two, plan.fingerprint, early)
     assert len(list(two.tables.rglob("*-third0123.parquet"))) == 1
     assert "92" not in keys(two, releases.find(two, None), "jobs", "job_id"), "nobody published it yet"
     (other,) = built(tmp_path, JOBS, {9: "job_id \n 93"}).values()
@@ -164,7 +164,7 @@ def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: St
 @pytest.mark.parametrize("is_forgotten", [False, True])
 def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Path, is_forgotten: bool) -> None:
     plan = draft("lost", on=releases.current(two))
-    publishing.adopt_early(two, plan.release_id, plan.fingerprint, {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})})
+    publishing.adopt_early(two, plan.fingerprint, {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})})
     if is_forgotten:
         publishing.abandon(two)
     else:
@@ -302,17 +302,17 @@ def test_a_release_is_found_by_the_start_of_its_id(two: Store) -> None:
 @pytest.mark.slow
 def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Store) -> None:
     first, second = releases.history(two)
-    again = publishing.rollback(two, first.release_id)
+    again = holds.roll_back(two, first.release_id)[0]
     assert releases.find(two, None) == again
     assert releases.find(two, first.release_id) == first, "though another id begins with it"
     assert (again.kind, again.parent_release_id, again.snapshots) == ("rollback", first.release_id, first.snapshots)
     assert keys(two, again, "jobs", "job_id") == ["80", "81", "90", "run"]
     assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     with pytest.raises(NothingToDo):
-        publishing.rollback(two, first.release_id)
+        holds.roll_back(two, first.release_id)
     with pytest.raises(UsageError, match="names no release"):
-        publishing.rollback(two, "nothing")
-    forward = publishing.rollback(two, second.release_id)
+        holds.roll_back(two, "nothing")
+    forward = holds.roll_back(two, second.release_id)[0]
     assert keys(two, forward, "jobs", "job_id") == keys(two, second, "jobs", "job_id")
     assert len({release.release_id for release in releases.history(two)}) == 4
 
@@ -320,7 +320,7 @@ def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Stor
 @pytest.mark.slow
 def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two: Store) -> None:
     first, second = releases.history(two)
-    again = publishing.rollback(two, first.release_id)
+    again = holds.roll_back(two, first.release_id)[0]
     third = publish(two, "third", {"jobs": {8: ""}}, inputs=("l4",))
     assert third.parent_release_id == again.release_id
     assert keys(two, third, "jobs", "job_id") == ["90", "run"]
@@ -333,7 +333,7 @@ def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two:
 def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: Store) -> None:
     first = releases.history(two)[0]
     publish(two, "third", {"series_intervals": {8: "subject_id \n old"}})
-    publishing.rollback(two, first.release_id)
+    holds.roll_back(two, first.release_id)
     fourth = publish(two, "fourth", {"series_intervals": {9: "subject_id \n new"}})
     assert keys(two, fourth, "series_intervals", "subject_id") == ["new"]
 
@@ -365,12 +365,12 @@ def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
     assert set(releases.landings_in(two, first)) == {"l1", "l2"}
     assert set(releases.landings_in(two, second)) == {"l1", "l2", "l3"}
     replaced = publishing.Draft(
-        "2018-02-09-third", "f3", (), inputs=("l2-1",), removed_inputs=("l2",), parameters="{}", code_version="0",
-        verdict="warned", base_release_id=second.release_id,
+        "f3", (), inputs=("l2-1",), removed_inputs=("l2",), parameters="{}", code_version="0",
+        verdict="passed with warnings", base_release_id=second.release_id,
     )  # fmt: skip
     third = publishing.publish(two, replaced, {})
     assert set(releases.landings_in(two, third)) == {"l1", "l2-1", "l3"}
-    assert set(releases.landings_in(two, publishing.rollback(two, first.release_id))) == {"l1", "l2"}
+    assert set(releases.landings_in(two, holds.roll_back(two, first.release_id)[0])) == {"l1", "l2"}
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tests.servers import PASSWORD, SeaweedFs, seaweedfs
 from tests.warehouse.releasing import FIRST, SECOND, built, draft, keys, publish, read, supersede
 from warehouse.contracts import table
 from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import expiring, publishing, releases, rest, servers
+from warehouse.releases import expiring, holds, publishing, releases, rest, servers
 from warehouse.releases.locations import metadata_locations
 from warehouse.releases.relocating import take_over
 from warehouse.releases.servers import EMBEDDED, Server
@@ -71,7 +71,7 @@ def test_what_is_published_with_a_server_is_what_is_published_without(served: St
 
 def test_going_back_superseding_and_expiring_go_by_the_server_too(served: Store) -> None:
     second = publish(served, "second", SECOND)
-    back = publishing.rollback(served, "2018-02-09-first")
+    back = holds.roll_back(served, "2018-02-09-first")[0]
     assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
     publish(served, "third", SECOND)
     instead = supersede(served, second, "instead", {"jobs": {9: "job_id \n 92"}})

@@ -13,7 +13,7 @@ from tests.hostile_servers import tcp_server
 from tests.servers import PASSWORD, PostgreSql, postgresql
 from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
 from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import expiring, publishing, releases, servers
+from warehouse.releases import expiring, holds, publishing, releases, servers
 from warehouse.releases.locations import metadata_locations
 from warehouse.releases.relocating import relocate, take_over
 from warehouse.releases.repairing import repair
@@ -90,7 +90,7 @@ def test_what_is_published_with_a_server_is_what_is_published_without(served: St
 @pytest.mark.long
 def test_going_back_expiring_and_repairing_go_by_the_server_too(served: Store, wanted: Server) -> None:
     publish(served, "second", SECOND)
-    back = publishing.rollback(served, "2018-02-09-first")
+    back = holds.roll_back(served, "2018-02-09-first")[0]
     assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
     publish(served, "third", SECOND)
     assert len(expiring.expire(served, 2)) == 2

@@ -14,7 +14,7 @@ from pyiceberg.table import StaticTable
 from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
 from warehouse.errors import UsageError
-from warehouse.releases import publishing, releases, upgrading
+from warehouse.releases import holds, releases, upgrading
 from warehouse.releases.upgrading import needs, upgrade
 from warehouse.releases.verifying import verify
 from warehouse.store import landing
@@ -80,7 +80,7 @@ def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     assert (fifth.sequence, fifth.parent_release_id) == (5, IDS[-1])
     assert keys(old, fifth, "jobs", "job_id") == ["83", "90", "run"]
     assert sorted(path.name for path in (old.root / "latest" / "jobs").glob("*/*.parquet"))
-    assert publishing.rollback(old, IDS[1]).sequence == 6
+    assert holds.roll_back(old, IDS[1])[0].sequence == 6
     assert verify(old, is_all=True) == []
 
 

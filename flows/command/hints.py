@@ -1,0 +1,78 @@
+"""Suggested commands, as the user can type them in this shell.
+
+Messages of all packages name commands as `iosig run`. Where they are printed, the program becomes what starts this
+iosig (`uv run iosig` in a checkout), followed by the options that named the warehouse and the settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+_COMMAND = re.compile(r"`iosig(?= [a-z])")
+#: options of the command itself that a suggested command needs, too
+_options: list[str] = []
+
+
+def keep_options(context: click.Context, warehouse: str) -> None:
+    """Keep the options of the command line that every suggested command needs; warehouse: as it was given."""
+    given = {"warehouse": ("--warehouse", warehouse), "settings_path": ("--settings", context.params["settings_path"])}
+    _options[:] = [
+        f" {flag} {shlex.quote(str(value))}"
+        for name, (flag, value) in given.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+
+
+@contextmanager
+def for_warehouse(name: str) -> Iterator[None]:
+    """Suggest commands for a warehouse other than that of the command line."""
+    before = _options[:]
+    _options[:] = [f" --warehouse {shlex.quote(name)}"]
+    yield
+    _options[:] = before
+
+
+def runnable(text: str) -> str:
+    """Return a text in which the suggested commands work as printed."""
+    if "`iosig " not in text:
+        return text
+    call = "".join([f"`{program(Path(sys.argv[0]), os.environ, Path.cwd())}", *_options])
+    return _COMMAND.sub(lambda _: call, text)
+
+
+def command(arguments: str) -> str:
+    """Return a command with these arguments as it can be typed."""
+    return runnable(f"`iosig {arguments}`").strip("`")
+
+
+def program(started: Path, environment: os._Environ[str] | dict[str, str], folder: Path) -> str:
+    """Return what starts this iosig from a folder.
+
+    started: how this process was started. `uv run` puts the checkout's scripts on the PATH of its own processes only.
+    """
+    if started.name != "iosig" or started == Path("iosig"):
+        return "iosig"
+    scripts = Path(sys.prefix) / "bin"
+    places = environment.get("PATH", "").split(os.pathsep)
+    is_by_uv = "UV_RUN_RECURSION_DEPTH" in environment
+    if is_by_uv and str(scripts) in places:
+        places.remove(str(scripts))
+    known = shutil.which("iosig", path=os.pathsep.join(places))
+    if known and Path(known).resolve() == (scripts / "iosig").resolve():
+        return "iosig"
+    checkout = Path(sys.prefix).parent
+    if not is_by_uv or not (checkout / "pyproject.toml").is_file():
+        return shlex.quote(str(started))
+    if folder.is_relative_to(checkout):
+        return "uv run iosig"
+    return f"uv run --project {shlex.quote(str(checkout))} iosig"

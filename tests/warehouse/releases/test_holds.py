@@ -1,0 +1,146 @@
+"""A rollback stays in force until the operator ends it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.warehouse.releasing import publish
+from warehouse.errors import NothingToDo, UsageError
+from warehouse.releases import holds, publishing, releases
+from warehouse.store.store import Store
+
+
+def test_by_default_the_landings_of_later_releases_are_excluded(two: Store) -> None:
+    first, second = releases.history(two)
+    release, hold = holds.roll_back(two, first.release_id)
+    assert (release.kind, release.parent_release_id) == ("rollback", first.release_id)
+    assert release.snapshots == first.snapshots
+    assert {*hold.landing_ids} == {*releases.landings_in(two, second)} - {*releases.landings_in(two, first)}
+    assert hold.parameters == first.parameters
+    assert holds.in_force(two) == hold
+    assert "`iosig rollback --end`" in hold.sentence
+
+
+def test_a_rollback_forward_lets_its_landings_in_again(two: Store) -> None:
+    first, second = releases.history(two)
+    holds.roll_back(two, first.release_id)
+    _, hold = holds.roll_back(two, second.release_id)
+    assert hold.landing_ids == ()
+
+
+def test_a_second_rollback_keeps_what_the_first_excluded(two: Store) -> None:
+    first = releases.history(two)[0]
+    _, before = holds.roll_back(two, first.release_id)
+    third = publish(two, "third", {"jobs": {8: ""}}, inputs=("l9",))
+    assert third.parent_release_id is not None
+    _, hold = holds.roll_back(two, first.release_id)
+    assert {*hold.landing_ids} == {*before.landing_ids, "l9"}
+    assert hold.since == before.since
+
+
+def test_a_rollback_that_is_in_force_already_is_nothing_to_do(two: Store) -> None:
+    first = releases.history(two)[0]
+    holds.roll_back(two, first.release_id)
+    count = len(releases.history(two))
+    with pytest.raises(NothingToDo, match="current release already"):
+        holds.roll_back(two, first.release_id)
+    assert len(releases.history(two)) == count
+
+
+def test_what_is_excluded_can_be_changed_without_another_release(two: Store) -> None:
+    first = releases.history(two)[0]
+    holds.roll_back(two, first.release_id)
+    count = len(releases.history(two))
+    _, hold = holds.roll_back(two, first.release_id, table_names=["jobs"])
+    assert (hold.landing_ids, hold.table_names, hold.parameters) == ((), ("jobs",), None)
+    assert len(releases.history(two)) == count
+
+
+@pytest.mark.parametrize(
+    ("excluded", "problem"),
+    [({"landing_ids": ["nothing"]}, "no landing nothing"), ({"table_names": ["job"]}, "Did you mean jobs")],
+)
+def test_unknown_exclusions_are_refused_before_anything_changes(
+    two: Store, excluded: dict[str, list[str]], problem: str
+) -> None:
+    first, second = releases.history(two)
+    with pytest.raises(UsageError, match=problem):
+        holds.roll_back(two, first.release_id, **excluded)
+    assert holds.read(two) is None
+    assert releases.current(two) == second
+
+
+def test_ending_drops_it_and_with_tables_waits_for_the_next_run(two: Store) -> None:
+    first = releases.history(two)[0]
+    with pytest.raises(NothingToDo, match="No rollback"):
+        holds.end(two)
+    holds.roll_back(two, first.release_id)
+    holds.end(two)
+    assert holds.read(two) is None
+    holds.roll_back(two, first.release_id, table_names=["jobs"])
+    holds.end(two)
+    ended = holds.read(two)
+    assert holds.in_force(two) is None
+    assert ended is not None
+    assert ended.ended_at is not None
+    holds.settle(two)
+    assert holds.read(two) is None
+
+
+def test_a_rollback_that_fails_leaves_nothing_in_force(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = releases.history(two)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(publishing, "rollback", fail)
+    with pytest.raises(OSError, match="No space"):
+        holds.roll_back(two, first.release_id)
+    assert holds.read(two) is None
+    assert releases.current(two) == second
+
+
+def test_a_rollback_that_is_killed_is_in_force_and_can_be_completed(
+    two: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = releases.history(two)[0]
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "rollback", kill)
+        with pytest.raises(KeyboardInterrupt):
+            holds.roll_back(two, first.release_id)
+    assert holds.in_force(two) is not None
+    release, hold = holds.roll_back(two, first.release_id)
+    assert release.snapshots == first.snapshots
+    assert holds.in_force(two) == hold
+
+
+def test_ids_name_the_time_of_publication_and_rise_within_a_second(two: Store) -> None:
+    first, second = releases.history(two)
+    before = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    ids = [holds.roll_back(two, name)[0].release_id for name in (first.release_id, second.release_id) * 2]
+    assert ids == sorted(set(ids))
+    assert all(name.endswith("Z-rollback") and name > before for name in ids)
+
+
+def test_a_day_selects_the_newest_release_that_computed_it_and_was_not_rolled_back(two: Store) -> None:
+    first, second = releases.history(two)
+    assert releases.find(two, "2018-02-09") == second
+    rolled_back, _ = holds.roll_back(two, first.release_id)
+    assert releases.find(two, "2018-02-09") == first
+    assert releases.find(two, second.release_id) == second, "an id is exact"
+    assert releases.find(two, rolled_back.release_id[:8]) == rolled_back, "a prefix is enough"
+    with pytest.raises(UsageError, match="names no release"):
+        releases.find(two, "2018-03-01")
+
+
+def test_the_newest_data_day_is_carried_on(two: Store) -> None:
+    first = releases.history(two)[0]
+    assert [release.newest_data_on for release in releases.history(two)] == ["2018-02-09", "2018-02-09"]
+    rolled_back, _ = holds.roll_back(two, first.release_id)
+    assert rolled_back.newest_data_on == "2018-02-09"

@@ -1,0 +1,153 @@
+"""Rollbacks in force: what the runs after a rollback exclude until the operator ends it.
+
+The hold is one JSON document, written before the rollback itself: a rollback that is killed in between is in force, and
+the same command completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from warehouse.errors import NothingToDo, UsageError, meant
+from warehouse.releases import publishing, releases
+from warehouse.releases.releases import Release
+from warehouse.store import ledger
+from warehouse.store.store import Store, document, put_document
+
+_NAME = "rollback.json"
+#: landing ids that a sentence names
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A rollback in force.
+
+    landing_ids: excluded landings. table_names: tables that keep their rows of the target. parameters: the only
+    settings with which runs may publish meanwhile; None for any. ended_at: set while tables wait for the next run to
+    recompute what they missed.
+    """
+
+    target_id: str
+    since: str
+    landing_ids: tuple[str, ...]
+    table_names: tuple[str, ...]
+    parameters: str | None
+    ended_at: str | None = None
+
+    @property
+    def excluded(self) -> str:
+        """What is excluded, as part of a sentence."""
+        count = len(self.landing_ids)
+        named = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
+        landings = [f"exclude {count:,} {'landing' if count == 1 else 'landings'} ({named})"] if count else []
+        tables = [f"keep {', '.join(self.table_names)} as in {self.target_id}"] if self.table_names else []
+        return " and ".join([*landings, *tables]) or "publish with the settings of that release only"
+
+    @property
+    def sentence(self) -> str:
+        """What is in force since when, and how to end it."""
+        return (
+            f"The rollback to {self.target_id} is in force since {self.since[:16].replace('T', ' ')}: runs "
+            f"{self.excluded}. `iosig rollback --end` ends it."
+        )
+
+
+def read(store: Store) -> Hold | None:
+    """Return the rollback in force, or the one that ended and that no run has followed yet; None if there is none."""
+    known: dict[str, Any] | None = document(store, _NAME)
+    if known is None:
+        return None
+    return Hold(**known | {name: tuple(known[name]) for name in ("landing_ids", "table_names")})
+
+
+def in_force(store: Store) -> Hold | None:
+    """Return the rollback in force; None if there is none."""
+    hold = read(store)
+    return None if hold is None or hold.ended_at else hold
+
+
+def roll_back(
+    store: Store, release_id: str, landing_ids: Sequence[str] = (), table_names: Sequence[str] = ()
+) -> tuple[Release, Hold]:
+    """Make an earlier release the current one and keep it in force; return the new release and the hold.
+
+    landing_ids, table_names: what later runs exclude. By default that is every landing of the releases that are rolled
+    back, and runs with settings other than the target's are refused. Raises NothingToDo if all of it is in force
+    already, UsageError for an unknown release, landing or table.
+    """
+    target, before = releases.find(store, release_id), read(store)
+    current = releases.find(store, None)
+    _require_known(store, landing_ids, table_names)
+    is_default = not landing_ids and not table_names
+    hold = Hold(
+        target_id=target.release_id,
+        since=before.since if before else datetime.now(UTC).isoformat(timespec="seconds"),
+        landing_ids=tuple(sorted({*(_rolled_back(store, current, target, before) if is_default else landing_ids)})),
+        table_names=tuple(sorted({*table_names})),
+        parameters=target.parameters if is_default else None,
+    )
+    if target.snapshots == current.snapshots:
+        if before == hold or (before is None and is_default):
+            raise NothingToDo(f"{target.release_id} is the current release already.")
+        put_document(store, _NAME, asdict(hold))
+        return current, hold
+    put_document(store, _NAME, asdict(hold))
+    try:
+        return publishing.rollback(store, target), hold
+    except Exception:
+        _restore(store, before)
+        raise
+
+
+def _restore(store: Store, before: Hold | None) -> None:
+    if before is None:
+        store.files.remove(_NAME)
+    else:
+        put_document(store, _NAME, asdict(before))
+
+
+def _rolled_back(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
+    """Return the landings that the current release, or an earlier rollback, has beyond the target."""
+    excluded = {*before.landing_ids} if before else set()
+    return (excluded | {*releases.landings_in(store, current)}) - {*releases.landings_in(store, target)}
+
+
+def _require_known(store: Store, landing_ids: Collection[str], table_names: Collection[str]) -> None:
+    landed = set(ledger.read(store).of(landing_ids)["landing_id"]) if landing_ids else set()
+    if unknown := sorted({*landing_ids} - landed):
+        raise UsageError(f"There is no landing {unknown[0]}: `iosig releases --json` lists those of each release.")
+    names = [table.name for table in releases.published()]
+    for name in table_names:
+        if name not in names:
+            raise UsageError(f"There is no published table {name!r}.{meant(name, names)}")
+
+
+def end(store: Store) -> Hold:
+    """End the rollback in force and return it: the next run publishes what was excluded."""
+    hold = in_force(store)
+    if hold is None:
+        raise NothingToDo("No rollback is in force.")
+    if hold.table_names:
+        put_document(store, _NAME, asdict(replace(hold, ended_at=datetime.now(UTC).isoformat(timespec="seconds"))))
+    else:
+        store.files.remove(_NAME)
+    return hold
+
+
+def settle(store: Store) -> None:
+    """Drop a rollback that ended, after a run recomputed what its tables missed."""
+    hold = read(store)
+    if hold is not None and hold.ended_at:
+        store.files.remove(_NAME)
+
+
+def rename(store: Store, landing_ids: Mapping[str, str]) -> None:
+    """Exclude what is left of landings in place of these; landing_ids: the new id of each."""
+    hold = read(store)
+    if hold is not None:
+        ids = sorted({landing_ids.get(name, name) for name in hold.landing_ids})
+        put_document(store, _NAME, asdict(replace(hold, landing_ids=tuple(ids))))
