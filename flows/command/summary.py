@@ -26,6 +26,7 @@ def show_summary(store: Store, release: Release) -> None:
         _show_signatures(connection)
         _show_classes(connection)
         _show_periods(connection)
+        _show_inference(connection)
         _show_checks(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
     for note in notes:
@@ -120,23 +121,25 @@ def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
         select
-            if(subject_kind = 'application', 'signature', source) as measured_at,
+            subject_kind,
+            basis,
             direction,
             coalesce(label, outcome) as verdict,
             count(*) as subject_count
         from classes
         group by all
-        order by measured_at, direction, subject_count desc, verdict
+        order by subject_kind, basis, direction, subject_count desc, verdict
     """
     rows = connection.sql(query).fetchall()
     if rows:
-        show("Classes", ("measured at", "direction", "class", "subjects"), rows)
+        show("Classes", ("subject", "basis", "direction", "class", "subjects"), rows)
 
 
 def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
         select
-            if(subject_kind = 'application', 'signature', source) as measured_at,
+            subject_kind,
+            basis,
             direction,
             count(*) filter (outcome in ('periodic', 'aperiodic')) as judged_count,
             count(*) filter (outcome = 'periodic') as periodic_count,
@@ -146,12 +149,33 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
         where is_default
         group by all
         having judged_count > 0
-        order by measured_at, direction
+        order by subject_kind, basis, direction
     """
     rows = connection.sql(query).fetchall()
     if rows:
-        columns = ("measured at", "direction", "judged", "periodic", "median period_s", "median score")
-        show("Periods (where noise would hardly look so)", columns, rows)
+        columns = ("subject", "basis", "direction", "analyzed", "periodic", "median period_s", "median score")
+        show("Periods (false-alarm probability below the threshold)", columns, rows)
+
+
+def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print how often inferred classes and periods agree with those of the runs' own bytes."""
+    from flows.report.quality import inference_agreement
+    from reports.texts import ratio_text
+
+    rows = [
+        (
+            row["basis"],
+            "yes" if row["is_held_out"] else "no",
+            row["class_count"],
+            "-" if row["class_agreement_ratio"] is None else ratio_text(row["class_agreement_ratio"]),
+            row["period_count"],
+            "-" if row["period_agreement_ratio"] is None else ratio_text(row["period_agreement_ratio"]),
+        )
+        for row in inference_agreement(connection).to_dicts()
+    ]
+    if rows:
+        columns = ("measured by", "held out", "classes", "agree", "periods", "agree")
+        show("Inferred classes and periods against measured ones", columns, rows)
 
 
 def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reports.site import pages
+from reports.site.figures import Page, command_line
 from reports.site.library import PARTS
 from reports.site.packing import Content
-from reports.site.pages import Page, command_line
 from reports.texts import duration_text, printable, volume_text
 
 if TYPE_CHECKING:

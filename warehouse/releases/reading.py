@@ -153,7 +153,10 @@ def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[str]) -> None:
-    rows_of(connection, table, files).create_view(table.name)
+    rows = rows_of(connection, table, files)
+    if table.row_filter and files:
+        rows = rows.filter(table.row_filter)
+    rows.create_view(table.name)
     comment(connection, "view", table)
 
 
