@@ -153,10 +153,7 @@ def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[str]) -> None:
-    rows = rows_of(connection, table, files)
-    if table.row_filter and files:
-        rows = rows.filter(table.row_filter)
-    rows.create_view(table.name)
+    rows_of(connection, table, files).create_view(table.name)
     comment(connection, "view", table)
 
 
@@ -178,7 +175,8 @@ def selection(table: Table, paths: str | None) -> str:
     empty = f"select {columns} where false"
     # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
-    return f"{empty} union all by name from {files}" if paths else empty
+    every = f"{empty} union all by name from {files}" if paths else empty
+    return f"select * from ({every}) where {table.row_filter}" if table.row_filter else every
 
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
