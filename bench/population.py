@@ -52,14 +52,14 @@ def truth(of: Site) -> pl.DataFrame:
 
 
 def compared(runs: pl.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield how right classes and periods are, by direction and what they go by."""
+    """Yield how right classes and periods are, by direction and basis."""
     told = runs.filter(pl.col("label").is_not_null() & pl.col("true_label").is_not_null())
     is_right = pl.col("label") == pl.col("true_label")
     is_said, is_true = pl.col("period_s").is_not_null(), pl.col("true_period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < _SAME).fill_null(value=False)
     names = told["true_label"].unique().to_list()
     differences = [((pl.col("label") == name).mean() - (pl.col("true_label") == name).mean()).abs() for name in names]
-    for key in (["direction"], ["direction", "told_by"]):
+    for key in (["direction"], ["direction", "basis"]):
         yield from (
             told.group_by(key)
             .agg(

@@ -43,8 +43,6 @@ KEYS = {
     "network_patterns": "trace_id hop metric is_whole window_began_s",
     "network_runs": "trace_id",
     "node_periods": "trace_id direction host",
-    "other_classes": "subject_kind cluster subject_id started_at filesystem direction",
-    "other_periods": "subject_kind cluster subject_id started_at filesystem direction method",
     "period_segments": "subject_kind cluster subject_id started_at filesystem direction method segment",
     "periods": "subject_kind cluster subject_id started_at filesystem direction method",
     "poll_days": "filesystem polled_on",

@@ -154,13 +154,10 @@ class PeriodSettings(Section):
     )
     server_methods: list[PeriodMethod] = Field(
         ["controlled"],
-        description="the same for what servers saw, shared traffic, most of which the others call periodic",
+        description="the same for runs whose bytes servers counted",
     )
     window_levels: int = Field(
         6, ge=0, le=12, description="controlled: how often the time is halved to find a period that holds for a while"
-    )
-    server_window_levels: int = Field(
-        0, ge=0, le=12, description="the same for what servers saw, which is cut to the job's own time already"
     )
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
     false_alarm_level: float = Field(
@@ -193,6 +190,12 @@ class SignatureSettings(Section):
     window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")
     longest_s: float = Field(
         172_800.0, gt=0, description="of runs that last longer, the first part of this length is the sample [s]"
+    )
+    min_expected_correlation: float = Field(
+        0.6,
+        ge=0,
+        le=1,
+        description="a signature with a lower expected correlation (trust) gives no class or period to a run",
     )
     has_merged_sizes: bool = Field(
         False,

@@ -10,6 +10,7 @@
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
 - `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
+- `inference` (`inferred_classes`, `inferred_periods`): Classes and periods of runs, inferred from signatures.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `joint/`: Signatures found together: samples less what the runs of other applications explain of them.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.

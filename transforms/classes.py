@@ -133,13 +133,20 @@ def burst_sections(
     between them are left out. offsets (n + 1): where those of each run are. alone_s, duration_s (n): how long a run
     takes alone, and how long each took, seconds above 0.
 
-    A run that took longer was late everywhere alike. One that took less, by more than a little, was stopped: what comes
-    after its end it did not do.
+    Bursts after the end of a stopped run (`pace`) are left out.
     """
-    pace = np.where(duration_s < (1.0 - _SHORT_RATIO) * alone_s, 1.0, duration_s / alone_s)
-    own = np.repeat(pace, np.diff(offsets))
-    found = interval_sections(began_s * own, ceased_s * own, volume_bytes, offsets, np.zeros_like(pace), duration_s)
-    return without_gaps(found)
+    own = np.repeat(pace(alone_s, duration_s), np.diff(offsets))
+    start_s = np.zeros_like(duration_s)
+    return without_gaps(interval_sections(began_s * own, ceased_s * own, volume_bytes, offsets, start_s, duration_s))
+
+
+def pace(alone_s: Reals, duration_s: Reals) -> Reals:
+    """Return by which factor runs (n) are slower than their signatures: the ratio of their durations.
+
+    A run that is shorter by more than a little was stopped at its usual pace: 1.
+    """
+    ratio: Reals = np.where(duration_s < (1.0 - _SHORT_RATIO) * alone_s, 1.0, duration_s / alone_s)
+    return ratio
 
 
 def without_gaps(sections: Sections) -> Sections:

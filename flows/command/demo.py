@@ -152,7 +152,7 @@ def _fresh(into: Path | None) -> Path:
 
 
 def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.DataFrame:
-    """Compare each application's most common class, from shared traffic, with its class alone.
+    """Compare the most common class of each application's runs with its class alone.
 
     Returns application, direction, true_class, found_class, agreeing_ratio (of its classified runs) and
     run_count.
@@ -347,7 +347,7 @@ def _show_comparison(compared: pl.DataFrame) -> None:
         )
         for row in compared.iter_rows(named=True)
     ]
-    columns = ("application", "direction", "class alone", "class found in shared traffic", "runs", "runs that agree")
+    columns = ("application", "direction", "class alone", "class of most runs", "classified runs", "runs that agree")
     show("Found beside the truth", columns, rows)
 
 

@@ -289,8 +289,7 @@ def _periods() -> tuple[Field, ...]:
 
 #: what a segment shares with its row
 _SUBJECT_OF_SEGMENT = (
-    "cluster", "subject_kind", "subject_id", "started_at", "ended_on", "filesystem", "direction", "source", "method",
-    "is_shared_traffic",
+    "cluster", "subject_kind", "subject_id", "started_at", "ended_on", "filesystem", "direction", "basis", "method",
 )  # fmt: skip
 
 
@@ -473,12 +472,13 @@ def _population() -> tuple[Field, ...]:
         _number("measured_bytes", "what file systems moved", "B"),
         _list("classes", "runs by class of their writes and reads", of="any"),
         _list("shares", "shares of classes", of="any"),
-        _list("tellers", "what classes and periods go by", of="any"),
+        _list("bases", "runs whose class is counted, traced, of a series, or inferred", of="any"),
+        _list("unclassified", "runs without a class, by outcome", of="any"),
         _list("groups", "by application, user or account", of="any"),
         _count("group_count", "how many of them there are"),
         _list("witnesses", "what tells of a run's own bytes", of="any"),
-        _count("compared_count", "classes that were found both ways"),
-        _number("agreeing_ratio", "how many agree", "1", null=True),
+        _count("compared_count", "runs with a measured and an inferred class"),
+        _number("agreeing_ratio", "share of these whose classes agree", "1", null=True),
         _map("periods_s", "direction = periods", of="any"),
         _list("days", "by day", of="any"),
     )

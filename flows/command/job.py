@@ -242,14 +242,19 @@ def _show_bytes(told: ToldJob) -> None:
             "shared" if row["is_shared_traffic"] else "its own",
             bytes_text(row["explained_bytes"]),
             row["certainty"] if row["certainty"] is None else f"{row['certainty']:.2f}",
-            row["label"],
-            None if row["period_s"] is None else duration_text(row["period_s"]),
+            _with_basis(row["label"], row["class_basis"]),
+            _with_basis(None if row["period_s"] is None else duration_text(row["period_s"]), row["period_basis"]),
         )
         for row in told.io.to_dicts()
     ]
     if rows:
         columns = ("file system", "way", "moved", "whose", "explained", "sure", "class", "period")
         show("Bytes", columns, rows, last=("class", "period"))
+
+
+def _with_basis(answer: str | None, basis: str | None) -> str | None:
+    """Mark an answer that was inferred from the signature of the application."""
+    return f"{answer} (inferred)" if answer and basis == "inferred" else answer
 
 
 def _show_slowed(told: ToldJob) -> None:

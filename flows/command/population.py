@@ -100,19 +100,24 @@ def _show(told: Population, most_count: int) -> None:
     show("", ("% bytes", *names, "periodic"), share_rows(told, "bytes_ratio"))
     _show_groups(told, most_count)
     _show_witnesses(told)
-    _say_tellers(told)
+    _say_bases(told)
 
 
-def _say_tellers(told: Population) -> None:
+def _say_bases(told: Population) -> None:
     from flows.command.printing import say
     from flows.population.saying import agreement
 
-    parts = [f"{name} {count:,}" for name, count in told.tellers().iter_rows()]
-    if parts:
-        say(f"Classes go by: {', '.join(parts)}.")
-    both = agreement(told)
-    if both is not None:
-        say(f"Those of shared traffic agree with exact ones in {both[1]:.0%} of {both[0]:,} cases.")
+    counts = dict(told.bases().iter_rows())
+    inferred = counts.pop("inferred", 0)
+    exact = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    listed = f" ({exact})" if exact else ""
+    say(f"Classes: {sum(counts.values()):,} exact{listed}, {inferred:,} inferred from signatures.")
+    missing = [f"{count:,} {outcome}" for outcome, count in told.unclassified().iter_rows()]
+    if missing:
+        say(f"No class: {', '.join(missing)}.")
+    compared = agreement(told)
+    if compared is not None:
+        say(f"Inferred and exact classes agree in {compared[1]:.0%} of {compared[0]:,} runs that have both.")
 
 
 def _show_groups(told: Population, most_count: int) -> None:

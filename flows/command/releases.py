@@ -69,7 +69,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
     show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
     if hold := holds.in_force(store):
-        say(click.style(hold.sentence, fg="yellow"))
+        say(hold.sentence, fg="yellow")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.command.hints import command
-from flows.command.printing import bytes_text, printable, say, show
+from flows.command.printing import bytes_text, say, show
 from reports.texts import counted, duration_text
 from warehouse.releases import holds
 from warehouse.releases.reading import opened
@@ -27,13 +27,14 @@ def show_summary(store: Store, release: Release, *, is_verbose: bool = False) ->
             _show_tables(connection)
             _show_classes(connection)
             _show_periods(connection)
+            _show_inference(connection)
         say(_counts(connection))
         _show_applications(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
         failed = [f"{happened} ({expectation})" for _, happened, expectation in warnings(connection)]
     hold = holds.in_force(store)
     for text in _few([*([hold.sentence] if hold else []), *failed, *notes]):
-        say(click.style(printable(f"! {text}"), fg="yellow"))
+        say(f"! {text}", fg="yellow")
     say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
     click.echo("Signatures: " + command('sql "from signatures where is_default"'))
@@ -126,23 +127,25 @@ def _why_no_signature(connection: duckdb.DuckDBPyConnection) -> str:
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
         select
-            if(subject_kind = 'application', 'signature', source) as measured_at,
+            subject_kind,
+            basis,
             direction,
             coalesce(label, outcome) as verdict,
             count(*) as subject_count
         from classes
         group by all
-        order by measured_at, direction, subject_count desc, verdict
+        order by subject_kind, basis, direction, subject_count desc, verdict
     """
     rows = connection.sql(query).fetchall()
     if rows:
-        show("Classes", ("measured at", "direction", "class", "subjects"), rows)
+        show("Classes", ("subject", "basis", "direction", "class", "subjects"), rows)
 
 
 def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
         select
-            if(subject_kind = 'application', 'signature', source) as measured_at,
+            subject_kind,
+            basis,
             direction,
             count(*) filter (outcome in ('periodic', 'aperiodic')) as judged_count,
             count(*) filter (outcome = 'periodic') as periodic_count,
@@ -152,12 +155,33 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
         where is_default
         group by all
         having judged_count > 0
-        order by measured_at, direction
+        order by subject_kind, basis, direction
     """
     rows = connection.sql(query).fetchall()
     if rows:
-        columns = ("measured at", "direction", "judged", "periodic", "median period_s", "median score")
-        show("Periods (where noise would hardly look so)", columns, rows)
+        columns = ("subject", "basis", "direction", "analyzed", "periodic", "median period_s", "median score")
+        show("Periods (false-alarm probability below the threshold)", columns, rows)
+
+
+def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print how often inferred classes and periods agree with those of the runs' own bytes."""
+    from flows.report.quality import inference_agreement
+    from reports.texts import ratio_text
+
+    rows = [
+        (
+            row["basis"],
+            "yes" if row["is_held_out"] else "no",
+            row["class_count"],
+            "-" if row["class_agreement_ratio"] is None else ratio_text(row["class_agreement_ratio"]),
+            row["period_count"],
+            "-" if row["period_agreement_ratio"] is None else ratio_text(row["period_agreement_ratio"]),
+        )
+        for row in inference_agreement(connection).to_dicts()
+    ]
+    if rows:
+        columns = ("measured by", "held out", "classes", "agree", "periods", "agree")
+        show("Inferred classes and periods against measured ones", columns, rows)
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:

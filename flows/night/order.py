@@ -23,6 +23,7 @@ from flows.steps import (
     counters,
     exact_checks,
     exact_samples,
+    inference,
     joint,
     metadata_periods,
     metadata_rates,
@@ -73,6 +74,7 @@ STEPS = (
     Step("unnamed patterns", (unnamed_patterns.WORK,)),
     Step("classes", (classes.WORK,)),
     Step("periods", (periods.WORK, metadata_periods.WORK)),
+    Step("inference", (inference.WORK,)),
     Step("metadata rates", (metadata_rates.WORK,)),
     Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),
 )

@@ -1,7 +1,6 @@
 """How a site's runs do their I/O: shares of classes, periods and volumes, and how much of it is known for sure.
 
 - `asking` (`Asked`, `Population`, `population`): What `iosig population` counts in a release.
-- `by_signatures` (`by_signatures`): Classes of runs by their applications' signatures.
 - `saying` (`document`): The same for programs, and rows of its tables.
 - `picture` (`view_of`): What the picture of it shows.
 """

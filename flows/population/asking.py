@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from flows.population.by_signatures import by_signatures
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -25,14 +24,13 @@ if TYPE_CHECKING:
 By = Literal["application", "user", "account"]
 #: of which I/O a period is counted in the paper's tables and figures: it is told of the whole run
 EVEN = ("UNIFORM", "OTHER")
-#: what a run's class and period go by, the best first
-TELLERS = ("own bytes", "signature", "shared traffic")
+#: what classes of runs rest on: the exact ones first
+BASES = ("counted", "series", "traced", "inferred")
 #: who tells of a run's bytes, the best first
 WITNESSES = ("exact", "trace", "signature", "none")
 #: what is read of a release
 _TABLES = (
-    "jobs classes other_classes periods best_job_io trace_jobs signatures signature_bursts sample_sets attributed_io "
-    "explained_days"
+    "jobs classes periods inference_checks best_job_io trace_jobs signatures sample_sets attributed_io explained_days"
 )
 #: bytes of many runs: not known where those of none are
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
@@ -52,10 +50,10 @@ class Asked:
 class Population:
     """What is known of all runs together.
 
-    runs: a row each run, file system and direction: class_outcome, label, told_by (one of `TELLERS`), period_s (of a
+    runs: a row each run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of a
     periodic one), bytes (its own, as far as they are known), node_hours, witness, name (of its group). measured_bytes:
     what polls hold of those days.
-    agreement: shared and exact labels of runs that have both, with run_count.
+    agreement: measured and inferred labels of runs that have both, with run_count.
     """
 
     asked: Asked
@@ -137,10 +135,15 @@ class Population:
         main = moved.sort("bytes", "direction", descending=True, nulls_last=True).unique("name", keep="first")
         return self.runs.join(main.select("name", "direction"), on=["name", "direction"], nulls_equal=True)
 
-    def tellers(self) -> pl.DataFrame:
-        """Return how many runs and directions have their class by what."""
-        told = self.runs.filter(pl.col("label").is_not_null()).group_by(pl.col("told_by").cast(pl.Enum(TELLERS)))
-        return told.agg(run_count=pl.len()).sort("told_by")
+    def bases(self) -> pl.DataFrame:
+        """Return how many runs and directions have a class on each basis."""
+        classified = self.runs.filter(pl.col("label").is_not_null()).group_by(pl.col("basis").cast(pl.Enum(BASES)))
+        return classified.agg(run_count=pl.len()).sort("basis")
+
+    def unclassified(self) -> pl.DataFrame:
+        """Return how many runs and directions have no class, by outcome."""
+        without = self.runs.filter(pl.col("label").is_null())
+        return without.group_by(outcome="class_outcome").agg(run_count=pl.len()).sort("outcome")
 
     def witnesses(self) -> pl.DataFrame:
         """Return how many runs have an exact series, a trace, a signature or none, and the bytes that these tell of."""
@@ -174,7 +177,7 @@ def population(store: Store, release: Release, asked: Asked) -> Population:
 def counted(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Population:
     """Return what the tables of a release say of all runs; the tables have to be those of `_TABLES`."""
     days = {"since": asked.since, "until": asked.until}
-    runs = by_signatures(connection.sql(_RUNS, params=days).pl(), connection.sql(_BURSTS).pl())
+    runs = connection.sql(_RUNS, params=days).pl()
     measured = connection.sql(_MEASURED, params=days).pl()["measured_bytes"][0]
     return Population(
         asked,
@@ -184,7 +187,7 @@ def counted(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Population:
     )
 
 
-#: of a run: what is told of it by the best source, its own bytes as far as they are known, and who tells of them
+#: runs with their class, period, own bytes as far as these are known, and the source of these bytes
 _RUNS = """
     with judged as (
         select *
@@ -212,29 +215,10 @@ _RUNS = """
     ),
 
     signed as (
-        select
-            sample_sets.cluster,
-            sample_sets.job_id,
-            sample_sets.started_at,
-            sample_sets.filesystem,
-            sample_sets.direction,
-            sample_sets.application_id,
-            signatures.duration_s as alone_s,
-            signatures.volume_bytes as signature_bytes,
-            chosen_periods.period_s
+        select distinct cluster, job_id, started_at, filesystem, direction
         from sample_sets
-        inner join signatures using (application_id, filesystem, direction)
-        left join chosen_periods
-            on chosen_periods.subject_kind = 'application'
-            and sample_sets.application_id = chosen_periods.subject_id
-            and sample_sets.filesystem = chosen_periods.filesystem
-            and sample_sets.direction = chosen_periods.direction
-        where signatures.is_default and signatures.outcome = 'extracted'
-    ),
-
-    attributed as (
-        select distinct filesystem, direction, polled_on
-        from explained_days
+        semi join (from signatures where is_default and outcome = 'extracted') as extracted
+            using (application_id, filesystem, direction)
     )
 
     select
@@ -247,22 +231,8 @@ _RUNS = """
         judged.ended_on,
         judged.outcome as class_outcome,
         judged.label,
-        judged.is_shared_traffic,
-        judged.duration_s,
-        judged.node_count,
-        signed.application_id,
-        signed.alone_s,
-        signed.signature_bytes,
-        -- nothing is explained of a run whose bursts were not found; where nobody looked, nobody knows
-        if(attributed.polled_on is null, null, coalesce(explained.explained_bytes, 0))::double as explained_bytes,
-        case
-            when not judged.is_shared_traffic then 'own bytes'
-            when signed.job_id is not null and judged.label is not null then 'signature'
-            when judged.label is not null then 'shared traffic'
-        end as told_by,
-        if(
-            judged.is_shared_traffic and signed.job_id is not null, signed.period_s, chosen_periods.period_s
-        ) as period_s,
+        judged.basis,
+        chosen_periods.period_s,
         jobs.user,
         jobs.account,
         coalesce(jobs.application, if(judged.subject_kind = 'series', judged.subject_id, null)) as application,
@@ -270,11 +240,11 @@ _RUNS = """
         coalesce(
             best_job_io.own_bytes,
             explained.explained_bytes,
-            if(judged.is_shared_traffic, null, judged.volume_bytes)
+            if(judged.basis = 'inferred', null, judged.volume_bytes)
         )::double as bytes,
         case
-            when judged.source in ('jobstats', 'series') then 'exact'
-            when judged.source = 'client' or traced.job_id is not null then 'trace'
+            when judged.basis in ('counted', 'series') then 'exact'
+            when judged.basis = 'traced' or traced.job_id is not null then 'trace'
             when signed.job_id is not null then 'signature'
             else 'none'
         end as witness
@@ -294,9 +264,6 @@ _RUNS = """
     left join signed
         on jobs.cluster = signed.cluster and jobs.job_id = signed.job_id and jobs.started_at = signed.started_at
         and judged.filesystem = signed.filesystem and judged.direction = signed.direction
-    left join attributed
-        on judged.filesystem = attributed.filesystem and judged.direction = attributed.direction
-        and judged.ended_on = attributed.polled_on
     left join chosen_periods
         on judged.subject_kind = chosen_periods.subject_kind
         and judged.subject_id = chosen_periods.subject_id
@@ -308,31 +275,15 @@ _RUNS = """
     order by all
 """
 
-#: the bursts of the default answers
-_BURSTS = """
-    select
-        application_id,
-        filesystem,
-        direction,
-        signature_bursts.started_s,
-        signature_bursts.ended_s,
-        signature_bursts.volume_bytes
-    from signature_bursts
-    inner join signatures using (application_id, filesystem, direction, method)
-    where signatures.is_default and signatures.outcome = 'extracted'
-    order by all
-"""
-
 _AGREEMENT = """
     select
-        other_classes.label as shared_label,
-        classes.label as exact_label,
+        measured_label,
+        inferred_label,
         count(*) as run_count
-    from classes
-    inner join other_classes using (subject_kind, cluster, subject_id, started_at, filesystem, direction)
-    where other_classes.label is not null and classes.label is not null
-        and ($since::date is null or classes.ended_on >= $since::date)
-        and ($until::date is null or classes.ended_on <= $until::date)
+    from inference_checks
+    where is_same_class is not null
+        and ($since::date is null or ended_on >= $since::date)
+        and ($until::date is null or ended_on <= $until::date)
     group by all
     order by all
 """

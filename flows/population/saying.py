@@ -33,11 +33,11 @@ def share_rows(told: Population, column: str) -> list[tuple[str | float | None, 
 
 
 def agreement(told: Population) -> tuple[int, float] | None:
-    """Return of how many runs and directions both classes are known, and in which share of them they agree."""
+    """Return of how many runs both a measured and an inferred class are known, and the share in which they agree."""
     count = int(told.agreement["run_count"].sum())
     if not count:
         return None
-    alike = told.agreement.filter(told.agreement["shared_label"] == told.agreement["exact_label"])
+    alike = told.agreement.filter(told.agreement["measured_label"] == told.agreement["inferred_label"])
     return count, int(alike["run_count"].sum()) / count
 
 
@@ -55,7 +55,8 @@ def document(told: Population, most_count: int, release_id: str) -> dict[str, An
         "measured_bytes": told.measured_bytes,
         "classes": told.labels().to_dicts(),
         "shares": told.shares().to_dicts(),
-        "tellers": told.tellers().to_dicts(),
+        "bases": told.bases().to_dicts(),
+        "unclassified": told.unclassified().to_dicts(),
         "groups": groups.head(most_count).drop("label_count").to_dicts(),
         "group_count": groups.height,
         "witnesses": told.witnesses().to_dicts(),

@@ -27,6 +27,7 @@ from flows.wall.release_changes import TABLES as CHANGE_TABLES, pairs
 from reports.site import advice, applications, changes, filesystems, library, night, population, quality, runs, tables
 from reports.site.advice import AdviceFrames
 from reports.site.changes import ChangeFrames
+from reports.site.figures import Page as SitePage
 from reports.site.packing import Content
 from reports.site.pages import (
     APPLICATION,
@@ -38,7 +39,6 @@ from reports.site.pages import (
     QUALITY,
     RUN,
     TABLES,
-    Page as SitePage,
 )
 from reports.site.shells import About, shell
 from warehouse.releases.reading import opened

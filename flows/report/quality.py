@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from reports.site.pages import QUALITY
 from reports.site.quality import QualityFrames
 
 if TYPE_CHECKING:
@@ -23,7 +24,14 @@ def read(connection: duckdb.DuckDBPyConnection) -> QualityFrames:
         reject_count=int(connection.sql("select count(*) from rejects").fetchall()[0][0]),
         rejects=connection.sql(_REJECTS, params={"most": _MOST_REJECTS}).pl(),
         quarantined=connection.sql(_QUARANTINED).pl(),
+        inference=inference_agreement(connection),
     )
+
+
+def inference_agreement(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return how often inferred classes and periods agree with measured ones, as the page shows it."""
+    agreement: pl.DataFrame = connection.sql(QUALITY.figure("inference").query).pl()
+    return agreement
 
 
 def failed_checks(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:

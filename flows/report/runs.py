@@ -252,13 +252,14 @@ _IO = """
     ),
 
     labels as (
-        select cluster, subject_id as job_id, started_at, filesystem, direction, label, outcome as class_outcome
+        select cluster, subject_id as job_id, started_at, filesystem, direction, label, outcome as class_outcome, basis
         from classes
         where subject_kind = 'job' and (ended_on between $since and $until or ended_on is null)
     ),
 
     periodic as (
-        select cluster, subject_id as job_id, started_at, filesystem, direction, period_s, false_alarm_probability
+        select cluster, subject_id as job_id, started_at, filesystem, direction, period_s, false_alarm_probability,
+            basis
         from periods
         where subject_kind = 'job' and is_default and outcome = 'periodic'
             and (ended_on between $since and $until or ended_on is null)
@@ -273,8 +274,8 @@ _IO = """
         best_job_io.own_bytes,
         best_job_io.peak_bytes_per_s,
         explained.explained_bytes, explained.low_bytes, explained.high_bytes, explained.certainty,
-        labels.label, labels.class_outcome,
-        periodic.period_s, periodic.false_alarm_probability
+        labels.label, labels.class_outcome, labels.basis as class_basis,
+        periodic.period_s, periodic.false_alarm_probability, periodic.basis as period_basis
     from best_job_io
     left join explained using (cluster, job_id, started_at, filesystem, direction)
     left join labels using (cluster, job_id, started_at, filesystem, direction)

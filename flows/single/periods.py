@@ -283,8 +283,7 @@ def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
 def _of_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
     return keys.with_columns(
         pl.col("subject_id").alias("filesystem"),
-        source=pl.lit("server"),
-        is_shared_traffic=pl.lit(True),
+        basis=pl.lit("polled"),
         started_at=pl.lit(datetime.fromtimestamp(zero_s, UTC)).cast(pl.Datetime("us", "UTC")),
     )
 

@@ -8,8 +8,9 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
-- `exact_checks` (`check_runs`, `against`): Signatures against what servers counted.
+- `exact_checks` (`check_runs`, `against`, `with_use`): Signatures against what servers counted.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
+- `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `joint` (`make_signatures`, `is_due`, `asked`): Signatures found together, where that is due, beside the plain ones.
 - `metadata_periods` (`metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
@@ -25,7 +26,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `signature_checks` (`check_signatures`, `known`): Signatures against the truth.
 - `signatures` (`gather_sets`, `make_parts`): Signatures: what each application does to storage.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
-- `subjects` (`Subjects`, `job_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
+- `subjects` (`Subjects`, `counted_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
 - `unnamed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.
 """

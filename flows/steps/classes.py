@@ -8,26 +8,26 @@ import polars as pl
 from flows.arrays import epoch_s, floats, ragged
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, undated
-from flows.steps.subjects import JUDGED, Subjects, job_samples, keys_of, of_applications, traced_runs
+from flows.steps.subjects import JUDGED, Subjects, counted_samples, keys_of, of_applications, traced_runs
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
 from warehouse.contracts import frames
-from warehouse.contracts.classes import CLASSES, OTHER_CLASSES
+from warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
 from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES, SAMPLES
+from warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
 
 def classify(given: Given) -> int:
-    """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
+    """Classify counted runs, series and traced runs that ended on a day; without one, applications too.
+
+    Returns the rows.
+    """
     params = given.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
-    others = frames.empty(CLASSES)
-    if given.files(JOBS) and (given.files(SAMPLES) or given.files(EXACT_SAMPLES)):
-        best, other = job_samples(given)
-        pieces.append(_job_classes(best, given.frame(JOBS), params))
-        others = _job_classes(other, given.frame(JOBS), params)
+    if given.files(JOBS) and given.files(EXACT_SAMPLES):
+        pieces.append(_job_classes(counted_samples(given), given.frame(JOBS), params))
     if given.files(SERIES_INTERVALS):
         pieces.append(series_classes(given.frame(SERIES_INTERVALS), params))
     if given.files(TRACE_SIGNALS):
@@ -36,15 +36,14 @@ def classify(given: Given) -> int:
     if given.days == (None,):
         applications, kept = of_applications(given, CLASSES)
         pieces += [kept, _signature_classes(applications, given.frame(APPLICATIONS), params)]
-    found = pl.concat(pieces)
-    given.write_days(found, CLASSES)
-    given.write_days(others, OTHER_CLASSES)
-    return found.height
+    rows = pl.concat(pieces)
+    given.write_days(rows, MEASURED_CLASSES)
+    return rows.height
 
 
-def _job_classes(cut: pl.DataFrame, jobs: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+def _job_classes(samples: pl.DataFrame, jobs: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
     ended = jobs.select(*JOBS.key, "ended_at", "node_count")
-    subjects = cut.join(ended, on=JOBS.key, how="left", maintain_order="left")
+    subjects = samples.join(ended, on=JOBS.key, how="left", maintain_order="left")
     rates = ragged(subjects["sample_bytes_per_s"])
     started_s = epoch_s(subjects["started_at"])
     ended_s = epoch_s(subjects["ended_at"])
@@ -155,6 +154,6 @@ WORK = Work(
     "classes",
     classify,
     reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
-    writes=(CLASSES, OTHER_CLASSES),
+    writes=(MEASURED_CLASSES,),
     daily=lambda plan: plan.judged_days,
 )

@@ -54,7 +54,7 @@ def _compared(given: Given, pairs: pl.DataFrame) -> pl.DataFrame:
     told = [against(signatures[number], exact, run) for run, number in enumerate(places)]
     schema = frames.schema(EXACT_CHECKS)
     found = pl.DataFrame(told, schema={name: schema[name] for name in _TOLD}, orient="row")
-    return pl.concat([_with_use(pairs, given.frame(SAMPLE_SETS)), found], how="horizontal").select(
+    return pl.concat([with_use(pairs, given.frame(SAMPLE_SETS)), found], how="horizontal").select(
         EXACT_CHECKS.column_names
     )
 
@@ -97,10 +97,15 @@ def _by_second(moved: Reals, edges: Reals) -> Reals:
     return by_second
 
 
-def _with_use(pairs: pl.DataFrame, sets: pl.DataFrame) -> pl.DataFrame:
-    """Add whether signatures rest on these samples: on those of their sets that they do not leave out."""
+def with_use(pairs: pl.DataFrame, sets: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_used`: whether the signature rests on the run's exact sample.
+
+    pairs: runs with their subject and `outlier_job_ids` of the signature. sets: rows of `sample_sets`.
+    """
     own = sets.filter(source="jobstats").select(*SUBJECT, *_RUN, is_in_set=pl.lit(True))
-    left_out = [job in json.loads(names) for job, names in pairs.select("job_id", "outlier_job_ids").iter_rows()]
+    left_out = [
+        job in json.loads(names or "[]") for job, names in pairs.select("job_id", "outlier_job_ids").iter_rows()
+    ]
     told = pairs.join(own, on=[*SUBJECT, *_RUN], how="left", maintain_order="left")
     return told.with_columns(is_used=pl.col("is_in_set").fill_null(False) & ~pl.Series(left_out, dtype=pl.Boolean))
 

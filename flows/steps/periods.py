@@ -22,8 +22,8 @@ from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
 from warehouse.contracts import frames
-from warehouse.contracts.periods import NODE_PERIODS, OTHER_PERIODS, PERIOD_SEGMENTS, PERIODS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES
+from warehouse.contracts.periods import MEASURED_PERIODS, NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
+from warehouse.contracts.samples import EXACT_SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
 from warehouse.engine_paths import read_parquet
@@ -58,18 +58,16 @@ class Rows:
 
 
 def find(given: Given) -> int:
-    """Find the periods of runs, series and traced runs that ended on a day; without one, of applications too.
+    """Find the periods of counted runs, series and traced runs that ended on a day; without one, of applications too.
 
     Returns the rows.
     """
     settings = given.settings.periods
     params = params_of(settings)
     pieces = []
-    others = frames.empty(PERIODS)
-    if given.files(SAMPLES) or given.files(EXACT_SAMPLES):
-        best, other = subjects.job_samples(given)
-        pieces.append(_of_jobs(best, settings))
-        others = _of_jobs(other, settings).periods
+    if given.files(EXACT_SAMPLES):
+        counted = subjects.job_subjects(subjects.counted_samples(given))
+        pieces.append(rows_of(counted, params_of(settings, settings.server_methods)))
     if given.files(SERIES_INTERVALS):
         pieces.append(rows_of(subjects.series_subjects(given.frame(SERIES_INTERVALS)), params))
     if given.files(TRACE_SIGNALS):
@@ -78,21 +76,10 @@ def find(given: Given) -> int:
         applications, kept = subjects.of_applications(given, PERIODS)
         pieces += [Rows(kept, _segments_of(given, kept), _kept_nodes(given, kept)), rows_of(applications, params)]
     found = Rows.joined(pieces)
-    given.write_days(found.periods, PERIODS)
-    given.write_days(others, OTHER_PERIODS)
+    given.write_days(found.periods, MEASURED_PERIODS)
     given.write_days(found.segments, PERIOD_SEGMENTS)
     given.write_days(found.nodes, NODE_PERIODS)
     return found.periods.height
-
-
-def _of_jobs(samples: pl.DataFrame, settings: PeriodSettings) -> Rows:
-    """Return the periods of runs; what servers counted for a run is its own, and may be periodic for a while only."""
-    of_sources = [
-        rows_of(subjects.job_subjects(own), params_of(settings, settings.server_methods, levels))
-        for source, levels in (("server", settings.server_window_levels), ("jobstats", settings.window_levels))
-        if (own := samples.filter(pl.col("source") == source)).height or source == "server"
-    ]
-    return Rows.joined(of_sources)
 
 
 def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
@@ -102,27 +89,24 @@ def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
     return found.join(kept, on=PERIODS.key, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def params_of(
-    settings: PeriodSettings, methods: Sequence[str] | None = None, window_levels: int | None = None
-) -> PeriodParams:
+def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
     """Return the settings of periods as parameters of some methods, or of those that are to be published."""
     wanted = settings.methods if methods is None else methods
     return PeriodParams(
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
         # A method's parameters import the method: those of the others are left out.
-        controlled=_controlled(settings, window_levels) if "controlled" in wanted else None,
+        controlled=_controlled(settings) if "controlled" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
         autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
     )
 
 
-def _controlled(settings: PeriodSettings, window_levels: int | None) -> ControlledParams:
+def _controlled(settings: PeriodSettings) -> ControlledParams:
     from transforms.periods.controlled import ControlledParams
 
-    levels = settings.window_levels if window_levels is None else window_levels
-    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=levels)
+    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
@@ -306,6 +290,6 @@ WORK = Work(
     "periods",
     find,
     reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
-    writes=(PERIODS, OTHER_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
+    writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     daily=lambda plan: plan.judged_days,
 )

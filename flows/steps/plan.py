@@ -22,7 +22,7 @@ from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.releases import STALE_DAYS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACES
-from warehouse.engine_paths import scan_parquet
+from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.releases import clearing, holds, locations, releases
 from warehouse.releases.releases import Release

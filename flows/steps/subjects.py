@@ -17,7 +17,7 @@ from transforms.throughput.requests import Requests
 from warehouse.contracts import Table, frames
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.periods import PERIODS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES
+from warehouse.contracts.samples import EXACT_SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
@@ -32,13 +32,11 @@ KEYS = (
     "started_at",
     "filesystem",
     "direction",
-    "source",
-    "is_shared_traffic",
+    "basis",
 )
 #: what is built that holds their signals
 JUDGED = (
     JOBS,
-    SAMPLES,
     EXACT_SAMPLES,
     SERIES_INTERVALS,
     TRACE_JOBS,
@@ -51,13 +49,8 @@ JUDGED = (
 _APPLICATION = ["application_id", "filesystem", "direction"]
 _NAMED = ["subject_id", "filesystem", "direction"]
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
-#: where each kind of subject was measured, and whether others' traffic is measured with it
-_MEASURED = {
-    "job": ("server", True),
-    "series": ("series", False),
-    "application": ("server", False),
-    "trace": ("client", False),
-}
+#: what the answers of each kind of subject rest on
+_BASIS = {"job": "counted", "series": "series", "application": "signature", "trace": "traced"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,47 +76,22 @@ class Subjects:
 def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
     """Return the keys of subjects of one kind, and `untold`; NULL where the kind has no such column.
 
-    named: expressions of columns that have other names. Subjects of which servers counted by job say so as `source`.
+    named: expressions of columns that have other names.
     """
-    source, is_shared = _MEASURED[kind]
-    told = pl.col("source") if "source" in subjects.columns else pl.lit(source)
-    found = subjects.with_columns(
-        subject_kind=pl.lit(kind), source=told, is_shared_traffic=pl.lit(is_shared) & (told == source), **named
-    )
+    found = subjects.with_columns(subject_kind=pl.lit(kind), basis=pl.lit(_BASIS[kind])).with_columns(**named)
     schema = {name: frames.schema(PERIODS)[name] for name in KEYS} | {"untold": pl.String()}
     return pl.concat(
         [pl.DataFrame(schema=schema), found.select(name for name in schema if name in found.columns)], how="diagonal"
     )
 
 
-def job_samples(given: Given) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the samples of runs, with their `source`: one a run, file system and direction, and the others.
-
-    The best is what servers counted for the run, where that is all of it or there is no other. Columns: those that
-    `samples` and `exact_samples` share, and source.
-    """
-    cut, exact = given.frame(SAMPLES), given.frame(EXACT_SAMPLES)
-    both = [name for name in cut.columns if name in exact.columns]
-    is_best = pl.Series(exact["outcome"] == "measured") | ~_are_in(exact, cut)
-    named = exact.with_columns(source=pl.lit("jobstats")).select(*both, "source")
-    shared = cut.with_columns(source=pl.lit("server")).select(*both, "source")
-    has_better = _are_in(cut, exact.filter(is_best))
-    order = ["application_id", *SAMPLES.key]
-    best, other = (
-        pl.concat([shared.filter(of_cut), named.filter(of_exact)])
-        for of_cut, of_exact in ((~has_better, is_best), (has_better, ~is_best))
-    )
-    return (best.sort(order) if exact.height else best), other.sort(order)
-
-
-def _are_in(rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
-    """Mark the samples of which there is one in others."""
-    known = others.select(*SAMPLES.key, is_there=pl.lit(True))
-    return rows.join(known, on=SAMPLES.key, how="left", maintain_order="left")["is_there"].fill_null(False)
+def counted_samples(given: Given) -> pl.DataFrame:
+    """Return the samples of runs of which servers counted every byte, as rows of `exact_samples`."""
+    return given.frame(EXACT_SAMPLES).filter(outcome="measured").sort("application_id", *EXACT_SAMPLES.key)
 
 
 def job_subjects(samples: pl.DataFrame) -> Subjects:
-    """Return the runs of jobs, as rows of `samples` or of `exact_samples`: what servers moved while they ran."""
+    """Return the runs of jobs, as rows of `exact_samples`."""
     keys = keys_of("job", samples, subject_id="job_id")
     started_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
     return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)

@@ -6,63 +6,14 @@ A page's shell, the sentence under each figure, the navigation and the tests all
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from reports.site.figures import Figure, Page
 
-_NAMES = re.compile(r"\$([a-z_]+)")
-#: what a shell reads within double quotes
-_ACTIVE = frozenset('"$`\\!\n\r')
 #: what advice rests on: what file systems did just now
 _LOAD = """
     select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
     where polled_at > (select max(polled_at) - interval 10 minute from ticks)
     group by all order by bytes_per_s desc
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A part of a page: a picture or a table, what it shows, why that matters, and the query that gives its numbers."""
-
-    name: str
-    heading: str
-    shows: str
-    matters: str
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page: its file's name, its title, one line on what it is for, its figures, and the libraries that it loads."""
-
-    name: str
-    title: str
-    purpose: str
-    figures: tuple[Figure, ...]
-    libraries: tuple[str, ...] = ()
-    is_in_navigation: bool = True
-
-    @property
-    def file_name(self) -> str:
-        """The file of the page."""
-        return f"{self.name}.html"
-
-    def figure(self, name: str) -> Figure:
-        """Return the figure of that name."""
-        return next(figure for figure in self.figures if figure.name == name)
-
-
-def command_line(query: str, values: Mapping[str, str] | None = None) -> str:
-    """Return the command that asks a query, its names filled in; what stands in a name can do nothing."""
-    filled = _NAMES.sub(lambda found: _literal((values or {})[found[1]]), " ".join(query.split()))
-    quoted = shlex.quote(filled) if _ACTIVE & set(filled) else f'"{filled}"'
-    return f"iosig sql {quoted}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 NIGHT = Page(
@@ -462,6 +413,28 @@ QUALITY = Page(
             "select severity, table_name, expectation, observed from quality where not success and severity <> 'info'",
         ),
         Figure(
+            "inference",
+            "Inferred classes and periods",
+            "How often the class and period that a signature gives to a run are those of the run's own bytes, where "
+            "these were counted or traced. A period agrees if it differs by less than 10 %; a harmonic does not.",
+            "Inferred answers of runs that were not measured are as good as these, at best: a run that the signature "
+            "rests on is not held out.",
+            """
+            select
+                basis,
+                not is_used as is_held_out,
+                count(*) as run_count,
+                count(is_same_class) as class_count,
+                avg(is_same_class::int) as class_agreement_ratio,
+                count(period_agreement) as period_count,
+                avg((period_agreement in ('same', 'aperiodic'))::int) as period_agreement_ratio,
+                count(*) filter (period_agreement = 'harmonic') as harmonic_count
+            from inference_checks
+            group by all
+            order by all
+            """,
+        ),
+        Figure(
             "rejects",
             "Refused inputs",
             "Rows and files that could not be read, each with the reason and what to do about it.",
@@ -512,7 +485,7 @@ POPULATION = Page(
             "classes",
             "Classes over time",
             "Runs by the day on which they ended and by when in the run they do their I/O.",
-            "A shift says the mix of programs changed. Runs that no server counted have their signatures' class here.",
+            "A shift says the mix of programs changed. The class of a run that was not measured is inferred (`basis`).",
             "select ended_on, direction, label, count(*) as run_count from classes where subject_kind = 'job' "
             "and outcome = 'classified' group by all order by all",
         ),
@@ -533,7 +506,7 @@ POPULATION = Page(
         Figure(
             "periods",
             "Periods of runs",
-            "The periods of runs that do their I/O evenly and periodically, or whose signatures do.",
+            "The periods of runs that do their I/O evenly and periodically, measured or inferred.",
             "Checkpoints of many runs at one period meet again and again.",
             """
             select direction, round(period_s) as period_s, count(*) as run_count from periods

@@ -19,6 +19,7 @@ class QualityFrames:
 
     days: filesystem, polled_on, missing_ratio and counts of polls. failed: checks that do not hold, and what happened.
     rejects: the first of reject_count input rows that were refused. quarantined: rows that broke a rule, counted.
+    inference: how often inferred classes and periods agree with measured ones, by basis and whether runs are held out.
     """
 
     days: pl.DataFrame
@@ -26,6 +27,7 @@ class QualityFrames:
     reject_count: int
     rejects: pl.DataFrame
     quarantined: pl.DataFrame
+    inference: pl.DataFrame
 
 
 def told(frames: QualityFrames) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def told(frames: QualityFrames) -> dict[str, Any]:
         "reject_count": frames.reject_count,
         "rejects": frames.rejects.to_dicts(),
         "quarantined": frames.quarantined.to_dicts(),
+        "inference": frames.inference.to_dicts(),
     }
 
 

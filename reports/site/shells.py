@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reports.site import pages
+from reports.site.figures import Page, command_line
 from reports.site.library import PARTS
 from reports.site.packing import Content
-from reports.site.pages import Page, command_line
-from reports.texts import duration_text, printable, volume_text
+from reports.texts import duration_text, printable, ratio_text, volume_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -110,6 +110,7 @@ _FILTERS: dict[str, Callable[[Any], object]] = {
     "number": _number,
     "instant": _instant,
     "name": _name,
+    "ratio": lambda value: _known(value, ratio_text),
     "change": lambda value: _known(value, "{:+.0%}".format),
     "command_line": lambda query: printable(command_line(query), _MOST_QUERY_CHARACTERS),
     "is_general": lambda query: "$" not in query,

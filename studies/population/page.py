@@ -7,6 +7,7 @@ from functools import partial
 
 import polars as pl
 
+from flows.settings import Settings
 from studies.pages import Block, Figure, Table, percent
 from studies.population.figures import draw_shares
 from studies.population.running import Results
@@ -139,9 +140,47 @@ def blocks(results: Results) -> Iterator[Block]:
     yield _asked_words(results)
     yield "Right classes of runs with a signature, family by family:"
     yield family_table(results)
+    yield "## By expected correlation"
+    yield _trust_words()
+    yield trust_table(results)
     yield "## Periods"
     yield _period_words(results)
     yield period_table(results)
+
+
+def trust_table(results: Results) -> Table:
+    """Return how often inferred classes and periods are right, by the expected correlation of the signature."""
+    is_said = pl.col("period_s").is_not_null()
+    is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < _SAME).fill_null(value=False)
+    lower = (pl.col("trust") * 10).floor().clip(0, 9) / 10
+    rows = (
+        results.runs.filter(way=_OURS)
+        .group_by(lower=lower)
+        .agg(
+            run_count=pl.len(),
+            right=pl.col("label").eq_missing(pl.col("true_label")).mean(),
+            said=is_said.mean(),
+            of_said=is_same.filter(is_said).mean(),
+        )
+        .sort("lower")
+        .with_columns(upper=pl.col("lower") + 0.1)
+    )
+    return Table.of(
+        rows,
+        ("expected correlation", "{lower:.1f} to {upper:.1f}"),
+        ("runs", "{run_count:,}"),
+        ("right class", "{right:%}"),
+        ("said to be periodic", "{said:%}"),
+        ("right period, of those said", "{of_said:%}"),
+    )
+
+
+def _trust_words() -> str:
+    threshold = Settings().signatures.min_expected_correlation
+    return (
+        f"A release infers nothing from signatures whose expected correlation is below {threshold:g} "
+        "(`signatures.min_expected_correlation`): there at least a fourth of the classes is wrong."
+    )
 
 
 def _class_words(results: Results) -> str:
@@ -154,8 +193,8 @@ def _class_words(results: Results) -> str:
     )
     return (
         f"Of runs whose application has a signature, the class is right in {ours} by the signature, in {traffic} by "
-        "all that flowed. So a release's population has the signature's class where nothing counted the run's own "
-        "bytes, and the traffic's only where there is no signature."
+        "all that flowed. So a release infers the class of a run from its application's signature where its own bytes "
+        "were not measured, and gives none where there is no such signature."
     )
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.population.by_signatures import by_signatures
 from flows.settings import Settings
 from flows.steps.periods import params_of
 from studies.attribution.ways import attribution, known_jobs
 from studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
-from transforms import classes
+from transforms import classes, inference
 from transforms.arrays import Ints, Ragged, Reals, offsets_of
 from transforms.periods import finding
 from transforms.periods.finding import PeriodParams
@@ -64,45 +63,52 @@ def truth(seen: Seen, moved: Transfers) -> Told:
     counts = np.maximum(after - first, 1)
     samples = Ragged(moved.on_steps(first, counts, seen.interval_s) / seen.interval_s, offsets_of(counts))
     settings = Settings().periods
-    params = params_of(settings, settings.server_methods, settings.window_levels)
+    params = params_of(settings, settings.server_methods)
     began_s = first * seen.interval_s - seen.logged.started_s
     return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s, params))
 
 
 def by_traffic(seen: Seen, known: Known) -> Told:
-    """Tell of all that flowed while a run was there, as a release does where nothing else tells of it."""
+    """Tell of all that flowed while a run was there: no release does, for that is the file system's answer."""
     every = np.arange(len(seen.logged.started_s))
     samples, began_s = cut(seen, every)
     started, ended = seen.logged.started_s, seen.logged.ended_s
     intervals = np.full(len(every), seen.interval_s)
     sections = classes.grid_sections(samples.values, samples.offsets, began_s, intervals, started, ended)
     settings = Settings().periods
-    params = params_of(settings, settings.server_methods, settings.server_window_levels)
+    # cut to the run's own time already: windows would take most of the time
+    params = params_of(settings.model_copy(update={"window_levels": 0}), settings.server_methods)
     return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s - started, params))
 
 
 def by_signature(seen: Seen, known: Known) -> Told:
-    """Tell of a run what its application's signature does, as `iosig population` does; of those with one."""
+    """Infer the class and period of each run from its application's signature, as the night does; of those with one."""
     job = np.flatnonzero(known_jobs(seen.logged, known))
     application = seen.logged.application[job]
     own = {one: known.of(one) for one in np.unique(application).tolist()}
-    runs = pl.DataFrame(
+    signatures = pl.DataFrame(
         {
-            "application_id": application,
-            "duration_s": (seen.logged.ended_s - seen.logged.started_s)[job],
-            "node_count": seen.logged.node_count[job],
-            "explained_bytes": attribution(seen, known)[job].sum(axis=1),
+            "application_id": pl.Series(list(own), dtype=pl.Int64),
+            "alone_s": pl.Series([one.duration_s for one in own.values()], dtype=pl.Float64),
+            "signature_bytes": pl.Series([float(one.bytes_per_s.sum()) for one in own.values()], dtype=pl.Float64),
+            **_signature_periods(list(own.values())),
         }
-    ).with_columns(_SOMEWHERE, label=pl.lit("OTHER"), told_by=pl.lit("signature"))
-    sets = pl.DataFrame(
-        [(one, each.duration_s, float(each.bytes_per_s.sum())) for one, each in own.items()],
-        schema={"application_id": pl.Int64, "alone_s": pl.Float64, "signature_bytes": pl.Float64},
-        orient="row",
     )
-    runs = runs.join(sets, on="application_id", how="left", maintain_order="left")
-    periods = dict(zip(own, _signature_periods(list(own.values())).tolist(), strict=True))
-    period_s = np.array([periods[one] for one in application.tolist()])
-    return Told.of(job, by_signatures(runs, _bursts(own))["label"], period_s)
+    runs = (
+        pl.DataFrame(
+            {
+                "application_id": application,
+                "duration_s": (seen.logged.ended_s - seen.logged.started_s)[job],
+                "node_count": seen.logged.node_count[job],
+                "explained_bytes": attribution(seen, known)[job].sum(axis=1),
+            }
+        )
+        .with_columns(_SOMEWHERE)
+        .join(signatures, on="application_id", how="left", maintain_order="left")
+    )
+    labels = inference.inferred_classes(runs, _bursts(own))["label"]
+    period_s = inference.inferred_periods(runs)["period_s"].fill_null(np.nan).to_numpy()
+    return Told.of(job, labels, period_s)
 
 
 #: one file system, one direction
@@ -122,13 +128,26 @@ def _bursts(own: Mapping[int, Signature]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=schema), *(part.select(*schema) for part in parts)]).with_columns(_SOMEWHERE)
 
 
-def _signature_periods(own: Sequence[Signature]) -> Reals:
-    """Return the period of each signature [s]; NaN where it has none."""
+def _signature_periods(own: Sequence[Signature]) -> dict[str, pl.Series]:
+    """Return the period of each signature, as columns of `transforms.inference.inferred_periods`."""
     curves = [one.bytes_per_s for one in own]
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
-    params = params_of(settings, settings.server_methods, settings.window_levels)
-    return _periods(samples, 1.0, np.zeros(len(own)), params)
+    params = params_of(settings, settings.server_methods)
+    (answer,) = finding.find(samples, np.ones(len(own)), np.zeros(len(own)), params)
+    found = answer.detections
+    numbers = {
+        "period_s": found.period_s,
+        "frequency_hz": found.frequency_hz,
+        "period_error_s": found.told.period_error_s,
+        "burst_width_s": answer.burst_width_s,
+        "window_start_s": found.window_start_s,
+        "window_end_s": found.window_end_s,
+        "confidence": found.confidence,
+        "false_alarm_probability": found.false_alarm_probability,
+    }
+    columns = {name: pl.Series(values, dtype=pl.Float64).fill_nan(None) for name, values in numbers.items()}
+    return columns | {"outcome": pl.Series(found.outcome.tolist(), dtype=pl.String)}
 
 
 def by_attribution(seen: Seen, known: Known) -> Told:
@@ -149,7 +168,7 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
     "traffic": ("by all that flowed while it ran", by_traffic),
     "signature": (
-        "by what its application's signature does in as long as it lasted; nothing where that is not found",
+        "inferred from its application's signature, scaled to its duration; nothing where that is not found",
         by_signature,
     ),
     "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),

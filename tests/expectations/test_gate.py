@@ -567,6 +567,7 @@ BY_DAY: dict[str, tuple[str, dict[str, Any]]] = {
         {"column": "name", "row_condition": {"type": "pass_through", "pass_through_filter": "a > b"}},
     ),
     "known": ("expect_column_values_to_be_in_set", {"column": "name", "value_set": ["x", "yy"]}),
+    "mostly_known": ("expect_column_values_to_be_in_set", {"column": "a", "value_set": [1, 2], "mostly": 0.5}),
     "long": ("expect_column_value_lengths_to_be_between", {"column": "name", "max_value": 2}),
     "in_order": ("expect_column_pair_values_a_to_be_greater_than_b", _PAIR | {"or_equal": True}),
     "equal": ("expect_column_pair_values_to_be_equal", _PAIR | {"ignore_row_if": "neither"}),

@@ -12,26 +12,26 @@ from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
 _CLASSES = """
-subject_kind cluster subject_id started_at filesystem direction ended_on source outcome label volume_bytes \
-    node_count duration_s is_shared_traffic
-job cluster 1 09:00:00 lake write 9 jobstats classified UNIFORM 100 2 3600 no
-job cluster 1 09:00:00 lake read 9 jobstats classified NO_USAGE 0 2 3600 no
-job cluster 2 09:00:00 lake write 9 server classified HILL 900 4 1800 yes
-job cluster 2 09:00:00 lake read 9 server classified OTHER 900 4 1800 yes
-job cluster 3 09:00:00 lake write 9 server too_short . 900 1 36 yes
-job cluster 4 09:00:00 lake write 9 server classified END 900 1 3600 yes
-job cluster 5 09:00:00 pond write 9 client classified START 50 1 3600 no
-job cluster 6 09:00:00 lake write 9 server classified OTHER 1 1 3600 yes
-series . node7 . . write . series classified OTHER 7 . 60 no
-application . ann/ior/8 . lake write . server classified OTHER 7 . 60 no
+subject_kind cluster subject_id started_at filesystem direction ended_on basis outcome label volume_bytes \
+    node_count duration_s
+job cluster 1 09:00:00 lake write 9 counted classified UNIFORM 100 2 3600
+job cluster 1 09:00:00 lake read 9 counted classified NO_USAGE 0 2 3600
+job cluster 2 09:00:00 lake write 9 inferred classified UNIFORM . 4 1800
+job cluster 2 09:00:00 lake read 9 inferred no_signature . . 4 1800
+job cluster 3 09:00:00 lake write 9 inferred too_short . . 1 36
+job cluster 4 09:00:00 lake write 9 inferred untrusted_signature . . 1 3600
+job cluster 5 09:00:00 pond write 9 traced classified START 50 1 3600
+job cluster 6 09:00:00 lake write 9 inferred classified OTHER . 1 3600
+series . node7 . . write . series classified OTHER 7 . 60
+application . ann/ior/8 . lake write . signature classified OTHER 7 . 60
 """
 TABLES: dict[str, Content] = {
     "classes": {9: _CLASSES},
-    "other_classes": {
+    "inference_checks": {
         9: """
-            subject_kind cluster subject_id started_at filesystem direction ended_on outcome    label
-            job          cluster 1          09:00:00   lake       write     9        classified UNIFORM
-            job          cluster 1          09:00:00   lake       read      9        classified OTHER
+            job_id started_at filesystem direction ended_on basis   is_used measured_label inferred_label is_same_class
+            1      09:00:00   lake       write     9        counted no      UNIFORM        UNIFORM        yes
+            1      09:00:00   lake       read      9        counted no      NO_USAGE       OTHER          no
             """
     },
     "jobs": {
@@ -51,7 +51,7 @@ TABLES: dict[str, Content] = {
             job          cluster 1          09:00:00   lake       write     9        yes        periodic  60
             job          cluster 1          09:00:00   lake       write     9        no         periodic  30
             job          cluster 2          09:00:00   lake       write     9        yes        aperiodic .
-            job          cluster 4          09:00:00   lake       write     9        yes        periodic  90
+            job          cluster 4          09:00:00   lake       write     9        yes        untrusted_signature .
             """
     },
     "best_job_io": {
@@ -75,15 +75,6 @@ TABLES: dict[str, Content] = {
         9: """
             application_id filesystem direction method is_default outcome   duration_s volume_bytes
             ann/ior/4      lake       write     warped yes        extracted 1800       80
-            """
-    },
-    "signature_bursts": {
-        9: """
-            application_id filesystem direction method burst started_s ended_s volume_bytes
-            ann/ior/4      lake       write     warped 0     60        120     2e6
-            ann/ior/4      lake       write     warped 1     560       620     2e6
-            ann/ior/4      lake       write     warped 2     960       990     2e6
-            ann/ior/4      lake       write     warped 3     1560      1620    2e6
             """
     },
     "explained_days": {

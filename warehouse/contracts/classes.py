@@ -15,11 +15,28 @@ CLASSES = Table(
         Column(
             "outcome",
             "text",
-            "Whether there is a label, and if not, why.",
-            choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only", "unknown_sizes"),
+            "Whether there is a label, and if not, why: the run is too short (too_short), nothing was measured "
+            "(no_data), too much is missing, the trace has counters only (interval_only) or lacks the size of a "
+            "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
+            "(no_signature), or one whose expected correlation is below the threshold (untrusted_signature).",
+            choices=(
+                "classified",
+                "too_short",
+                "no_data",
+                "too_many_gaps",
+                "interval_only",
+                "unknown_sizes",
+                "no_signature",
+                "untrusted_signature",
+            ),
         ),
         c.LABEL.optional(),
-        Column("section_bytes", "reals", "Bytes in each quarter of the run.", nullable=True),
+        Column(
+            "section_bytes",
+            "reals",
+            "Bytes in each quarter of the run; of an inferred class, those of its application's signature.",
+            nullable=True,
+        ),
         c.COV.optional(),
         c.VOLUME_BYTES.optional(),
         c.NODE_COUNT.optional(),
@@ -27,10 +44,13 @@ CLASSES = Table(
         c.MISSING_RATIO.optional(),
     ),
     partition="ended_on",
+    row_filter=c.HAS_BASIS,
 )
 
-OTHER_CLASSES = replace(
+#: measured answers, before those of the other runs are inferred
+MEASURED_CLASSES = replace(
     CLASSES,
-    name="other_classes",
-    grain="one row per job, file system and direction of which a better source tells, as another one has it",
+    name="measured_classes",
+    grain="one row per counted job, series, traced run or application, file system and direction",
+    is_published=False,
 )

@@ -139,7 +139,18 @@ IS_SHARED_TRAFFIC = Column(
     "Whether other jobs' bytes are in it: true of all traffic of servers, but not of what they count by job, nor of "
     "signatures.",
 )
-#: whose signal is judged
+BASIS = Column(
+    "basis",
+    "text",
+    "What the answer rests on: bytes that servers counted for the run (counted), requests of a tracer in the program "
+    "(traced), a series of the subject's own (series), an application's signature (signature), or, for a run of which "
+    "none of these exists, the signature of its application (inferred). All traffic of a file system (polled) is only "
+    "analyzed by `iosig period` of a file of polls.",
+    choices=("counted", "traced", "series", "signature", "inferred", "polled"),
+)
+#: up to commit 18b5d00, jobs had classes and periods of the whole file system's traffic; such rows have no basis
+HAS_BASIS = "basis is not null or subject_kind <> 'job'"
+#: the subject of a class or period
 JUDGED = (
     ENDED_ON.optional(),
     SUBJECT_KIND,
@@ -148,8 +159,7 @@ JUDGED = (
     STARTED_AT.optional(),
     FILESYSTEM.optional(),
     DIRECTION,
-    SOURCE,
-    IS_SHARED_TRAFFIC,
+    BASIS,
 )
 
 # ---- traces of clients

@@ -54,7 +54,8 @@ PERIODS = Table(
             "Whether there is a period, and if not, why: the method found none (aperiodic), the signal has too few "
             "samples or cycles for one (too_short), nothing was moved (no_io) or measured (no_data), too much is "
             "missing, counters alone tell of the bytes (interval_only), or the trace does not tell the size of every "
-            "request (unknown_sizes).",
+            "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
+            "(no_signature), or one whose expected correlation is below the threshold (untrusted_signature).",
             choices=(
                 "periodic",
                 "aperiodic",
@@ -64,6 +65,8 @@ PERIODS = Table(
                 "too_many_gaps",
                 "interval_only",
                 "unknown_sizes",
+                "no_signature",
+                "untrusted_signature",
             ),
         ),
         c.WINDOW_START_S.optional(),
@@ -161,18 +164,22 @@ PERIODS = Table(
         c.FALSE_ALARM_PROBABILITY.optional(),
     ),
     partition="ended_on",
+    row_filter=c.HAS_BASIS,
 )
 
-OTHER_PERIODS = replace(
+#: measured answers, before those of the other runs are inferred
+MEASURED_PERIODS = replace(
     PERIODS,
-    name="other_periods",
-    grain="one row per job, file system, direction and method of which a better source tells, as another one has it",
+    name="measured_periods",
+    grain="one row per counted job, series, traced run or application, file system, direction and method",
+    is_published=False,
 )
 
 PERIOD_SEGMENTS = Table(
     name="period_segments",
     layer="transforms",
-    grain="one row per stretch of time in which a period holds: a row of periods that is periodic has one or more",
+    grain="one row per interval in which a measured period holds: each periodic row of `periods` whose basis is not "
+    "inferred has one or more, except a job whose answer is that of its trace",
     key=(*_KEY, "segment"),
     columns=(
         *c.JUDGED,
@@ -201,6 +208,7 @@ PERIOD_SEGMENTS = Table(
         c.FALSE_ALARM_PROBABILITY,
     ),
     partition="ended_on",
+    row_filter=c.HAS_BASIS,
 )
 
 #: what `controlled` comes to, and the period that it tells: of tables with one row for each signal

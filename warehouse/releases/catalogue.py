@@ -229,7 +229,7 @@ def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
 
 
 def _widened(found: IcebergTable, table: Table) -> IcebergTable:
-    """Return a table with the contract's columns; those that it lacked are added."""
+    """Return a table with the contract's columns; earlier snapshots keep the columns that they had."""
     schema = _documented(table)
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
         with found.transaction() as transaction:
@@ -237,9 +237,12 @@ def _widened(found: IcebergTable, table: Table) -> IcebergTable:
     known = {field.name for field in found.schema().fields}
     # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
-    if new:
-        with found.update_schema() as update:
+    gone = known - set(schema.names)
+    if new or gone:
+        with found.update_schema(allow_incompatible_changes=bool(gone)) as update:
             update.union_by_name(pa.schema(new))
+            for name in sorted(gone):
+                update.delete_column(name)
     return found
 
 

@@ -36,9 +36,14 @@ def is_latest(store: Store, release: Release) -> bool:
 
 
 def is_whole(store: Store, release: Release) -> bool:
-    """Return whether `latest/` is a release, and every file of it is there."""
-    places = {place for _, place, _ in _placed(store, release)}
-    return is_latest(store, release) and store.files.showing(LATEST) == places
+    """Return whether `latest/` is a release, and every file of it is there.
+
+    Tables that this version or the version that made the release does not know are not compared.
+    """
+    known = {table.name for table in published()} & release.snapshots.keys()
+    places = {place for table, place, _ in _placed(store, release) if table.name in known}
+    shown = {place for place in store.files.showing(LATEST) if place.partition("/")[0] in known}
+    return is_latest(store, release) and shown == places
 
 
 def _label(release: Release) -> str:

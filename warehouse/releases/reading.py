@@ -181,7 +181,8 @@ def selection(table: Table, paths: str | None) -> str:
     empty = f"select {columns} where false"
     # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
-    return f"{empty} union all by name from {files}" if paths else empty
+    every = f"{empty} union all by name from {files}" if paths else empty
+    return f"select * from ({every}) where {table.row_filter}" if table.row_filter else every
 
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:

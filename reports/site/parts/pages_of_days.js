@@ -2,6 +2,8 @@
 const decoded = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const rateOf = (code, told) => (code === 0 ? null : code === 1 ? 0 : told.least_bytes_per_s * 2 ** ((code - 2) / told.codes_per_octave));
 
+const inferredText = (basis) => (basis === "inferred" ? " (inferred)" : "");
+
 // Light to dark in the light theme, dark to light in the dark one: the more, the further from the ground.
 function heatColours() {
   const isDark = document.documentElement.dataset.theme === "dark";
@@ -212,7 +214,7 @@ async function showRun(run) {
   const io = run.io || [];
   if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "counted by", "bytes", "its own", "explained", "range", "certainty", "class", "period"], io.map((one) => [
     nameText(one.filesystem, 40), one.direction, `${one.source}${one.is_shared_traffic ? " (shared)" : ""}`, volumeText(one.volume_bytes), volumeText(one.own_bytes), volumeText(one.explained_bytes),
-    isKnown(one.low_bytes) ? `${volumeText(one.low_bytes)} to ${volumeText(one.high_bytes)}` : UNKNOWN, ratioText(one.certainty), one.label || (one.class_outcome || UNKNOWN).replaceAll("_", " "), durationText(one.period_s)])));
+    isKnown(one.low_bytes) ? `${volumeText(one.low_bytes)} to ${volumeText(one.high_bytes)}` : UNKNOWN, ratioText(one.certainty), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
   else nothing(drawnIn("io"), "Nothing is known of what this run moved: no polls, counters or traces cover it.");
   showSlowed(run);
   const id = io.map((one) => one.application_id).find(isKnown);

@@ -63,7 +63,7 @@ def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) 
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", Settings(), Told(), Asked(direction="read")
     )
     (row,) = found.rows.iter_rows(named=True)
-    assert (row["outcome"], row["method"], row["is_shared_traffic"]) == ("periodic", "controlled", True)
+    assert (row["outcome"], row["method"], row["basis"]) == ("periodic", "controlled", "polled")
     assert 128 <= row["period_s"] <= 130
     assert found.zero_s is not None
     began, ended = (datetime.fromtimestamp(found.zero_s + row[f"window_{end}_s"], UTC) for end in ("start", "end"))

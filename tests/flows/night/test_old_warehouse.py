@@ -8,6 +8,7 @@ system `scratch`: flash writes and milc reads 300 GB, five bursts of 30 s every 
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,3 +72,11 @@ def test_a_night_runs_on_an_upgraded_warehouse(
     code, output, _ = cli("--warehouse", old_warehouse, "sql", "select count(*) from jobs", "--format", "csv")
     assert (code, output.split()[-1]) == (0, "25")
     assert _count(cli, old_warehouse, "jobs", _SECOND) == 24
+    # classes and periods of shared traffic are hidden in old releases, and replaced on every day by this night
+    releases = json.loads(cli("--warehouse", old_warehouse, "releases", "--json")[1])["releases"]
+    newest = releases[-1]["release_id"]
+    for table in ("classes", "periods"):
+        answers = f"{table} where subject_kind = 'job'"
+        assert _count(cli, old_warehouse, answers, _SECOND) == 0
+        assert _count(cli, old_warehouse, f"{table} where basis is null", newest) == 0
+        assert _count(cli, old_warehouse, f"{answers} and outcome in ('classified', 'periodic')", newest) == 25

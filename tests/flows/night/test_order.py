@@ -76,10 +76,13 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
     assert applications["sample_count"].to_list() == [2, 2]
 
 
-def test_classes_come_from_the_samples(checked_night: Night) -> None:
+def test_traffic_of_the_file_system_gives_no_class_to_a_run(checked_night: Night) -> None:
     with opened(checked_night.store, checked_night.release) as connection:
-        labels = connection.sql("select distinct label, source, is_shared_traffic from classes").fetchall()
-    assert labels == [("UNIFORM", "server", True)]
+        answers = [
+            connection.sql(f"select distinct subject_kind, basis, outcome from {table}").fetchall()
+            for table in ("classes", "periods")
+        ]
+    assert answers == [[("job", "inferred", "no_signature")]] * 2
 
 
 # ---- what comes after it

@@ -164,7 +164,7 @@ def test_a_traced_run_has_the_period_of_its_bursts(name: str, found: tuple[pl.Da
     assert row["outcome"] == "periodic"
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
     assert row["false_alarm_probability"] < 1e-6
-    assert (row["source"], row["is_shared_traffic"]) == ("client", False)
+    assert row["basis"] == "traced"
 
 
 def test_short_bursts_are_compared_exactly(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
@@ -186,7 +186,7 @@ def test_bytes_that_nothing_tells_over_time_have_no_period(
     untold = rows.filter(subject_id=traces[name], direction="write")
     assert set(untold["outcome"]) == {outcome}
     answers = untold.drop("ended_on", "subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction")
-    answers = answers.drop("source", "is_shared_traffic", "method", "is_default", "outcome")
+    answers = answers.drop("basis", "method", "is_default", "outcome")
     assert all(column.null_count() == untold.height for column in answers)
 
 
@@ -200,17 +200,15 @@ def test_a_series_has_its_own_clock(found: tuple[pl.DataFrame, dict[str, str]]) 
     row = default(found[0], "node7", "write")
     assert row["period_s"] == pytest.approx(600.0, rel=1e-3)
     assert row["sampling_hz"] == pytest.approx(1 / 30)
-    assert (row["source"], row["is_shared_traffic"], row["started_at"]) == ("series", False, None)
+    assert (row["basis"], row["started_at"]) == ("series", None)
     assert 0 <= row["window_start_s"] < row["window_end_s"] <= 7200
 
 
-def test_what_servers_saw_of_a_job_is_marked_as_shared(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_jobs_of_unknown_applications_have_no_period(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     jobs = found[0].filter(subject_kind="job")
-    assert jobs["is_shared_traffic"].all()
-    assert set(jobs["source"]) == {"server"}
+    assert set(jobs["basis"]) == {"inferred"}
     assert jobs["started_at"].null_count() == 0
-    # A rate that only rises by a little has no period, whatever its largest frequency is.
-    assert set(jobs.filter("is_default")["outcome"]) == {"aperiodic"}
+    assert set(jobs["outcome"]) == {"no_signature"}
 
 
 def test_candidates_rebuild_the_cosine(found: tuple[pl.DataFrame, dict[str, str]]) -> None:

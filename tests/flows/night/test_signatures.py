@@ -223,9 +223,7 @@ def test_sizes_are_merged_if_wanted(nights: Nights) -> None:
 def test_signatures_have_periods_and_classes(nights: Nights) -> None:
     for table in ("periods", "classes"):
         rows = nights.rows(f"from {table} where subject_kind = 'application' and subject_id = 'ann/wave/8'")
-        assert {(row["direction"], row["source"], row["is_shared_traffic"]) for row in rows} == {
-            ("write", "server", False)
-        }
+        assert {(row["direction"], row["basis"]) for row in rows} == {("write", "signature")}
     (kind,) = nights.rows("from classes where subject_kind = 'application' and subject_id = 'ann/wave/8'", nights.first)
     assert kind["outcome"] == "classified"
     assert kind["volume_bytes"] == pytest.approx(nights.one("ann/wave/8", nights.first)["volume_bytes"])

@@ -20,7 +20,7 @@ def test_what_is_drawn_is_what_was_counted() -> None:
     assert (view.names, view.hours) == (("ior", "s3d", "node7"), (pytest.approx(4.01), 2.0, 0.0))
     assert view.days == ("2018-02-09",)
     assert {name: counts.tolist() for name, counts in view.day_counts["write"].items()} == {
-        "UNIFORM": [2.0], "END": [1.0], "START": [1.0],
+        "UNIFORM": [2.0], "START": [1.0],
     }  # fmt: skip
     assert view.verdict == "6 runs moved 197 B; even and periodic: 1 write, 0 read"
 

@@ -167,7 +167,7 @@ def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
     assert "2026-03-03 00:00" in out
     row = one(polls, "read")
     assert row["period_s"] == pytest.approx(60.0, rel=1e-3)
-    assert (row["source"], row["is_shared_traffic"]) == ("server", True)
+    assert row["basis"] == "polled"
     assert row["missing_ratio"] > 0, "a hole is not a pause"
     assert one(polls, "write")["outcome"] == "no_io"
 

@@ -11,7 +11,8 @@ import pytest
 
 from bench.report_site import SiteSize, made_up_release
 from flows.report.making import report
-from reports.site.pages import PAGES, command_line
+from reports.site.figures import command_line
+from reports.site.pages import PAGES
 from tests.flows.signature_releases import Made, publish
 from warehouse.releases.reading import opened as opened_release
 from warehouse.releases.releases import current

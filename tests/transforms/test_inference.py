@@ -1,0 +1,168 @@
+"""Classes and periods of runs, inferred from their applications' signatures."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from transforms.classes import ClassParams
+from transforms.inference import inferred_classes, inferred_periods, period_agreement
+
+GB = 1e9
+#: an application's burst at its start and at its end, and a burst of an unrelated application
+BURSTS = pl.DataFrame(
+    {
+        "application_id": ["ann/ior/4", "ann/ior/4", "bob/s3d/1"],
+        "filesystem": "lake",
+        "direction": "write",
+        "started_s": [0.0, 960.0, 500.0],
+        "ended_s": [60.0, 1000.0, 560.0],
+        "volume_bytes": [40 * GB, 30 * GB, GB],
+    }
+)
+
+
+def run(duration_s: float = 1000.0, explained: float | None = 70 * GB) -> dict[str, object]:
+    return {
+        "application_id": "ann/ior/4",
+        "filesystem": "lake",
+        "direction": "write",
+        "duration_s": duration_s,
+        "node_count": 4,
+        "alone_s": 1000.0,
+        "signature_bytes": 70 * GB,
+        "explained_bytes": explained,
+    }
+
+
+def periodic_run(duration_s: float = 1000.0, explained: float | None = 70 * GB) -> dict[str, object]:
+    return run(duration_s, explained) | {
+        "outcome": "periodic",
+        "period_s": 100.0,
+        "frequency_hz": 0.01,
+        "period_error_s": 1.0,
+        "burst_width_s": 10.0,
+        "window_start_s": 0.0,
+        "window_end_s": 1000.0,
+        "confidence": 0.9,
+        "false_alarm_probability": 1e-6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "label"),
+    [
+        (run(), "CANYON"),
+        (run(1400.0), "CANYON"),
+        # stopped before its second burst
+        (run(700.0), "START"),
+        # slightly shorter is not stopped
+        (run(950.0), "CANYON"),
+        (run(explained=6 * GB), "NO_USAGE"),
+        (run(explained=0.0), "NO_USAGE"),
+        # its traffic was not searched
+        (run(explained=None), "CANYON"),
+        # shorter than the classifier takes
+        (run(590.0), None),
+    ],
+)
+def test_a_run_has_the_class_of_its_signature_on_its_own_clock(one: dict[str, object], label: str | None) -> None:
+    found = inferred_classes(pl.DataFrame([run(), one, run(1200.0)]), BURSTS)
+    assert found["label"].to_list() == ["CANYON", label, "CANYON"]
+
+
+def test_an_idle_run_has_empty_sections() -> None:
+    runs = pl.DataFrame([run(), run(explained=0.0)])
+    assert inferred_classes(runs, BURSTS)["section_bytes"].to_list() == [[40 * GB, 0, 0, 30 * GB], [0.0] * 4]
+
+
+def test_no_run_is_idle_where_most_signatures_are_absent_from_the_traffic() -> None:
+    runs = pl.DataFrame([run(explained=each) for each in (0.0, 0.0, 70 * GB)])
+    assert inferred_classes(runs, BURSTS)["label"].to_list() == ["CANYON"] * 3
+
+
+def test_thresholds_of_the_classifier_apply() -> None:
+    found = inferred_classes(pl.DataFrame([run()]), BURSTS, ClassParams(no_usage_bytes=1e12))
+    assert found["label"].to_list() == ["NO_USAGE"]
+
+
+def test_no_run_gives_no_class() -> None:
+    assert inferred_classes(pl.DataFrame([run()]).clear(), BURSTS).height == 0
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "outcome", "period_s", "window_end_s"),
+    [
+        (1000.0, "periodic", 100.0, 1000.0),
+        # slower everywhere alike
+        (1300.0, "periodic", 130.0, 1300.0),
+        # longer because it did more
+        (2000.0, "periodic", 100.0, 2000.0),
+        # stopped at its usual pace
+        (400.0, "periodic", 100.0, 400.0),
+        # no time for two cycles
+        (199.0, "too_short", None, None),
+    ],
+)
+def test_a_period_scales_with_a_slow_run_and_not_with_a_stopped_one(
+    duration_s: float, outcome: str, period_s: float | None, window_end_s: float | None
+) -> None:
+    (found,) = inferred_periods(pl.DataFrame([periodic_run(duration_s)])).to_dicts()
+    assert (found["outcome"], found["period_s"], found["window_end_s"]) == (
+        outcome,
+        pytest.approx(period_s),
+        pytest.approx(window_end_s),
+    )
+    assert found["frequency_hz"] == (None if period_s is None else pytest.approx(1 / period_s))
+    assert (found["confidence"] is None) == (period_s is None)
+
+
+def test_an_idle_run_has_no_period_and_other_outcomes_carry_over() -> None:
+    nothing = dict.fromkeys(("period_s", "frequency_hz", "window_start_s", "window_end_s"))
+    runs = [periodic_run(), periodic_run(explained=0.0), periodic_run() | nothing | {"outcome": "aperiodic"}]
+    found = inferred_periods(pl.DataFrame(runs))
+    assert found["outcome"].to_list() == ["periodic", "no_io", "aperiodic"]
+    assert found["period_s"].to_list() == [100.0, None, None]
+
+
+@pytest.mark.parametrize(
+    ("measured", "inferred", "agreement"),
+    [
+        (100.0, 109.0, "same"),
+        (100.0, 200.0, "harmonic"),
+        (100.0, 34.0, "harmonic"),
+        (100.0, 150.0, "different"),
+        (100.0, None, "missed"),
+        (None, 100.0, "false"),
+        (None, None, "aperiodic"),
+    ],
+)
+def test_periods_agree_to_a_tenth_and_harmonics_do_not(
+    measured: float | None, inferred: float | None, agreement: str
+) -> None:
+    rows = pl.DataFrame(
+        [
+            {
+                "measured_outcome": "aperiodic" if measured is None else "periodic",
+                "measured_period_s": measured,
+                "inferred_outcome": "no_io" if inferred is None else "periodic",
+                "inferred_period_s": inferred,
+            }
+        ],
+        schema_overrides={"measured_period_s": pl.Float64, "inferred_period_s": pl.Float64},
+    )
+    assert period_agreement(rows).to_list() == [agreement]
+
+
+@pytest.mark.parametrize("unknown", ["too_short", "no_signature", None])
+def test_an_unknown_period_is_not_compared(unknown: str | None) -> None:
+    rows = pl.DataFrame(
+        {
+            "measured_outcome": ["periodic", unknown],
+            "measured_period_s": [100.0, None],
+            "inferred_outcome": [unknown, "periodic"],
+            "inferred_period_s": [None, 100.0],
+        },
+        schema_overrides={"measured_outcome": pl.String, "inferred_outcome": pl.String},
+    )
+    assert period_agreement(rows).to_list() == [None, None]
