@@ -104,8 +104,7 @@ def on_one_clock(one: SampleSet) -> Stretched | None:
     step_s = max(1.0, middle_s / _MOST_STEPS)
     count = max(2, round(middle_s / step_s))
     rates = on_steps(usable, count, exponent) * (usable.duration_s[:, None] / middle_s)
-    floor = np.nan_to_num(quantiles(rates.T, _FLOOR_LEVEL))
-    ratio = foreign_ratio(rates, floored(quantiles(rates, FIRST_LEVEL))[0], floor)
+    ratio = interference_ratio(rates)
     others = None
     if usable.others is not None:
         foreign = replace(usable, samples=replace(usable.samples, values=usable.others))
@@ -169,6 +168,15 @@ def _read_steps(values: Reals | Bools, offsets: Ints, at: Reals) -> Reals:
     read = read_totals(total, at)
     found: Reals = read[:, 1:] - read[:, :-1]
     return found
+
+
+def interference_ratio(rates: Reals) -> float:
+    """Estimate the share of time with interference from a low quantile across runs and each run's own floor.
+
+    rates (runs, steps), NaN where not measured. Bursts that are not aligned across the runs count as interference.
+    """
+    floor = np.nan_to_num(quantiles(rates.T, _FLOOR_LEVEL))
+    return foreign_ratio(rates, floored(quantiles(rates, FIRST_LEVEL))[0], floor)
 
 
 def foreign_ratio(rates: Reals, curve: Reals, floor: Reals) -> float:
