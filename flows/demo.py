@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.util import find_spec
@@ -29,32 +29,39 @@ SACCT_FIELDS = (
     "JobID", "JobName", "User", "Account", "Partition", "Cluster", "NNodes", "NTasks", "Submit", "Start", "End",
     "State", "ExitCode",
 )  # fmt: skip
+#: when a site begins if nothing else is said
+_START = SiteParams().start
 #: a torn file ends here: its first part is as it should be, its footer is missing
 _TORN_RATIO = 0.6
 
 
 def write_site(
-    site: Site, into: Path, *, with_faults: bool = False, filesystem: str = FILESYSTEM
-) -> tuple[Path, ...]:  # fmt: skip
-    """Write a site's logs: a job log each night, and a file of polls for each day.
+    site: Site,
+    into: Path,
+    *,
+    days: Collection[date] | None = None,
+    with_faults: bool = False,
+    filesystem: str = FILESYSTEM,
+) -> tuple[Path, ...]:
+    """Write a site's logs: a job log each night, and a file of polls for each day; of these days, or of all.
 
     `jobs/sacct_<day>.txt` is sacct's `--parsable2` with a header, in UTC; a job that is still running at
     midnight is in the logs of both days. `polls/polls_<day>.parquet` has the polls that arrived on that
     day, in the order in which they did. `with_faults` adds what happens to files: the last job log has a
-    line that was cut, and the first day's polls are there a second time, torn.
+    line that was cut, and the last day's polls are there a second time, torn.
 
     Returns the files, those of jobs first, each kind by day.
     """
     jobs, polls = into / "jobs", into / "polls"
     jobs.mkdir(parents=True, exist_ok=True)
     polls.mkdir(parents=True, exist_ok=True)
-    logs = [_write_log(site, day, jobs) for day in _days(site)]
-    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site, filesystem)]
+    logs = [_write_log(site, day, jobs) for day in days_of(site) if days is None or day in days]
+    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site, filesystem) if days is None or day in days]
     if with_faults:
         with logs[-1].open("a", encoding="utf-8") as log:
             log.write("4999999|xgc|u1234|prj0\n")
-        whole = files[0].read_bytes()
-        torn = polls / f"{files[0].stem}.part.parquet"
+        whole = files[-1].read_bytes()
+        torn = polls / f"{files[-1].stem}.part.parquet"
         torn.write_bytes(whole[: int(len(whole) * _TORN_RATIO)])
         files.append(torn)
     return (*logs, *files)
@@ -63,7 +70,8 @@ def write_site(
 # ---- job logs
 
 
-def _days(site: Site) -> list[date]:
+def days_of(site: Site) -> list[date]:
+    """Return the days on which a site was polled."""
     first, last = site.traffic["polled_at"].item(0), site.traffic["polled_at"].item(-1)
     return [first.date() + timedelta(days=number) for number in range((last.date() - first.date()).days + 1)]
 
@@ -142,8 +150,8 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
 # ---- job statistics
 
 
-def exact_site(seed: int) -> tuple[Site, JobStatistics]:
-    """Return half a day of a small machine whose servers count by job, and what a collector reads of them."""
+def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics]:
+    """Return the first third of a day of a small machine whose servers count by job, and what a collector reads."""
     applications = [
         replace(one, name=name, user=user, run_count=5)
         for one in APPLICATIONS
@@ -152,7 +160,7 @@ def exact_site(seed: int) -> tuple[Site, JobStatistics]:
     ]
     params = SiteParams(
         seed=seed, days=0.3, controller_count=4, foreign_level=0.3, fault_level=0, cluster="eos", partition="analysis",
-        first_job_id=7_000_000,
+        first_job_id=7_000_000, start=start,
     )  # fmt: skip
     site = simulate(params, applications)
     counted = JobStatisticsParams(
@@ -193,7 +201,8 @@ def classes_truth(site: Site) -> pl.DataFrame:
     Columns: application, user, node_count, direction, and those of `transforms.classes.classify`; one row
     per application and direction.
     """
-    subjects = [(application, direction) for application in site.applications for direction in DIRECTIONS]
+    last_s = site.params.span_s
+    subjects = [(application.at(last_s), direction) for application in site.applications for direction in DIRECTIONS]
     signatures = [signature(application, direction) for application, direction in subjects]
     lengths = np.array([len(rates) for rates in signatures])
     node_count = np.array([float(application.node_count) for application, _ in subjects])
@@ -219,12 +228,16 @@ def classes_truth(site: Site) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class TrueSignature:
-    """What an application moves alone on the machine in one direction, as a rate in each second, and its bursts."""
+    """What an application moves alone on the machine in one direction, as a rate in each second, and its bursts.
+
+    slowdown_ratio: how much longer its complete runs took than alone, in the median: 0 where they took no longer.
+    """
 
     application: Application
     direction: Direction
     bytes_per_s: Reals
     bursts: Bursts
+    slowdown_ratio: float
 
     @property
     def application_id(self) -> str:
@@ -233,11 +246,24 @@ class TrueSignature:
 
 
 def signatures_truth(site: Site) -> list[TrueSignature]:
-    """Return each application's signature, in each direction: what methods ought to find in shared traffic."""
-    return [_true_signature(application, direction) for application in site.applications for direction in DIRECTIONS]
+    """Return each application's last version in each direction: what methods ought to find in shared traffic."""
+    return [
+        _true_signature(application.at(site.params.span_s), direction, _slowdown_ratio(site, application))
+        for application in site.applications
+        for direction in DIRECTIONS
+    ]
 
 
-def _true_signature(application: Application, direction: Direction) -> TrueSignature:
+def _slowdown_ratio(site: Site, application: Application) -> float:
+    runs = site.runs.filter(application=application.name, kind="complete")
+    jobs = site.jobs.join(runs, on="job_id", how="semi").filter(pl.col("ended_at").is_not_null())
+    lasted = (jobs["ended_at"] - jobs["started_at"]).dt.total_seconds().to_numpy()
+    started = (jobs["started_at"] - site.params.start).dt.total_seconds().to_list()
+    alone = np.array([application.at(at).duration_s for at in started])
+    return max(0.0, float(np.median(lasted / alone)) - 1.0) if len(lasted) else 0.0
+
+
+def _true_signature(application: Application, direction: Direction, slowdown_ratio: float) -> TrueSignature:
     rates = signature(application, direction)
     bursts = [burst for burst in application.bursts if burst.direction == direction]
     started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
@@ -251,4 +277,4 @@ def _true_signature(application: Application, direction: Direction) -> TrueSigna
         # every run does what the application does
         support_ratio=np.ones(len(bursts)),
     )
-    return TrueSignature(application, direction, rates, found)
+    return TrueSignature(application, direction, rates, found, slowdown_ratio)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +19,27 @@ from warehouse.placing import scratch
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import polars as pl
 
+    from flows.command.demo_planted import Planted
     from flows.demo import TrueSignature
     from flows.night.executors import Executor
+    from flows.settings import Settings
+    from flows.steps.pieces import Done, Piece
     from transforms.signatures.signature import Signature
     from transforms.synthetic.job_statistics import JobStatistics
     from transforms.synthetic.site import Site
     from warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
-#: what imports the most of what is made side by side in a night; its order would import what they never need, too
+#: modules that import most of what a night's worker processes need
 _WORKED_WITH = ("flows.steps.periods", "flows.steps.joint")
 
 
 @click.command("demo")
-@click.option("--seed", default=1, show_default=True, help="The site's seed.")
-@click.option("--days", default=2, show_default=True, type=click.IntRange(1, 31), help="Days of logs.")
+@click.option("--seed", default=1, show_default=True, help="Random seed of the site.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
@@ -41,50 +47,65 @@ _WORKED_WITH = ("flows.steps.periods", "flows.steps.joint")
 )
 @click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
 @json_option
-def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json: bool) -> int:
-    """Make up a site whose applications are known, run the whole night on its logs, and compare.
+def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> int:
+    """Run three nights on a simulated site, and compare what they find with what was planted.
 
-    A few days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with foreign
-    bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
-    refused, the rest goes on. The servers of a second file system count by job for half a day. Beside them,
-    the real Darshan logs that ship inside the `darshan` wheel.
+    Three days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with interfering jobs,
+    contention, failed runs and gaps. Planted are a program that changes its I/O on the third day, a run that another
+    one slows down, a traced run and a start that had better wait. On the third day, a log has a torn line and a file of
+    polls is cut: both are refused, the rest lands. The servers of a second file system count by job for a third of that
+    day. The real Darshan logs that ship inside the `darshan` wheel land, too.
     """
     from flows import processes
     from flows.night.executors import with_child
 
     folder = _fresh(into)
-    click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
-    # Who checks and who works import for seconds: they begin before this process has imported much itself.
+    click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
+    # The processes that check and work import for seconds: they start before this process has imported much itself.
     with scratch(), with_child() as executor, processes.shared(ready=_WORKED_WITH):
-        _demonstrate(folder, executor, seed, days, is_full=is_full, as_json=as_json)
+        _demonstrate(folder, executor, seed, is_full=is_full, as_json=as_json)
     return 0
 
 
-def _demonstrate(folder: Path, executor: Executor, seed: int, days: int, *, is_full: bool, as_json: bool) -> None:
-    """Make up the site, run its night, and print what was found, with two pictures; with `--json` as a document."""
-    from flows.command.demo_story import tell
+@dataclass(frozen=True, slots=True)
+class _KeptOpen:
+    """An executor that several nights share: its checking process imports Great Expectations once."""
+
+    executor: Executor
+
+    def begin(self, root: Path, piece: Piece) -> Future[Done]:
+        """Begin a piece."""
+        return self.executor.begin(root, piece)
+
+    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+        """Do pieces, and yield each as it ends."""
+        return self.executor.each(root, pieces)
+
+    def end(self) -> None:
+        """Stay open for the next night: whoever opened the executor closes it."""
+
+
+def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, as_json: bool) -> None:
+    """Simulate the site, run its nights, and print what was found, with two pictures; with `--json` as a document."""
+    from flows.command.demo_planted import find_planted
+    from flows.command.demo_story import Story, tell
     from flows.command.hints import for_warehouse
     from flows.command.summary import show_summary
-    from flows.demo import (
-        EXACT_FILESYSTEM,
-        FILESYSTEM,
-        classes_truth,
-        exact_site,
-        signatures_truth,
-        write_site,
-        write_statistics,
-    )
-    from transforms.synthetic.site import SiteParams, simulate
+    from flows.demo import PARTITIONS, classes_truth, exact_site, signatures_truth
+    from flows.demo_site import DAYS, demo_site
+    from flows.settings import ScheduleSettings, Settings
+    from transforms.synthetic.workload import DAY_S
 
-    site = simulate(SiteParams(seed=seed, days=days))
-    write_site(site, folder / "site", with_faults=True)
-    exact, statistics = exact_site(seed)
-    write_site(exact, folder / "site" / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
-    write_statistics(statistics, folder / "site" / exact.params.cluster)
-    store = Store(folder / "warehouse")
-    release, traced_count = _night(store, folder / "site", executor)
+    store, inbox = Store(folder / "warehouse"), folder / "site"
+    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS)
+    site = demo_site(seed)
+    last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
+    exact, statistics = exact_site(seed, last_day + timedelta(hours=16))
+    releases, traced_count = _nights(store, settings, site, (exact, statistics), inbox, _KeptOpen(executor))
+    release = releases[-1]
+    planted = find_planted(store, release, settings, site)
     if as_json:
-        _show_document(store, release, site, statistics)
+        _show_document(store, release, site, statistics, planted)
         return
     signatures = compare_signatures(store, release, signatures_truth(site))
     volumes = compare_volumes(store, release, statistics)
@@ -95,41 +116,74 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, days: int, *, is_f
         _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)
         _show_volumes(volumes)
-    last_end = site.traffic["polled_at"].item(-1)
-    tell(store, release, FILESYSTEM, last_end, signatures, volumes, traced_count, days, folder)
+    tell(store, Story(releases, planted, signatures, volumes, traced_count, last_day), folder)
 
 
-def _night(store: Store, inbox: Path, executor: Executor) -> tuple[Release, int]:
-    """Land the real logs, then run the night on the site's files. Returns the release, and how many logs landed."""
-    from flows import processes
-    from flows.command.demo_story import IMPORTED_TO_DRAW
+def _nights(
+    store: Store,
+    settings: Settings,
+    site: Site,
+    counted: tuple[Site, JobStatistics],
+    inbox: Path,
+    executor: Executor,
+) -> tuple[list[Release], int]:
+    """Land the real logs, then run a night for each day of the site, after its files came to the inbox.
+
+    counted: the machine whose servers count by job, and what they counted; its files come on the last day. Returns the
+    releases, and how many real logs landed.
+    """
     from flows.command.printing import steps_told
-    from flows.demo import PARTITIONS, shipped_logs
+    from flows.demo import days_of, shipped_logs, write_site
     from flows.landing import Told, land_paths
     from flows.night.order import run_inline
-    from flows.settings import ScheduleSettings, Settings
 
-    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS)
+    days, releases, landed_count = days_of(site), [], 0
     with steps_told(is_brief=True) as steps:
-
-        def begin(name: str, left_s: float | None) -> None:
-            steps.begin(name, left_s)
-            if name == "release":
-                # a release is published by this process alone
-                processes.make_ready(*IMPORTED_TO_DRAW)
-
-        landed_count = 0
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             landed_count += arrival.landed is not None
             steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
-        return run_inline(store, settings, steps.done, executor=executor, begin=begin), landed_count
+        for day in days:
+            is_last = day == days[-1]
+            write_site(site, inbox, days=[day], with_faults=is_last)
+            if is_last:
+                _write_rest(site, *counted, inbox)
+
+            def begin(name: str, left_s: float | None, day: date = day, *, is_last: bool = is_last) -> None:
+                steps.begin(f"night of {day}: {name}", left_s)
+                if is_last and name == "release":
+                    _prepare_drawing()
+
+            releases.append(run_inline(store, settings, steps.done, executor=executor, begin=begin))
+    return releases, landed_count
 
 
-def _show_document(store: Store, release: Release, site: Site, statistics: JobStatistics) -> None:
+def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path) -> None:
+    """Write what comes on the last day only: a trace of a run, and the files of the machine that counts by job."""
+    from flows.demo import EXACT_FILESYSTEM, write_site, write_statistics
+    from flows.demo_site import traced_job_id
+    from flows.demo_trace import write_trace
+
+    write_trace(site, traced_job_id(site), inbox / "traces")
+    write_site(exact, inbox / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
+    write_statistics(statistics, inbox / exact.params.cluster)
+
+
+def _prepare_drawing() -> None:
+    """Let the shared processes import what draws: the release is published by this process alone."""
+    from flows import processes
+    from flows.command.demo_story import IMPORTED_TO_DRAW
+
+    processes.make_ready(*IMPORTED_TO_DRAW)
+
+
+def _show_document(
+    store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[Planted]
+) -> None:
     from flows.command.printing import show_json
     from flows.demo import classes_truth, signatures_truth
 
     documents = {
+        "planted": [asdict(one) for one in planted],
         "classes": compare_classes(store, release, classes_truth(site)).to_dicts(),
         "signatures": compare_signatures(store, release, signatures_truth(site)).to_dicts(),
         "volumes": compare_volumes(store, release, statistics).to_dicts(),
@@ -219,7 +273,7 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
 def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
     from transforms.signatures.bursts import Bursts
-    from transforms.signatures.similarity import burst_errors, correlation, cross_correlation
+    from transforms.signatures.similarity import correlation, cross_correlation, pair_in_order
 
     row: dict[str, Any] = {
         "application": true.application.name,
@@ -231,7 +285,8 @@ def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found:
     }
     bursts = Bursts.none() if found is None else found.bursts
     row["burst_count"] = len(bursts)
-    row["missed_burst_count"], row["false_burst_count"] = burst_errors(bursts, true.bursts)
+    matched = len(pair_in_order(bursts, true.bursts, true.slowdown_ratio)[0])
+    row["missed_burst_count"], row["false_burst_count"] = len(true.bursts) - matched, len(bursts) - matched
     if found is not None and found.outcome == "extracted":
         row["volume_bytes"] = found.volume_bytes
         for name, measure in (("cross_correlation", cross_correlation), ("correlation", correlation)):

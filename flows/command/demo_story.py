@@ -1,8 +1,10 @@
-"""What the demo tells in one screen of 80 columns: what was made up, what was found of it, and how to go on."""
+"""What the demo prints on one screen of 80 columns: what was planted, what was found, and where to look next."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,60 +14,64 @@ import click
 from flows import processes
 from flows.command.hints import command
 from flows.command.printing import bytes_text, show
+from flows.demo import FILESYSTEM
 from reports.texts import counted
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from flows.command.demo_planted import Planted
     from warehouse.releases.releases import Release
 
 _DAY = timedelta(days=1)
-#: a signature that is trusted less is not to be relied on
-_DOUBTFUL = 0.5
+#: signatures with a lower expected correlation are named as unreliable
+_MIN_TRUST = 0.5
 
 
-def tell(
-    store: Store,
-    release: Release,
-    filesystem: str,
-    last_end: datetime,
-    signatures: pl.DataFrame,
-    volumes: pl.DataFrame,
-    traced_count: int,
-    days: int,
-    into: Path,
-) -> None:
-    """Print the story, and write its two pictures into a folder.
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the screen shows.
 
-    filesystem: the one that is asked about; last_end: of the site. signatures, volumes: what was found, beside the
-    truth. traced_count: real logs that landed. days: of the made-up site.
+    releases: of each night. planted: facts, and what was found of them. signatures, volumes: beside the truth.
+    traced_count: real Darshan logs that landed. last_day: when it began.
     """
+
+    releases: Sequence[Release]
+    planted: Sequence[Planted]
+    signatures: pl.DataFrame
+    volumes: pl.DataFrame
+    traced_count: int
+    last_day: datetime
+
+
+def tell(store: Store, story: Story, into: Path) -> None:
+    """Print the story, and write its two pictures into a folder."""
     _say(
-        f"{counted(days, 'day')} of a made-up machine: its job log, and what its storage moved every 2 s, with other "
-        "jobs' traffic, failed runs, gaps and damaged files. Beside it a third of a day of a machine whose servers "
-        f"count by job, and {traced_count} real Darshan logs."
+        f"{counted(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
+        "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
+        f"{story.traced_count} real Darshan logs."
     )
-    click.echo()
-    best = _best(signatures)
+    release = story.releases[-1]
+    best = _best(story.signatures)
     with processes.pool(None) as pool:
-        asked = (store.root, release, filesystem, last_end, into / "who.png")
-        names = pool.begin(_who_wrote, *asked)
+        until = story.last_day + _DAY
+        writers = pool.begin(_who_wrote, store.root, release, FILESYSTEM, until, into / "who.png")
         drawn = pool.begin(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
-        _show_signatures(signatures)
-        _tell_doubtful(signatures)
-        _tell_volumes(volumes)
-        if names.result():
-            _say(f"Who wrote most on {filesystem} on the last day: {names.result()}.")
+        _show_signatures(story.signatures)
+        _tell_doubtful(story.signatures)
+        click.echo("\nPlanted, and what the third night found:")
+        for one in story.planted:
+            click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
+            click.echo(click.wrap_text(one.found, 80, "    ", "    "))
+        _tell_volumes(story.volumes)
+        if names := writers.result():
+            _say(f"Who wrote most on {FILESYSTEM} on the last day: {names}.")
         click.echo()
-        _tell_release(store, release)
+        _tell_releases(store, story.releases)
         if drawn is not None:
             drawn.result()
-    click.echo("Look at what was drawn:")
-    for picture in ("signature.png", "who.png"):
-        if (into / picture).exists():
-            click.echo(f"  {into / picture}")
-    _go_on(store, best[0] if best else "NAME", filesystem, last_end)
+    _tell_where_to_look(store, story, best[0] if best else "NAME", into)
 
 
 def _say(sentences: str) -> None:
@@ -86,34 +92,35 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
         )
         for row in moved.iter_rows(named=True)
     ]
-    columns = ("a run of", "found", "truth", "bursts found", "false", "trust")
-    show("What each application does to storage, found in the noise", columns, rows)
+    columns = ("a run of", "found", "planted", "bursts found", "false", "trust")
+    show("Signatures: what each application moves when it runs alone", columns, rows)
 
 
 def _tell_doubtful(signatures: pl.DataFrame) -> None:
-    """Print which signatures are hardly trusted, and how many bursts of the runs an eye sees that they lack."""
-    told = []
-    doubtful = signatures.filter((signatures["trust"] < _DOUBTFUL) & (signatures["true_burst_count"] > 0))
+    """Print which signatures are unreliable, and how many bursts of the runs they lack."""
+    parts = []
+    doubtful = signatures.filter((signatures["trust"] < _MIN_TRUST) & (signatures["true_burst_count"] > 0))
     for row in doubtful.sort("trust").iter_rows(named=True):
         count = row["lacked_burst_count"]
         lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
-        told.append(f"{row['application']} {row['direction']}s{lacks}")
-    if told:
-        _say(f"Trust is of 1. Below {_DOUBTFUL} do not rely on it: {', '.join(told)}.")
+        parts.append(f"{row['application']} {row['direction']}s{lacks}")
+    if parts:
+        _say(f"Trust is the expected correlation. Do not rely on less than {_MIN_TRUST}: {', '.join(parts)}.")
 
 
-def _tell_release(store: Store, release: Release) -> None:
-    """Print the release, and of what its checks warn."""
+def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
+    """Print each night's release, and the warnings of the last one's checks."""
     from flows.command.summary import warnings
     from warehouse.releases.reading import opened
 
-    with opened(store, release, "quality") as connection:
-        found = [happened for _, happened, _ in warnings(connection)]
-    _say(f"Release {release.release_id}, {release.verdict}{':' if found else '.'}")
-    for happened in found:
-        _say(f"  {happened}")
-    if found:
-        _say("  (The second machine was watched for a third of a day.)")
+    for release in releases:
+        _say(f"Release {release.release_id}: {release.verdict}")
+    with opened(store, releases[-1], "quality rejects") as connection:
+        happened = [sentence for _, sentence, _ in warnings(connection)]
+        (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
+    for sentence in happened:
+        _say(f"  {sentence}")
+    _say(f"  {counted(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
 
 
 def _tell_volumes(volumes: pl.DataFrame) -> None:
@@ -169,10 +176,18 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
     return names
 
 
-def _go_on(store: Store, name: str, filesystem: str, last_end: datetime) -> None:
-    until = f"{last_end:%Y-%m-%dT%H:%M}"
-    click.echo("\nGo on:")
+def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> None:
+    """Print where pictures are, and commands that show more."""
+    slowed = next((one.planted.split()[2] for one in story.planted if one.kind == "slowdown"), "JOBID")
+    traced = next((one.planted.split()[1] for one in story.planted if one.kind == "trace"), "JOBID")
+    pictures = [shlex.quote(str(into / name)) for name in ("signature.png", "who.png") if (into / name).exists()]
+    click.echo(f"\nLook at {' and '.join(pictures)}; then:")
     click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")
-    click.echo(f"  {command(f'who {filesystem} --since {last_end - _DAY:%Y-%m-%dT%H:%M} --until {until}')}")
-    click.echo(f"  {command(f'plot signature {name} --to {name}.png')}")
-    click.echo("  " + command('sql "from signatures where is_default"'))
+    for arguments in (
+        f"report --into {shlex.quote(str(into / 'report'))}",
+        f"job {slowed}",
+        f"job {traced}",
+        f"who {FILESYSTEM} --hurt --since {story.last_day:%Y-%m-%d}",
+        f"plot signature {name} --to {name}.png",
+    ):
+        click.echo(f"  {command(arguments)}")

@@ -103,6 +103,39 @@ def burst_errors(found: Bursts, truth: Bursts) -> tuple[int, int]:
     return len(truth) - count, len(found) - count
 
 
+def pair_in_order(found: Bursts, truth: Bursts, slowdown_ratio: float) -> tuple[Ints, Ints]:
+    """Match bursts in order and in gaps; return the places of each pair in found and in truth.
+
+    A pair's starts may differ by the tolerance plus `slowdown_ratio` of the time since the run's start, and the gaps to
+    the pair before by the tolerance plus that ratio of the gap: runs that others slow down keep their rhythm, not their
+    seconds. As many bursts are matched as can be, and of all such ways that with the smallest differences of gaps.
+    """
+    if not len(found) or not len(truth):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # the run's start is the pair before the first one
+    at, true_at = (np.concatenate([[0.0], bursts.started_s]) for bursts in (found, truth))
+    score = np.full((len(at), len(true_at)), -np.inf)
+    score[0, 0] = 0.0
+    before = np.zeros((*score.shape, 2), dtype=np.int64)
+    least = 1.0 / (2 * len(at))
+    for row, column in np.argwhere(np.abs(at[:, None] - true_at) <= TOLERANCE_S + slowdown_ratio * true_at):
+        if not (row and column):
+            continue
+        gaps = true_at[column] - true_at[:column]
+        off = np.abs((at[row] - at[:row, None]) - gaps) / (TOLERANCE_S + slowdown_ratio * gaps)
+        # one more pair is worth more than all differences together
+        ways = np.where(off <= 1.0, score[:row, :column] + 1.0 - least * np.minimum(off, 1.0), -np.inf)
+        best = np.unravel_index(int(ways.argmax()), ways.shape)
+        score[row, column], before[row, column] = ways[best], best
+    places = []
+    row, column = np.unravel_index(int(score.argmax()), score.shape)
+    while row and column:
+        places.append((row - 1, column - 1))
+        row, column = before[row, column]
+    matched = np.array(places[::-1], dtype=np.int64).reshape(-1, 2)
+    return matched[:, 0], matched[:, 1]
+
+
 def difference(old: Signature, new: Signature) -> Difference:
     """Return what has changed from an old signature to a new one; figures are NaN where one of them is none."""
     in_new, in_old = pairs(new.bursts, old.bursts)

@@ -53,8 +53,22 @@ class Burst:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """A new version of an application: runs that start at `from_s` or later have this duration and these bursts."""
+
+    from_s: float
+    duration_s: float
+    bursts: tuple[Burst, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Application:
-    """What one user runs again and again: its size, its duration and its bursts alone on the machine."""
+    """What one user runs again and again: its size, its duration and its bursts alone on the machine.
+
+    starts_s: when its runs start; such planned runs are all complete. Empty: `run_count` runs at random times, some of
+    which stop. revision: what a later version does, if there is one. weight: of its transfers, see `Piece`: how many
+    streams of a usual application they are.
+    """
 
     name: str
     user: str
@@ -63,13 +77,24 @@ class Application:
     duration_s: float
     bursts: tuple[Burst, ...]
     run_count: int = 10
+    starts_s: tuple[float, ...] = ()
+    revision: Revision | None = None
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse bursts that overlap: a run does one thing at a time."""
+        if self.revision:
+            self.at(self.revision.from_s)
         ends = [0.0, *(burst.ended_s for burst in self.bursts)]
         begins = [*(burst.offset_s for burst in self.bursts), self.duration_s]
         if any(end > begin for end, begin in zip(ends, begins, strict=True)):
             raise ValueError(f"{self.name}: a burst begins before the one before it ends, or ends after the run")
+
+    def at(self, time_s: float) -> Application:
+        """Return the version that runs which start at a time have."""
+        if self.revision is None or time_s < self.revision.from_s:
+            return self
+        return replace(self, duration_s=self.revision.duration_s, bursts=self.revision.bursts, revision=None)
 
     @property
     def waits_s(self) -> tuple[float, ...]:
@@ -215,10 +240,10 @@ def stream(seed: int, *key: str | int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
 
 
-def _shaped(burst: Burst, number: int, wait_s: float, speed: float) -> Iterator[Piece]:
+def _shaped(burst: Burst, number: int, wait_s: float, speed: float, weight: float) -> Iterator[Piece]:
     for volume, peak in PROFILE:
         rate = burst.peak_bytes_per_s * peak * speed
-        yield Piece(wait_s, number, burst.volume_bytes * volume, rate, burst.direction)
+        yield Piece(wait_s, number, burst.volume_bytes * volume, rate, burst.direction, weight)
         wait_s = 0.0
 
 
@@ -246,11 +271,11 @@ def _work(application: Application, pace: _Pace, first: int, last: int, cut: flo
     """
     pieces = [Piece(0.0, START)]
     for i in range(first, last):
-        pieces += _shaped(application.bursts[i], i, pace.waits_s[i], pace.speeds[i])
+        pieces += _shaped(application.bursts[i], i, pace.waits_s[i], pace.speeds[i], application.weight)
     wait = pace.waits_s[last]
     if last < len(application.bursts) and cut > 0.5:
         begun = replace(application.bursts[last], volume_bytes=application.bursts[last].volume_bytes * (2 * cut - 1))
-        pieces += _shaped(begun, last, wait, pace.speeds[last])
+        pieces += _shaped(begun, last, wait, pace.speeds[last], application.weight)
         wait = 0.0
     return (*pieces, Piece(wait * min(1.0, 2 * cut), END))
 
@@ -260,6 +285,9 @@ def _run(application: Application, number: int, workload: Workload) -> Plan:
     rng = stream(workload.seed, "application", application.name, application.user, number)
     slot = max(0.0, workload.span_s - 1.2 * application.duration_s) / max(1, application.run_count)
     started = (number + rng.random()) * slot
+    if application.starts_s:
+        started = application.starts_s[number]
+    application = application.at(started)
     pace = _Pace.draw(application, workload.drift_ratio, rng)
     queues = rng.lognormal(5.5, 1.2, 2)
     is_stopped, is_restarted = rng.random() < workload.stop_ratio, rng.random() < 0.75
@@ -269,7 +297,7 @@ def _run(application: Application, number: int, workload: Workload) -> Plan:
         application.name, application.user, application.account, application.node_count, queues[0], "application",
         kind="complete",
     )  # fmt: skip
-    if not is_stopped or count < 2:
+    if not is_stopped or count < 2 or application.starts_s:
         return Plan(started, ((job, _work(application, pace, 0, count, 1.0)),))
     stopped = (replace(job, kind="stopped", state=state), _work(application, pace, 0, stop, cut))
     if not is_restarted:
@@ -377,6 +405,8 @@ def _storms(workload: Workload) -> Iterator[Plan]:
 def plans(applications: Sequence[Application], workload: Workload) -> list[Plan]:
     """Plan everything that anybody does: the applications' runs first, in order, then the others."""
     runs = [
-        _run(application, number, workload) for application in applications for number in range(application.run_count)
+        _run(application, number, workload)
+        for application in applications
+        for number in range(len(application.starts_s) or application.run_count)
     ]
     return [*runs, *_foreign(workload), *_transfers(workload), *_storms(workload)]

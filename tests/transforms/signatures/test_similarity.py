@@ -17,6 +17,7 @@ from transforms.signatures.similarity import (
     correlation,
     cross_correlation,
     difference,
+    pair_in_order,
     pairs,
     volume_ratio,
 )
@@ -170,6 +171,64 @@ def test_matching_is_as_the_naive_twins_best(
 
 
 # ---- drift
+
+
+# ---- bursts in order
+
+
+def at(starts: Reals) -> Bursts:
+    return bursts(*((start, start + 2.0, start + 4.0) for start in starts.tolist()))
+
+
+def matched(found: Reals, truth: Reals, slowdown_ratio: float) -> list[tuple[int, int]]:
+    ours, theirs = pair_in_order(at(found), at(truth), slowdown_ratio)
+    return list(zip(ours.tolist(), theirs.tolist(), strict=True))
+
+
+EVERY = np.arange(8) * 490.0 + 310.0
+
+
+def test_a_constant_stretch_loses_no_burst() -> None:
+    """Bursts 494 s apart for planted 490 s are all found: by overlap, only one of eight was."""
+    found = EVERY * 494.0 / 490.0
+    assert matched(found, EVERY, 0.01) == [(n, n) for n in range(8)]
+    assert len(pairs(at(found), at(EVERY))[0]) < 8
+
+
+def test_a_stretch_beyond_the_slowdown_is_no_match() -> None:
+    assert len(matched(EVERY * 1.05, EVERY, 0.01)) == 0
+    assert len(matched(EVERY * 1.05, EVERY, 0.05)) == 8
+
+
+def test_without_a_slowdown_the_tolerance_is_that_of_polls() -> None:
+    assert matched(EVERY + similarity.TOLERANCE_S, EVERY, 0.0) == [(n, n) for n in range(8)]
+    assert matched(EVERY + similarity.TOLERANCE_S + 0.1, EVERY, 0.0) == []
+
+
+def test_a_burst_that_is_missing_in_the_middle_costs_only_itself() -> None:
+    found = np.delete(EVERY, 3) * 1.008
+    assert matched(found, EVERY, 0.01) == [(n, n if n < 3 else n + 1) for n in range(7)]
+
+
+def test_a_false_burst_costs_only_itself() -> None:
+    found = np.insert(EVERY * 1.008, 4, 2000.0)
+    assert matched(found, EVERY, 0.01) == [(n if n < 4 else n + 1, n) for n in range(8)]
+
+
+def test_dense_bursts_are_not_matched_by_another_rhythm() -> None:
+    truth = np.arange(60) * 30.0 + 15.0
+    assert len(matched(truth * 1.02, truth, 0.02)) == 60
+    assert len(matched(np.arange(54) * 33.0 + 15.0, truth, 0.02)) <= 30
+
+
+def test_no_bursts_have_no_pairs() -> None:
+    nothing = np.zeros(0)
+    assert matched(nothing, EVERY, 0.01) == matched(EVERY, nothing, 0.01) == []
+
+
+def test_the_order_is_kept() -> None:
+    """Bursts that swapped their places are not both matched."""
+    assert matched(of(100.0, 104.0), of(104.0, 100.0), 0.0) in ([(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)])
 
 
 def test_difference_says_what_came_and_went() -> None:

@@ -1,0 +1,87 @@
+"""The demo's site: three days of eight applications, with a change, a collision and a start that had better wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import APPLICATIONS, DAY_S, Application, Burst, Revision, bursts
+
+DAYS = 3
+#: writes twice as much in each burst from the last day on
+CHANGED = "ior_b"
+#: one run of the first application on the last day meets a run of the second one in most of its bursts
+VICTIM, CULPRIT = "gromacs", "enzo"
+#: of its last run there is a trace
+TRACED = "ior_a"
+#: runs of each application that is not planned run by run
+_RUN_COUNT = 5 * DAYS
+_VICTIM_STARTS_H = ((1.5, 6.0, 10.5, 15.0, 19.5), (2.0, 8.0, 14.0, 20.0), (3.0, 12.0, 19.0))
+#: the last one still runs when the polls end, so that others had better wait
+_CULPRIT_STARTS_H = ((3.9, 6.12, 11.9, 17.5, 22.0), (5.0, 8.15, 14.1), (12.13, 17.4, 23.6))
+#: more runs than half of those before: then the new version is what most runs do
+_CHANGED_STARTS_H = ((2.5, 7.2, 12.0, 16.3, 21.0), (6.5, 18.0), (1.0, 5.0, 9.0, 14.5, 17.5, 21.0))
+_ENZO = Application(
+    CULPRIT, "ivy", "prj107", 2048, 2400.0, bursts(240, 740, [2000] * 3, [5.0], "write"), weight=8.0,
+)  # fmt: skip
+#: what others do, as a multiple of the usual; how much computing differs between runs, as in the signature study
+_FOREIGN_LEVEL, _DRIFT_RATIO = 0.7, 0.003
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """The planted slowdown: the victim's and the culprit's job, how long the victim took, and takes alone [s]."""
+
+    victim_job_id: str
+    culprit_job_id: str
+    duration_s: float
+    alone_s: float
+
+
+def demo_site(seed: int) -> Site:
+    """Simulate the demo's site."""
+    params = SiteParams(seed=seed, days=DAYS, foreign_level=_FOREIGN_LEVEL, drift_ratio=_DRIFT_RATIO)
+    return simulate(params, _applications())
+
+
+def _applications() -> tuple[Application, ...]:
+    known = {one.name: replace(one, run_count=_RUN_COUNT) for one in APPLICATIONS if one.name != "ior_c"}
+    known[VICTIM] = replace(known[VICTIM], starts_s=_starts(_VICTIM_STARTS_H))
+    known[CHANGED] = _doubled(replace(known[CHANGED], starts_s=_starts(_CHANGED_STARTS_H)))
+    return (*known.values(), replace(_ENZO, starts_s=_starts(_CULPRIT_STARTS_H)))
+
+
+def _starts(hours_of_days: Iterable[Iterable[float]]) -> tuple[float, ...]:
+    return tuple(day * DAY_S + 3600.0 * hour for day, hours in enumerate(hours_of_days) for hour in hours)
+
+
+def _doubled(application: Application) -> Application:
+    """Return an application whose bursts move twice as much from the last day on; between them it computes as long."""
+    later, late_s = [], 0.0
+    for burst in application.bursts:
+        doubled = Burst(burst.offset_s + late_s, 2 * burst.volume_bytes, burst.peak_bytes_per_s, burst.direction)
+        late_s += doubled.duration_s - burst.duration_s
+        later.append(doubled)
+    revision = Revision((DAYS - 1) * DAY_S, application.duration_s + late_s, tuple(later))
+    return replace(application, revision=revision)
+
+
+def collision(site: Site) -> Collision:
+    """Return the planted slowdown of a site."""
+    at = pl.lit(site.params.start) + pl.duration(seconds=int((DAYS - 1) * DAY_S + 12 * 3600))
+    near = site.jobs.filter((pl.col("started_at") - at).abs() < pl.duration(minutes=15))
+    victim, culprit = (near.row(by_predicate=pl.col("job_name") == name, named=True) for name in (VICTIM, CULPRIT))
+    alone = next(one for one in site.applications if one.name == VICTIM)
+    lasted = (victim["ended_at"] - victim["started_at"]).total_seconds()
+    return Collision(victim["job_id"], culprit["job_id"], lasted, alone.duration_s)
+
+
+def traced_job_id(site: Site) -> str:
+    """Return the job of which there is a trace: the last complete run of its application."""
+    runs = site.runs.filter(application=TRACED, kind="complete")
+    jobs = site.jobs.join(runs, on="job_id", how="semi").filter(pl.col("ended_at").is_not_null())
+    job_id: str = jobs.sort("ended_at")["job_id"][-1]
+    return job_id
