@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from flows import processes
 from flows.settings import Settings
+from warehouse.engine_paths import is_url
 from warehouse.errors import InputRefused
 from warehouse.external.deadlines import Timeouts
 from warehouse.printable import one_line
@@ -318,7 +319,7 @@ def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
     """Yield files, URLs, and what became of folders that cannot be looked into."""
     for text in paths:
         path = Path(text)
-        if "://" in text and not path.exists():
+        if is_url(text) and not path.exists():
             yield text
         elif os.path.isdir(path):
             closed: list[OSError] = []

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import DAY, REFUSED, is_strict, json_option, strict_option
+from flows.command.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
 from flows.command.printing import printable
+from warehouse.engine_paths import is_url
 from warehouse.errors import NothingToDo, UsageError, meant
 from warehouse.store.store import Store
 
@@ -112,6 +113,7 @@ def land_command(
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = load(settings_path, store.root)
+    name_default_warehouse(store)
     if follow:
         _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
         return 0
@@ -160,7 +162,7 @@ def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, 
         if is_fault:
             raise UsageError(sentence)
     for path in paths:
-        if "://" not in path and not os.path.lexists(path):
+        if not is_url(path) and not os.path.lexists(path):
             raise UsageError(f"There is no {printable(path)}.{_near(Path(path))} Nothing is landed.")
 
 

@@ -15,8 +15,9 @@ import click
 from flows.command.hints import keep_options
 from flows.command.options import STRICT
 from flows.stopping import is_interrupt, left_at_once
+from warehouse.engine_paths import is_url, is_utf8
 from warehouse.errors import IosigError, MachineFault, NothingToDo, meant
-from warehouse.store.store import DEFAULT_ROOT, Store
+from warehouse.store.store import Store, default_root
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
 SUBCOMMANDS = {
@@ -184,7 +185,7 @@ class _Warehouse(click.Path):
     """A folder, or the URL of an object store; without the right to read a folder, that is what is told."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and "://" in value:
+        if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
             return Store.named(value).root
         return super().convert(value, param, ctx)
 
@@ -196,8 +197,8 @@ class _Warehouse(click.Path):
     "--warehouse",
     type=_Warehouse(path_type=Path, file_okay=False, readable=False),
     envvar="IOSIG_WAREHOUSE",
-    default=DEFAULT_ROOT,
-    show_default="warehouse/data of the checkout",
+    default=default_root,
+    show_default="warehouse/data of a checkout, else iosig/warehouse in the user's data directory",
     help="Folder of the warehouse, or s3://BUCKET/PREFIX; also IOSIG_WAREHOUSE.",
 )
 @click.option(

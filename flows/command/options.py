@@ -149,6 +149,14 @@ compressed_option = click.option(
 )
 
 
+def name_default_warehouse(store: Store) -> None:
+    """Print which warehouse a command writes to where the user named none."""
+    from warehouse.store.store import default_root
+
+    if store.root == default_root():
+        click.echo(f"Warehouse: {store.name} (choose another with --warehouse or IOSIG_WAREHOUSE)", err=True)
+
+
 def exit_code(refused_count: int) -> int:
     """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
     from flows.command.printing import say

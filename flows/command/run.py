@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import DAY, exit_code_of, json_option, strict_option, wait_option
+from flows.command.options import (
+    DAY,
+    exit_code_of,
+    json_option,
+    name_default_warehouse,
+    strict_option,
+    wait_option,
+)
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store
 
@@ -54,6 +61,7 @@ def run_command(
     if day and (since or until):
         raise UsageError("Give --date, or --since and --until.")
     store, settings_path = obj
+    name_default_warehouse(store)
     first, last = _day(day or since), _day(day or until)
     require_order(first, last)
     if inline is None:

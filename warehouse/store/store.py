@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from os import environ, getpid, kill
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from warehouse.engine_paths import is_url, is_utf8
 from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
 from warehouse.store.files import Busy, Files, Folder
@@ -24,16 +26,30 @@ if TYPE_CHECKING:
 
     from warehouse.contracts import Table
 
-DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
+_CHECKOUT = Path(__file__).resolve().parents[2]
 ROW_GROUP_ROWS = 1 << 20
 #: the lock of a warehouse, beside which stands who holds it, for people; and how often one who waits asks
 _LOCK, _ASKED_EVERY_S = "lock", 1.0
 #: who takes a lock has said within so long who it is
 _TOLD_WITHIN_S = 0.5
+#: the libraries that read a store's URL do not agree on these: some decode them, some expand them
+_NOT_IN_URL = re.compile(r"[*?#%\[\]{}\\\x00-\x1f\x7f]")
 #: what says whose copies lie in a folder
 _URL = ".url"
 
 _Read = TypeVar("_Read")
+
+
+def default_root() -> Path:
+    """Return the warehouse of a command without `--warehouse`: `warehouse/data` of a checkout, else the user's own.
+
+    An installed package's folder may be read-only or shared, and is emptied by the next installation.
+    """
+    if (_CHECKOUT / "pyproject.toml").is_file():
+        return _CHECKOUT / "warehouse" / "data"
+    from platformdirs import user_data_path
+
+    return user_data_path("iosig", appauthor=False) / "warehouse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +64,15 @@ class Store:
     @classmethod
     def named(cls, text: str) -> Self:
         """Return the warehouse of a folder or a URL; the copies of what has a URL lie in the user's cache."""
-        if "://" not in text:
+        if not is_url(text):
+            if not is_utf8(text):
+                raise UsageError(
+                    f"The path of a warehouse must be UTF-8: its tables' metadata name it, and {text!a} is not."
+                )
             return cls(Path(text))
         url = text.rstrip("/")
+        if found := _NOT_IN_URL.search(url):
+            raise UsageError(f"{url}: {found[0]!r} means something else in a URL. Give the prefix another name.")
         place = Path(environ.get("IOSIG_CACHE") or Path.home() / ".cache" / "iosig")
         root = place / hashlib.sha256(url.encode()).hexdigest()[:16]
         if not (root / _URL).is_file():

@@ -20,7 +20,7 @@ from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS
 from warehouse.errors import ContractError, UsageError
-from warehouse.store import objects
+from warehouse.store import objects, store as store_module
 from warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
 
 ROWS = pl.DataFrame(
@@ -210,3 +210,31 @@ def test_without_its_library_an_object_store_is_refused_with_the_line_that_insta
     objects.require_installed.cache_clear()
     with pytest.raises(UsageError, match="uv sync --extra s3"):
         Store.named("s3://bucket/without-a-library").files.put("a", b"")
+
+
+def test_the_default_warehouse_is_never_within_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = Path(__file__).resolve().parents[3]
+    assert store_module.default_root() == checkout / "warehouse" / "data"
+    monkeypatch.setattr(store_module, "_CHECKOUT", tmp_path / "site-packages")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    found = store_module.default_root()
+    assert not found.is_relative_to(tmp_path / "site-packages")
+    if sys.platform == "linux":
+        assert found == tmp_path / "share" / "iosig" / "warehouse"
+
+
+def test_a_path_may_contain_what_a_url_has_within() -> None:
+    assert Store.named("sites/a://b").root == Path("sites/a://b")
+
+
+@pytest.mark.parametrize("name", ["s3://bucket/a[1]", "s3://bucket/a?b", "s3://bucket/a#b", "s3://bucket/a%20b"])
+def test_a_url_with_a_character_of_other_meaning_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="means something else in a URL"):
+        Store.named(name)
+
+
+def test_a_path_that_is_no_utf8_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be UTF-8"):
+        Store.named("/warehouse/\udcff")
