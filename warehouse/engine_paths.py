@@ -44,6 +44,12 @@ def is_utf8(path: str | Path) -> bool:
     return True
 
 
+def utf8_path(path: str | Path) -> str:
+    """Return an absolute path for a library that takes UTF-8 alone; a link of this process where it is no UTF-8."""
+    absolute = str(Path(path).absolute())
+    return absolute if is_utf8(absolute) else duckdb_path(absolute)
+
+
 # ---- DuckDB
 
 
@@ -167,18 +173,13 @@ def read_ipc(path: str | Path) -> pl.DataFrame:
     import polars as pl
 
     # `read_ipc` itself has no `glob`
-    return pl.scan_ipc(_polars_path(path), glob=False, hive_partitioning=False).collect()
+    return pl.scan_ipc(utf8_path(path), glob=False, hive_partitioning=False).collect()
 
 
 def _polars_paths(paths: str | Path | Sequence[str | Path]) -> str | list[str]:
     if isinstance(paths, str | Path):
-        return _polars_path(paths)
-    return [_polars_path(path) for path in paths]
-
-
-def _polars_path(path: str | Path) -> str:
-    absolute = str(Path(path).absolute())
-    return absolute if is_utf8(absolute) else duckdb_path(absolute)
+        return utf8_path(paths)
+    return [utf8_path(path) for path in paths]
 
 
 # ---- URIs

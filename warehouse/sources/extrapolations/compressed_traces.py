@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from warehouse.engine_paths import utf8_path
 from warehouse.errors import InputRefused, UsageError
 from warehouse.placing import moved_into_place
 
@@ -369,7 +370,7 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(utf8_path(path), page_checksum_verification=True) as file:
         found = file.metadata
         metadata = _own_metadata(found.metadata or {})
         if file.schema_arrow.remove_metadata() != schema().remove_metadata():

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 import polars as pl
 import pyarrow as pa
 
+from warehouse.engine_paths import utf8_path
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.protocol import HEAD_BYTES, Head
@@ -127,7 +128,7 @@ def _decompressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
     if kind == "xz":
         return _Streams(path.open("rb"), lzma.LZMADecompressor)
     # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
-    return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
+    return io.BufferedReader(pa.input_stream(utf8_path(path), compression="zstd"))
 
 
 #: what a damaged compressed file raises while it is read

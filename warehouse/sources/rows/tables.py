@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from warehouse.engine_paths import scan_parquet
+from warehouse.engine_paths import scan_parquet, utf8_path
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
@@ -80,7 +80,7 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
     """Raise InputRefused where the cells of a column are longer in the mean than a line may be."""
     import pyarrow.parquet as pq
 
-    most, end = in_force().line_bytes, pq.read_metadata(path)
+    most, end = in_force().line_bytes, pq.read_metadata(utf8_path(path))
     groups = (end.row_group(place) for place in range(end.num_row_groups))
     for chunk in (group.column(place) for group in groups for place in range(end.num_columns)):
         is_meant = chunk.path_in_schema.split(".")[0] in names

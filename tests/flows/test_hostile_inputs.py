@@ -1,0 +1,60 @@
+"""Inputs whose names mean something to a glob, a URL or an encoding land as they do under plain names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.settings import Settings
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+#: of each kind of reader one, by its path below the folder of real measurements
+INPUTS = (
+    *("lmt/lmtdb-reset.sqlite3", "lmt/snx11025_2018-01-28.h5lmt", "lmt/snx11025_2018-01-28.hdf5"),
+    *("dftracer/test-trace.pfw.gz", "tmio/8.jsonl", "tmio/384.msgpack"),
+    *(
+        "darshan/mpi-io-test-x86_64-3.0.0.darshan",
+        "recorder/ior_posix_chunk",
+        "ccr-gpfs/chemistry-1455991-gpfs-writes.csv",
+    ),
+)
+NAMES = ("w[1]*? #%41;\\$HOME'\"=~\n", "a[1]", "hive=1", "file:", "caf\udce9")
+
+
+def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]]:
+    """Land the inputs from a folder under names that begin with a prefix; return the format and rows of each."""
+    folder.mkdir(parents=True)
+    paths = []
+    for name in INPUTS:
+        source = shared_data / name
+        paths.append(folder / f"{prefix}{source.name}")
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, paths[-1])
+    polls = folder / f"{prefix}polls.parquet"
+    rows = {"polled_at": ["2026-03-03T00:00:00Z", "2026-03-03T00:00:05Z"], "controller": ["c1", "c1"]}
+    rates = {"read_bytes_per_s": [1.0, 2.0], "write_bytes_per_s": [1.0, 2.0]}
+    pl.DataFrame(rows | rates).with_columns(pl.col("polled_at").str.to_datetime(time_zone="UTC")).write_parquet(
+        polls.open("wb")
+    )
+    found = []
+    for path in (*paths, polls):
+        store = Store(folder.parent / "warehouse" / str(len(found)))
+        arrivals = list(land_paths(store, Settings(), [str(path)], Told(time_zone="UTC", filesystem="lake")))
+        landings = [arrival.landed.landing for arrival in arrivals if arrival.landed is not None]
+        # beside a recorded run lies a page that is no input
+        assert len(landings) >= 1, [arrival.refusal for arrival in arrivals]
+        found.append((landings[0].format, sum(landing.row_count() for landing in landings)))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_input_of_a_hostile_name_lands_as_under_a_plain_one(name: str, shared_data: Path, tmp_path: Path) -> None:
+    expected = landed(shared_data, tmp_path / "plain" / "in", "")
+    assert landed(shared_data, tmp_path / "other" / name, name) == expected
+    assert sorted(os.listdir(tmp_path / "other")) == sorted([name, "warehouse"])
