@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,11 +65,27 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What became of one input: landed now or before, or refused whole with the reason; nothing new if neither."""
+    """What became of one input: landed now or before, or refused whole with the reason; nothing new if neither.
+
+    name: its path or address. names: what hides names in what is shown, in a private warehouse.
+    """
 
     name: str
     landed: Landed | None
     refusal: InputRefused | None
+    names: Names | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The name as it may be shown: in a private warehouse the pseudonym that the tables have."""
+        return self.name if self.names is None else self.names.path(self.name)
+
+    @property
+    def shown_refusal(self) -> InputRefused | None:
+        """The refusal as it may be shown; its sentences may quote the input."""
+        if self.refusal is None or self.names is None:
+            return self.refusal
+        return InputRefused(self.names.said(self.refusal.reason), self.names.said(self.refusal.remedy))
 
     @property
     def is_refused(self) -> bool:
@@ -90,16 +107,17 @@ class Arrival:
         return one_line(self._line())
 
     def _line(self) -> str:
+        name = self.shown_name
         if self.refusal:
-            return f"{self.name}: refused. {self.refusal}"
+            return f"{name}: refused. {self.shown_refusal}"
         if not self.landed:
-            return f"{self.name}: nothing new"
+            return f"{name}: nothing new"
         landing = self.landed.landing
         refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
         rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
         if self.landed.is_new:
-            return f"{self.name}: landed {rows}"
-        return f"{self.name}: landed before, nothing changed; it holds {rows}"
+            return f"{name}: landed {rows}"
+        return f"{name}: landed before, nothing changed; it holds {rows}"
 
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
@@ -136,7 +154,14 @@ def land_paths(
     after the other.
     """
     call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
-    is_helped = not replace and (call.worker_count > 1 or processes.are_elsewhere())
+    for arrival in _land_paths(call, paths):
+        # addresses of databases are the operator's own
+        yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
+
+
+def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
+    """Land inputs in order, files of a size side by side."""
+    is_helped = not call.is_anew and (call.worker_count > 1 or processes.are_elsewhere())
     for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
         if size is None:
             yield from call.in_turn(run)

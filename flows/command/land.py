@@ -113,6 +113,7 @@ def land_command(
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = load(settings_path, store.root)
+    _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     name_default_warehouse(store)
     if follow:
         _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
@@ -161,8 +162,14 @@ def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, 
     for is_fault, sentence in faults:
         if is_fault:
             raise UsageError(sentence)
-    for path in paths:
+
+
+def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
+    """Raise UsageError for a path that is not there; where names are hidden it goes by its place in the command."""
+    for place, path in enumerate(paths, start=1):
         if not is_url(path) and not os.path.lexists(path):
+            if is_private:
+                raise UsageError(f"Input {place} of {len(paths)} is not there. Nothing is landed.")
             raise UsageError(f"There is no {printable(path)}.{_near(Path(path))} Nothing is landed.")
 
 
@@ -275,13 +282,14 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
 
 
 def _document(arrival: Arrival) -> dict[str, object]:
-    if arrival.refusal:
-        return {"file": arrival.name, "reason": arrival.refusal.reason, "remedy": arrival.refusal.remedy}
+    name, refusal = arrival.shown_name, arrival.shown_refusal
+    if refusal:
+        return {"file": name, "reason": refusal.reason, "remedy": refusal.remedy}
     if not arrival.landed:
-        return {"file": arrival.name, "is_new": False, "landed_rows": 0, "refused_rows": 0}
+        return {"file": name, "is_new": False, "landed_rows": 0, "refused_rows": 0}
     landing = arrival.landed.landing
     return {
-        "file": arrival.name,
+        "file": name,
         "landing_id": landing.landing_id,
         "input_format": landing.format,
         "is_new": arrival.landed.is_new,

@@ -200,7 +200,7 @@ def run_inline(
     clock = _Clock(report)
     begin("land", None)
     for arrival in land_new(store, settings):
-        clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
+        clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}", arrival.row_count)
     with locked(store, wait_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)

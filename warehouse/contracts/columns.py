@@ -83,7 +83,7 @@ COUNTED_UNTIL_AT = Column("counted_until_at", "instant", "The last scrape.")
 OPEN_COUNT = Column("open_count", "int", "Opens.", unit="operations")
 READ_COUNT = Column("read_count", "int", "Reads.", unit="operations")
 WRITE_COUNT = Column("write_count", "int", "Writes.", unit="operations")
-TARGET = Column("target", "text", "The target, server or client whose counter it is.")
+TARGET = Column("target", "text", "The target, server or client whose counter it is.", hides="target")
 METADATA_OPERATION_COUNT = Column(
     "metadata_operation_count",
     "int",
@@ -203,7 +203,7 @@ FALSE_ALARM_PROBABILITY = Column(
     "noise has so high a peak. Where several claims share one level, the segments of a signal or the nodes of a run, "
     "times what each one's share takes: all are to be compared with the same level.",
 )
-HOST = Column("host", "text", "The node on which the process ran.")
+HOST = Column("host", "text", "The node on which the process ran.", hides="node")
 
 # ---- quality and history
 SOURCE_FILE = Column("source_file", "text", "The file's name as it was landed.", hides="path")

@@ -42,7 +42,7 @@ JOB_KEY = Column(
     hides="id",
 )
 _IS_JOB_SCRAPE = Column("is_job_scrape", "bool", "Whether its jobs' entries are meant, or its totals.")
-_COLLECTOR = Column("collector", "text", "Who read the counters, where several may read the same ones.")
+_COLLECTOR = Column("collector", "text", "Who read the counters, where several may read the same ones.", hides="node")
 _OPERATION_COUNTS = tuple(
     Column(
         f"total_{operation}_count",

@@ -18,7 +18,12 @@ REQUEST_EVENTS = Table(
             low=0,
         ),
         Column("layer", "text", "The layer in which the event was seen, as the trace calls it: application and so on."),
-        Column("node", "text", "The node of that layer, as the trace calls it; in the outermost layer the rank."),
+        Column(
+            "node",
+            "text",
+            "The node of that layer, as the trace calls it; in the outermost layer the rank.",
+            hides="node",
+        ),
         c.RANK,
         Column(
             "request_id",
@@ -38,6 +43,7 @@ REQUEST_EVENTS = Table(
             "text",
             "The node at the other end of a send or receive, or the device that was written to.",
             nullable=True,
+            hides="node",
         ),
         c.BEGAN_S,
         c.CEASED_S,

@@ -18,10 +18,14 @@ DUCKDB_TYPES: dict[Dtype, str] = {
     "ints": "bigint[]",
 }
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
-#: what of a landed column is hidden where names are pseudonyms: all of it (name; of a user's number uid), the names in
-#: a job's id, each part of a path, each word, what a sentence quotes (said), each text of a JSON list (listed); or what
-#: the site's rule finds in it is all that is kept (job_name, comment), or nothing is (raw)
-Hiding = Literal["name", "uid", "id", "path", "mount", "words", "said", "listed", "job_name", "comment", "raw"]
+#: how names in a landed column become pseudonyms: the whole text (name; uid: the number of a user), the names in a job
+#: id, each part of a path, each word, quotes in a sentence (said), each text of a JSON list (listed), a host that is no
+#: number (node), each host of a scheduler's list (nodes), a counter's target that is no storage (target). Of a wait
+#: reason Slurm's own code is kept (reason), of job_name and comment what the site's rule extracts, of raw nothing
+Hiding = Literal[
+    "name", "uid", "id", "path", "mount", "words", "said", "listed", "node", "nodes", "target", "reason", "job_name",
+    "comment", "raw",
+]  # fmt: skip
 
 #: what a name's ending says: the unit, and the bounds that no value can leave; the longest ending counts
 ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from warehouse.errors import UsageError
+from warehouse.sources.jobs import host_lists, wait_reasons
 from warehouse.store.store import Store, document, put_document
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _STEPS = frozenset({"batch", "extern", "interactive"})
 _PARTS_OF_IDS = re.compile(r"[^\s._\[\]+/]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}=<>]+")
 _QUOTED_OR_WORD = re.compile(rf"`[^`]*`|'[^']*'|\"[^\"]*\"|{_WORD.pattern}")
+_STORAGE_TARGET = re.compile(r"([\w.]+-)?(OST|MDT)[0-9a-fA-F]{1,8}(_UUID)?")
 _ROOMS = ("warehouse/sources", "transforms/extrapolation")
 
 
@@ -102,6 +104,26 @@ class Names:
             return part if part in _vocabulary() else f"{part[0]}{self.name(part[1:-1])}{part[-1]}"
         return part if not _has_letters(part) or _plain(part) in _vocabulary() else self.path(part)
 
+    def node(self, clear: str) -> str:
+        """Return the pseudonym of a host, with its port; a rank, which is a number, stays."""
+        host, colon, port = clear.rpartition(":")
+        if colon and port.isdecimal() and ":" not in host:
+            return f"{self.node(host)}:{port}"
+        return clear if clear.isdecimal() else self.name(clear)
+
+    def nodes(self, clear: str) -> str | None:
+        """Return the pseudonyms of a scheduler's list of hosts, as they stand in traces; None where it is too long."""
+        hosts = host_lists.expand(clear)
+        return None if hosts is None else ",".join(map(self.node, hosts))
+
+    def target(self, clear: str) -> str:
+        """Return a storage target, whose name is the site's own (`lake-OST0001`), or the pseudonym of a host."""
+        return clear if _STORAGE_TARGET.fullmatch(clear) else self.node(clear)
+
+    def reason(self, clear: str) -> str | None:
+        """Return the scheduler's own code of a wait reason without the names that follow it; None for another text."""
+        return wait_reasons.without_details(clear)
+
     def listed(self, clear: str) -> str:
         """Return a JSON list of names, hidden one by one."""
         return json.dumps([self.path(str(name)) for name in json.loads(clear)])
@@ -123,7 +145,7 @@ class Names:
         if how == "job_name":
             found = _found(values, self.rules.application_pattern)
             values = found.zip_with(found.is_not_null(), values)
-        hiding: dict[str, Callable[[str], str]] = {"id": self.job_id, "job_name": self.name}
+        hiding: dict[str, Callable[[str], str | None]] = {"id": self.job_id, "job_name": self.name}
         hide = hiding.get(how) or getattr(self, how)
         clear = values.drop_nulls().unique()
         return values.replace_strict(clear, pl.Series([*map(hide, clear)], dtype=pl.String), default=None)

@@ -22,11 +22,11 @@ from warehouse.store.pseudonyms import Names
 from warehouse.store.store import Store
 
 KEY = b"a key of the site's own, long enough"
-#: texts of landed tables in which nobody is named: machines, formats, what tracers call things, hashes
+#: texts of landed tables without names: the site's storage and queues, formats, what tracers call things, hashes
 _NOBODY = {
-    *("cluster", "partition", "exit_code", "node_list", "filesystem", "controller", "host", "layer", "node", "peer"),
+    *("cluster", "partition", "filesystem", "controller", "layer", "function", "intervals", "phase_state", "events"),
     *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
-    *("filesystem_kind", "function", "intervals", "phase_state", "events", "collector", "target", "wait_reason"),
+    "filesystem_kind",
 }
 
 
@@ -61,6 +61,9 @@ def _clear_texts(how: str, name: str) -> str:
         "words": f"/home/{name}/bin/{name} -o {name}=3 4096",
         "said": f"`{name}` is no number: it stands for node_count, says {name}.",
         "listed": json.dumps([f"{name}.darshan", name]),
+        "node": f"{name}:9169",
+        "nodes": f"{name}[01-03],login-{name}",
+        "reason": f"ReqNodeNotAvail, UnavailableNodes:{name}[01-03]",
         "comment": f"for {name} fs=scratch by {name}",
         "raw": f"12|{name}|x",
     }
@@ -84,7 +87,7 @@ def test_no_name_is_left_in_a_row_and_equal_names_stay_equal(name: str, other: s
         for column, how in texts.items():
             first, second, third = found[column].to_list()
             assert first == third
-            assert (first == second) == (name == other or how in ("raw", "comment"))
+            assert (first == second) == (name == other or how in ("raw", "comment", "reason"))
 
 
 def test_what_is_joined_by_names_still_is() -> None:
@@ -122,6 +125,27 @@ def test_sentences_stay_sentences() -> None:
         pl.DataFrame({"reason": ["There is no end."], "remedy": ["Fill it."], "raw": ["12|ann"]}),
     )
     assert found.row(0) == ("There is no end.", NAMES.said("Fill it."), None)
+
+
+def test_nodes_are_joined_in_whatever_form_they_are_written() -> None:
+    listed = NAMES.nodes("cn[01-02],login")
+    assert listed == ",".join(map(NAMES.node, ("cn01", "cn02", "login")))
+    assert NAMES.nodes("cn01/0*8+cn02/0-7") == ",".join(map(NAMES.node, ("cn01", "cn02")))
+    assert NAMES.nodes("cn[1-999999999]") is None
+    assert NAMES.node("oss1:9169") == f"{NAMES.node('oss1')}:9169"
+    assert NAMES.node("17") == "17"
+    assert NAMES.node("10.1.2.3") != "10.1.2.3"
+
+
+def test_storage_targets_and_codes_of_the_scheduler_stay() -> None:
+    assert [NAMES.target(name) for name in ("lake-OST0001", "fs1-MDT0000", "OST001f_UUID")] == [
+        "lake-OST0001",
+        "fs1-MDT0000",
+        "OST001f_UUID",
+    ]
+    assert NAMES.target("cn01") == NAMES.node("cn01") != "cn01"
+    assert NAMES.reason("ReqNodeNotAvail, UnavailableNodes:cn[01-04]") == "ReqNodeNotAvail"
+    assert NAMES.reason("ann's turn") is None
 
 
 def test_another_key_makes_other_names_and_none_shows_itself() -> None:

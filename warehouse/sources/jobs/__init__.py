@@ -1,5 +1,6 @@
 """Job logs, and what runs and waits: Slurm's accounting and queue, PBS, and the standard workload format.
 
+- `host_lists` (`expand`): Lists of hosts as schedulers write them.
 - `pbs`: PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`.
 - `queue`: From the cells of what a scheduler says of jobs that run and wait to rows of `queue_records`.
 - `records`: From the cells of any job log to rows of `job_records`: states, counts and times are read in one way.
@@ -10,4 +11,5 @@
 - `squeue`: Slurm's `squeue --format`, fields parted by `|`: what runs and waits at one instant.
 - `squeue_json`: Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: what runs and waits at one instant.
 - `swf`: The Standard Workload Format, version 2.2: 18 numbers a job, `;` comments with a header.
+- `wait_reasons` (`without_details`): Reasons for which Slurm lets a job wait.
 """

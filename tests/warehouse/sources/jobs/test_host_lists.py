@@ -1,0 +1,33 @@
+"""Lists of hosts as schedulers write them: every host once, or none of a list that is too long or malformed."""
+
+from __future__ import annotations
+
+import pytest
+
+from warehouse.sources.jobs.host_lists import MAX_HOSTS, expand
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ("cn01", ["cn01"]),
+        ("cn[08-11,20],login", ["cn08", "cn09", "cn10", "cn11", "cn20", "login"]),
+        ("r[1-2]c[0-1].site", ["r1c0.site", "r1c1.site", "r2c0.site", "r2c1.site"]),
+        ("nid[000009-000010]", ["nid000009", "nid000010"]),
+        ("cn01/0*8+cn01/1+cn02/0-7", ["cn01", "cn02"]),
+        ("i02n33/1+i02n33/0+i02n32/1", ["i02n33", "i02n32"]),
+        ("x1/0*128", ["x1"]),
+    ],
+)
+def test_every_host_is_named_once(hosts: str, expected: list[str]) -> None:
+    assert expand(hosts) == expected
+
+
+@pytest.mark.parametrize("hosts", ["", "cn[1-", "cn[a-b]", "cn[5-1]", "cn[1-999999999999]", "a[1-999]b[1-999]", ",,"])
+def test_what_is_no_list_or_too_long_has_no_hosts(hosts: str) -> None:
+    assert expand(hosts) is None
+
+
+def test_the_longest_list_is_expanded() -> None:
+    assert len(expand(f"n[1-{MAX_HOSTS - 1}]") or []) == MAX_HOSTS - 1
+    assert expand(f"n[1-{MAX_HOSTS}],m[1-2]") is None

@@ -1,0 +1,53 @@
+"""Lists of hosts as schedulers write them: Slurm's `cn[01-04,07]` and PBS's `cn01/0*8+cn02/0-7`."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+#: a longer list is not expanded
+MAX_HOSTS = 20_000
+#: a host, up to a comma or plus outside of brackets
+_ENTRY = re.compile(r"(?:[^\[\],+]|\[[^\]]*\])+")
+_PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+
+
+def expand(hosts: str) -> list[str] | None:
+    """Return the distinct hosts of a list, in order; None where it is no such list, or has more than MAX_HOSTS."""
+    if _ENTRY.sub("", hosts).strip(",+ "):
+        # a bracket without its other half
+        return None
+    found: dict[str, None] = {}
+    for entry in _ENTRY.findall(hosts):
+        # what follows a slash numbers PBS's processors
+        names = _names(entry.partition("/")[0].strip(), MAX_HOSTS - len(found))
+        if names is None:
+            return None
+        found |= dict.fromkeys(names)
+    return list(found) or None
+
+
+def _names(entry: str, room: int) -> list[str] | None:
+    """Return the names of one entry, whose brackets hold numbers and ranges of them."""
+    parts: list[list[str]] = []
+    count = 1
+    for numbers, plain in _PARTS.findall(entry):
+        told = [plain] if plain else _numbers(numbers, room)
+        if told is None or (count := count * len(told)) > room:
+            return None
+        parts.append(told)
+    return ["".join(name) for name in product(*parts)]
+
+
+def _numbers(text: str, room: int) -> list[str] | None:
+    found: list[str] = []
+    for piece in text.split(","):
+        match = _RANGE.fullmatch(piece.strip())
+        if match is None:
+            return None
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 0 <= last - first < room - len(found):
+            return None
+        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return found

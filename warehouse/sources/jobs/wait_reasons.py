@@ -1,0 +1,54 @@
+"""Reasons for which Slurm lets a job wait: its own words, of which none names a user, an account or a node.
+
+The list is that of `squeue`'s manual, section JOB REASON CODES, of Slurm 24.05, with codes of earlier versions.
+"""
+
+from __future__ import annotations
+
+import re
+
+WAIT_REASONS = frozenset(
+    """
+    AccountNotAllowed AccountingPolicy AccountingStorageError AllocFailure AssociationJobLimit AssociationResourceLimit
+    AssociationTimeLimit AssocGrpBB AssocGrpBBMinutes AssocGrpBBRunMinutes AssocGrpBilling AssocGrpBillingMinutes
+    AssocGrpBillingRunMinutes AssocGrpCPUMinutesLimit AssocGrpCPURunMinutesLimit AssocGrpCpuLimit AssocGrpEnergy
+    AssocGrpEnergyMinutes AssocGrpEnergyRunMinutes AssocGrpGRES AssocGrpGRESMinutes AssocGrpGRESRunMinutes
+    AssocGrpJobsLimit AssocGrpLicense AssocGrpLicenseMinutes AssocGrpLicenseRunMinutes AssocGrpMemLimit
+    AssocGrpMemMinutes AssocGrpMemRunMinutes AssocGrpNodeLimit AssocGrpNodeMinutes AssocGrpNodeRunMinutes
+    AssocGrpSubmitJobsLimit AssocGrpWallLimit AssocMaxBBMinutesPerJob AssocMaxBBPerJob AssocMaxBBPerNode
+    AssocMaxBillingMinutesPerJob AssocMaxBillingPerJob AssocMaxBillingPerNode AssocMaxCpuMinutesPerJobLimit
+    AssocMaxCpuPerJobLimit AssocMaxCpuPerNode AssocMaxEnergyMinutesPerJob AssocMaxEnergyPerJob AssocMaxEnergyPerNode
+    AssocMaxGRESMinutesPerJob AssocMaxGRESPerJob AssocMaxGRESPerNode AssocMaxJobsLimit AssocMaxLicenseMinutesPerJob
+    AssocMaxLicensePerJob AssocMaxMemMinutesPerJob AssocMaxMemPerJob AssocMaxMemPerNode AssocMaxNodeMinutesPerJob
+    AssocMaxNodePerJobLimit AssocMaxSubmitJobLimit AssocMaxWallDurationPerJobLimit BadConstraints BeginTime
+    BurstBufferOperation BurstBufferResources BurstBufferStageIn Cleaning Constraints DeadLine Deadline Dependency
+    DependencyNeverSatisfied FedJobLock FrontEndDown InactiveLimit InvalidAccount InvalidQOS JobArrayTaskLimit
+    JobHeldAdmin JobHeldUser JobHoldMaxRequeue JobLaunchFailure Licenses LicensesReserved MaxBBMinutesPerAccount
+    MaxBBPerAccount MaxBillingPerAccount MaxCpuPerAccount MaxEnergyPerAccount MaxGRESPerAccount MaxJobsPerAccount
+    MaxLicensePerAccount MaxMemPerAccount MaxMemoryPerNode MaxMemPerLimit MaxNodePerAccount MaxSubmitJobsPerAccount
+    NodeDown NonZeroExitCode None NotAvail OutOfMemory PartitionConfig PartitionDown PartitionInactive
+    PartitionNodeLimit PartitionTimeLimit Priority Prolog QOSGrpBB QOSGrpBBMinutes QOSGrpBBRunMinutes QOSGrpBilling
+    QOSGrpBillingMinutes QOSGrpBillingRunMinutes QOSGrpCPUMinutesLimit QOSGrpCPURunMinutesLimit QOSGrpCpuLimit
+    QOSGrpEnergy QOSGrpEnergyMinutes QOSGrpEnergyRunMinutes QOSGrpGRES QOSGrpGRESMinutes QOSGrpGRESRunMinutes
+    QOSGrpJobsLimit QOSGrpLicense QOSGrpLicenseMinutes QOSGrpLicenseRunMinutes QOSGrpMemLimit QOSGrpMemMinutes
+    QOSGrpMemRunMinutes QOSGrpMemoryMinutes QOSGrpMemoryRunMinutes QOSGrpNodeLimit QOSGrpNodeMinutes
+    QOSGrpNodeRunMinutes QOSGrpSubmitJobsLimit QOSGrpWallLimit QOSJobLimit QOSMaxBBMinutesPerJob QOSMaxBBPerJob
+    QOSMaxBBPerNode QOSMaxBBPerUser QOSMaxBillingPerUser QOSMaxCpuMinutesPerJobLimit QOSMaxCpuPerJobLimit
+    QOSMaxCpuPerNode QOSMaxCpuPerUserLimit QOSMaxGRESMinutesPerJob QOSMaxGRESPerJob QOSMaxGRESPerNode
+    QOSMaxGRESPerUser QOSMaxJobsPerUserLimit QOSMaxLicensePerUser QOSMaxMemPerJob QOSMaxMemPerNode QOSMaxMemPerUser
+    QOSMaxMemoryPerJob QOSMaxMemoryPerNode QOSMaxMemoryPerUser QOSMaxNodeMinutesPerJob QOSMaxNodePerJobLimit
+    QOSMaxNodePerUserLimit QOSMaxSubmitJobPerUserLimit QOSMaxWallDurationPerJobLimit QOSMinBB QOSMinBilling
+    QOSMinCpuNotSatisfied QOSMinEnergy QOSMinGRES QOSMinLicense QOSMinMemory QOSMinNode QOSNotAllowed
+    QOSResourceLimit QOSTimeLimit QOSUsageThreshold ReqNodeNotAvail Reservation ReservationDeleted Resources
+    SchedDefer SystemFailure TimeLimit WaitingForScheduling
+    """.split()  # noqa: SIM905
+)
+
+
+def without_details(reason: str) -> str | None:
+    """Return the code that a reason begins with; None where it begins with no code of Slurm's.
+
+    `ReqNodeNotAvail, UnavailableNodes:cn[01-04]` begins with `ReqNodeNotAvail`.
+    """
+    found = re.match(r"\w+", reason)
+    return found[0] if found and found[0] in WAIT_REASONS else None
