@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from flows.prefect_server import PrefectServer
 from flows.settings import ScheduleSettings, Settings
 from warehouse.contracts.polls import POLL_DAYS
 from warehouse.contracts.quality import REJECTS
+from warehouse.errors import IosigError
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -55,6 +58,7 @@ class Condition:
     """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
 
     refused_run: where the checks of a run are told that was refused after the release, None if there is none.
+    server_url, server_state: the Prefect server of `iosig serve`; None if this user has none in the warehouse.
     """
 
     warehouse: str
@@ -70,6 +74,8 @@ class Condition:
     disk_total_bytes: int
     disk_free_bytes: int
     next_run_at: datetime
+    server_url: str | None
+    server_state: str | None
 
 
 def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
@@ -80,6 +86,8 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     refusal = f"{store.data_docs.name}/refused/index.html"
     known = releases.landings_in(store, current).to_frame("landing_id")
     waiting = landed.in_force.join(known, on="landing_id", how="anti")["landed_at"]
+    server = PrefectServer.of(store, settings)
+    has_server = os.access(server.password_file, os.R_OK)
     return Condition(
         warehouse=store.address,
         at=at,
@@ -94,7 +102,17 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
         disk_total_bytes=space.total,
         disk_free_bytes=space.free,
         next_run_at=next_run(settings.schedule, at),
+        server_url=server.ui_url if has_server else None,
+        server_state=_server_state(server) if has_server else None,
     )
+
+
+def _server_state(server: PrefectServer) -> str:
+    """Return the state of the server, or why it cannot be asked."""
+    try:
+        return server.state()
+    except IosigError as error:
+        return str(error)
 
 
 def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
