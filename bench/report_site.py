@@ -170,7 +170,11 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
     told = both.with_columns(volume, outcome=pl.lit("measured"), is_shared_traffic=pl.lit(True))
     yield "best_job_io", told
     judged = told.rename({"job_id": "subject_id"}).with_columns(
-        subject_kind=pl.lit("job"), outcome=pl.lit("classified"), label=pl.lit("UNIFORM"), ended_on=pl.lit(day)
+        subject_kind=pl.lit("job"),
+        basis=pl.lit("counted"),
+        outcome=pl.lit("classified"),
+        label=pl.lit("UNIFORM"),
+        ended_on=pl.lit(day),
     )
     yield "classes", judged
     yield "periods", judged.with_columns(

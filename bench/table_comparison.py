@@ -33,6 +33,7 @@ KEYS = {
     "exact_samples": "cluster job_id started_at filesystem direction",
     "explained_days": "filesystem polled_on direction",
     "extrapolations": "trace_set_id process_count",
+    "inference_checks": "cluster job_id started_at filesystem direction",
     "job_io": "cluster job_id started_at filesystem direction source trace_id",
     "jobs": "cluster job_id started_at",
     "metadata_io": "cluster job_id started_at filesystem target server_operation",
