@@ -58,6 +58,9 @@ def _limit(engine: sa.Engine, timeouts: Timeouts) -> None:
         except BaseException as error:
             deadline.cancel()
             _raise_timeout(error, deadline, timeouts)
+            if isinstance(error, Exception) and not isinstance(error, pymysql.Error):
+                # PyMySQL parses packets unchecked: a malformed one raises ValueError, IndexError and others.
+                raise pymysql.OperationalError("the server does not follow MySQL's protocol") from error
             raise
         return connection
 

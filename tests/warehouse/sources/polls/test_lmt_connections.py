@@ -53,6 +53,11 @@ def test_a_server_that_falls_silent_or_drips_after_the_handshake_is_refused() ->
     assert "did not complete its answer within 1 s" in told_of(packet + OK + b"\xff\xff\xff\x01", b"x")
 
 
+def test_a_server_of_another_protocol_is_refused() -> None:
+    assert "protocol" in told_of(b"\x08\x00\x00\x00xxxxxxxx", None)
+    assert "The database cannot be read" in told_of(b"\x01\x00\x00\x00\x0a", None)
+
+
 def test_a_closed_port_is_refused_and_other_drivers_are_not_understood() -> None:
     with pytest.raises(InputRefused, match="unreachable"):
         read_url("mysql://ann@127.0.0.1:1/lmt", Reading(time_zone="UTC"), None, SHORT)
