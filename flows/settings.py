@@ -435,9 +435,9 @@ class Settings(Section):
     _distrust: str | None = PrivateAttr(None)
 
     def require_own_file(self, setting: str) -> None:
-        """Raise UsageError unless only the user, or root, can write the file: `setting` names a program to run."""
+        """Raise UsageError unless only the user, or root, can write the file: `setting` makes iosig run a program."""
         if self._distrust is not None:
-            raise UsageError(f"{setting} names a program that would run as you, but {self._distrust}.")
+            raise UsageError(f"{setting} makes iosig run a program as you, but {self._distrust}.")
 
     # ---- what of names is meant, which is found before they are hidden
 

@@ -34,9 +34,9 @@ def free_port() -> int:
         return port
 
 
-def wait_until(is_up: Callable[[], bool], what: str) -> None:
+def wait_until(is_up: Callable[[], bool], what: str, timeout_s: float = _PATIENCE_S) -> None:
     """Wait until a server answers."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + timeout_s
     while not is_up():
         assert time.monotonic() < deadline, f"{what} did not come up"
         time.sleep(0.05)

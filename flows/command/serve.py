@@ -32,15 +32,19 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | 
     from flows.settings import load
     from flows.stopping import Stop, stopped_by_signals
 
-    store, settings_path = obj
+    store, settings_path = Store(obj[0].root.resolve()), obj[1] and obj[1].resolve()
     settings, stop = load(settings_path, store.root), Stop()
     schedule = settings.schedule.model_copy(update={"cron": _valid(cron)} if cron else {})
     with stopped_by_signals(stop), _server(store, settings, stop) as check:
         if stop.is_set():
             return 0
+        # Prefect reads settings from the working directory, and imports modules there: other users may be able to write
+        working_directory = os.getcwd()
+        os.chdir("/")
         # Prefect reads its environment when it is imported
-        from flows.night.deployment import FLOW, free_name, serve
+        from flows.night.deployment import FLOW, WORKING_DIRECTORY, free_name, serve
 
+        os.environ[WORKING_DIRECTORY] = working_directory
         name = free_name(store, name)
         click.echo(f"Serving {FLOW}/{name} at `{schedule.cron}` ({schedule.time_zone}).", err=True)
         serve(store, settings_path, schedule, name, stop, check)

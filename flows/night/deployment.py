@@ -54,22 +54,23 @@ from warehouse.store.store import Store, locked
 FLOW = "iosig-nightly"
 #: where a run finds its warehouse and its settings file
 WAREHOUSE, SETTINGS = "IOSIG_WAREHOUSE", "IOSIG_SETTINGS"
+#: the working directory of `iosig serve`, to which paths in the settings are relative
+WORKING_DIRECTORY = "IOSIG_WORKING_DIRECTORY"
 _CHECK_INTERVAL_S = 1.0
 
 
 class _WithoutTraceback(logging.Filter):
-    """Keep the traceback of an `IosigError` out of a log: its sentence is the message of the failed state."""
+    """Drop what the engines log of an `IosigError` with a traceback: the failed state, logged too, has its sentence."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Drop what the engine logs of such an error, and keep a task's line without the traceback."""
-        if not isinstance(record.exc_info, tuple) or not isinstance(record.exc_info[1], IosigError):
+        """Drop it also where a task has returned its failed state: then the traceback is empty."""
+        if not isinstance(record.exc_info, tuple):
             return True
-        record.exc_info = None
-        return record.name == _TASK_LOG
+        error = record.exc_info[1]
+        return error is not None and not isinstance(error, IosigError)
 
 
-_TASK_LOG = "prefect.task_runs"
-for _name in (_TASK_LOG, "prefect.flow_runs", "prefect.engine"):
+for _name in ("prefect.task_runs", "prefect.flow_runs", "prefect.engine"):
     logging.getLogger(_name).addFilter(_WithoutTraceback())
 
 
@@ -151,6 +152,7 @@ def nightly(since: date | None = None, until: date | None = None, wait_s: float 
     """
     hide_credentials()
     try:
+        os.chdir(os.environ.get(WORKING_DIRECTORY, "."))
         store = _warehouse()
         require_order(since, until)
         settings = load(Path(os.environ[SETTINGS]) if os.environ.get(SETTINGS) else None, store.root)
@@ -238,8 +240,6 @@ def serve(
     """
     hide_credentials()
     _put_into_environment(store, settings_path)
-    # a run starts as `python -m`: a folder `flows` where the command was called is not ours
-    os.environ["PYTHONSAFEPATH"] = "1"
     deployment = _deployment(store, schedule, name)
     # a pause of an earlier process is over
     deployment.paused = False

@@ -24,6 +24,7 @@ from flows.night import order
 from flows.settings import Settings
 from tests.flows.faulty_machines import ROOT, USER, disk
 from tests.flows.night.simulated_site import Site, contents, counters, drawn, open_again, refused, undisturbed
+from tests.flows.refusing_gate import REFUSED_WHILE, install_refusing_gate
 from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 from warehouse.errors import NothingToDo
@@ -34,32 +35,6 @@ from warehouse.store.store import Store
 _PATIENCE_S = 600.0
 #: each kind of fault has one of its own
 _NIGHTS = 15
-#: what makes the gate fail in processes that see this variable, while the file that it names is there
-_GATE = """
-import importlib.abc, importlib.util, os, sys
-
-class Refusing(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "expectations.gate":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        run = spec.loader.exec_module
-        def exec_module(module):
-            run(module)
-            decide = module.decide
-            def refuse(quality):
-                if os.path.exists(os.environ["GATE_FAILS"]):
-                    from warehouse.errors import GateFailed
-                    raise GateFailed("Nothing is released: 1 critical expectation does not hold.")
-                return decide(quality)
-            module.decide = refuse
-        spec.loader.exec_module = exec_module
-        return spec
-
-if "GATE_FAILS" in os.environ:
-    sys.meta_path.insert(0, Refusing())
-"""
 
 
 @pytest.mark.long
@@ -110,7 +85,7 @@ class Servers:
         known = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
         known |= {"PREFECT_HOME": str(self.folder / "prefect"), "PREFECT_API_URL": self.url}
         known |= {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1", "PREFECT_WORKER_QUERY_SECONDS": "2"}
-        known |= {"PYTHONPATH": f"{self.folder / 'site'}{os.pathsep}{ROOT}", "GATE_FAILS": str(self.gate)}
+        known |= {"PYTHONPATH": f"{self.folder / 'site'}{os.pathsep}{ROOT}", REFUSED_WHILE: str(self.gate)}
         return known | {"IOSIG_WEBHOOK_URL": f"http://127.0.0.1:{self.webhook_port}/"}
 
     @property
@@ -204,8 +179,7 @@ def servers(folder: Path) -> Iterator[Servers]:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     folder.mkdir()
-    (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(_GATE)
+    install_refusing_gate(folder / "site")
     running = Servers(folder)
     with HTTPServer(("127.0.0.1", 0), _webhook_of(running.notices)) as webhook:
         running.webhook_port = webhook.server_port

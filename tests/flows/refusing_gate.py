@@ -1,0 +1,39 @@
+"""A quality gate that refuses every release while a file exists: a start-up hook for processes that a test starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: environment variable with the path of that file
+REFUSED_WHILE = "GATE_FAILS"
+_HOOK = """
+import importlib.abc, importlib.util, os, sys
+
+class Refusing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != "expectations.gate":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        run = spec.loader.exec_module
+        def exec_module(module):
+            run(module)
+            decide = module.decide
+            def refuse(quality):
+                if os.path.exists(os.environ["GATE_FAILS"]):
+                    from warehouse.errors import GateFailed
+                    raise GateFailed("Nothing is released: 1 critical expectation does not hold.")
+                return decide(quality)
+            module.decide = refuse
+        spec.loader.exec_module = exec_module
+        return spec
+
+if "GATE_FAILS" in os.environ:
+    sys.meta_path.insert(0, Refusing())
+"""
+
+
+def install_refusing_gate(folder: Path) -> None:
+    """Write the hook into a new folder, which is to stand in PYTHONPATH of the processes."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_HOOK)
