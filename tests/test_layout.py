@@ -25,7 +25,7 @@ MOST_LINES = 600
 #: what lies beside the rooms: a stranger sees it first, and what a measurement left behind shows at once
 _BESIDE_ROOMS = {
     *(".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "DECISIONS.md", "GLOSSARY.md"),
-    *("LICENSE", "README.md", "bench", "docs", "prefect.yaml", "pyproject.toml", "uv.lock"),
+    *("LICENSE", "README.md", "bench", "docs", "pyproject.toml", "uv.lock"),
 }
 #: tests hold tables of cases
 MOST_TEST_LINES = 750

@@ -184,6 +184,8 @@ def _status() -> tuple[Field, ...]:
         _count("disk_total_bytes", "room on the disk", "B"),
         _count("disk_free_bytes", "free of it", "B"),
         _instant("next_run_at", "when the next night begins"),
+        _text("server_url", "Prefect server of `iosig serve`, if this user has one in the warehouse", null=True),
+        _text("server_state", "`running`, `not running`, `password refused`, `port in use`, or a fault", null=True),
         _list(
             "problems",
             "what is wrong, the worst first",

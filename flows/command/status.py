@@ -138,6 +138,8 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),
     ]
+    if condition.server_url:
+        rows.append(("Prefect server", f"{condition.server_url} ({condition.server_state})"))
     show(condition.warehouse, ("what", "now"), rows)
     if condition.sources:
         told = [

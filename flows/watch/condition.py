@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from flows.prefect_server import PrefectServer
 from flows.settings import ScheduleSettings, Settings
 from warehouse.contracts.polls import POLL_DAYS
 from warehouse.contracts.quality import REJECTS
+from warehouse.errors import IosigError
 from warehouse.releases import holds, releases
 from warehouse.releases.holds import Hold
 from warehouse.releases.reading import opened
@@ -80,6 +83,7 @@ class Condition:
     """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
 
     rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks.
+    server_url, server_state: the Prefect server of `iosig serve`; None if this user has none in the warehouse.
     """
 
     warehouse: str
@@ -97,6 +101,8 @@ class Condition:
     disk_total_bytes: int
     disk_free_bytes: int
     next_run_at: datetime
+    server_url: str | None
+    server_state: str | None
 
 
 def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
@@ -108,6 +114,8 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     known, hold = releases.landings_in(store, current), holds.in_force(store)
     decided = pl.concat([known, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
     waiting = landed.in_force.filter(~pl.col("landing_id").is_in(decided.implode()))["landed_at"]
+    server = PrefectServer.of(store, settings)
+    has_server = os.access(server.password_file, os.R_OK)
     return Condition(
         warehouse=store.address,
         at=at,
@@ -124,6 +132,8 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
         disk_total_bytes=space.total,
         disk_free_bytes=space.free,
         next_run_at=next_run(settings.schedule, at),
+        server_url=server.ui_url if has_server else None,
+        server_state=_server_state(server) if has_server else None,
     )
 
 
@@ -133,6 +143,14 @@ def _refused(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
     refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
     for one in landed.objects(refused.tail(_MAX_REFUSED)):
         yield RefusedInput(one.source_file, datetime.fromisoformat(one.landed_at), one.refused_count, one.row_count())
+
+
+def _server_state(server: PrefectServer) -> str:
+    """Return the state of the server, or why it cannot be asked."""
+    try:
+        return server.state()
+    except IosigError as error:
+        return str(error)
 
 
 def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:

@@ -44,9 +44,9 @@ MISTAKES = {
         ("--ful", 2, "--full"),
     ],
     "deploy": [
-        ("", 2, "Say where to: --work-pool NAME, or --print systemd or cron"),
+        ("", 2, "Pass either --work-pool NAME or --print systemd or cron"),
         ("--print sytemd", 2, "Did you mean systemd?"),
-        ("--work-pool nowhere", 2, "Set PREFECT_API_URL"),
+        ("--work-pool nowhere", 6, "Start it with `iosig serve`, or set PREFECT_API_URL"),
     ],
     "diff": [
         ("", 2, "Missing argument 'BEFORE'"),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from flows.landing import Arrival
 from flows.night import order
@@ -33,6 +32,14 @@ def prefect_server() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def warehouse_of_the_flow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the test's warehouse where the flow finds it: in the environment."""
+    monkeypatch.delenv("IOSIG_SETTINGS", raising=False)
+    if "site" in request.fixturenames:
+        monkeypatch.setenv("IOSIG_WAREHOUSE", str(request.getfixturevalue("site").root))
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
 def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Path) -> None:
@@ -43,9 +50,9 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
 
     shutil.copytree(site.root, tmp_path / "inline")
     inline = order.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
-    release = nightly(str(site.root))
+    release = nightly()
     assert release.release_id == inline.release_id
-    assert nightly(str(site.root)) is None, "there is nothing new"
+    assert nightly() is None, "there is nothing new"
     assert releases.history(site) == [release]
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["iosig-release"])))
@@ -71,9 +78,9 @@ def test_work_that_is_done_is_not_done_again(
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "publish", unpublished)
         with pytest.raises(ConnectionError):
-            nightly.nightly(str(site.root))
+            nightly.nightly()
     assert releases.current(site) is None
-    release = nightly.nightly(str(site.root))
+    release = nightly.nightly()
     assert releases.history(site) == [release]
     with get_client(sync_client=True) as client:
         states = [run.state_name for run in client.read_task_runs() if run.name == "stage polls"]
@@ -100,32 +107,38 @@ class TestTold:
 
         monkeypatch.setattr(order.Night, "do", refused)
         with caplog.at_level("INFO"):
-            state = nightly(str(site.root), return_state=True)
+            state = nightly(return_state=True)
         assert state.is_failed()
         assert state.message == "Nothing is released: 1 critical expectation does not hold."
         assert "Traceback" not in caplog.text
         with pytest.raises(GateFailed, match="twice"):
-            nightly(str(site.root))
+            nightly()
         with get_client(sync_client=True) as client:
             found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["iosig-gate"])))
         assert "- job_io.key_unique: twice" in found[0].data
 
     @pytest.mark.parametrize(
-        ("asked", "sentence"),
+        ("parameters", "variables", "sentence"),
         [
-            ({"since": "2026-01-05", "until": "2026-01-02"}, "since (2026-01-05) comes after until (2026-01-02)"),
-            ({"settings_path": "nowhere.toml"}, "There is no settings file nowhere.toml."),
-            ({"warehouse": None}, "Set the deployment's parameter `warehouse`, or IOSIG_WAREHOUSE"),
+            ({"since": "2026-01-05", "until": "2026-01-02"}, {}, "since (2026-01-05) comes after until (2026-01-02)"),
+            ({}, {"IOSIG_SETTINGS": "nowhere.toml"}, "There is no settings file nowhere.toml."),
+            ({}, {"IOSIG_WAREHOUSE": ""}, "Set IOSIG_WAREHOUSE in the environment of the worker"),
         ],
     )
     @pytest.mark.long
     def test_what_cannot_be_is_told_before_anything_starts(
-        self, site: Store, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], sentence: str
+        self,
+        site: Store,
+        monkeypatch: pytest.MonkeyPatch,
+        parameters: dict[str, Any],
+        variables: dict[str, str],
+        sentence: str,
     ) -> None:
         from flows.night.deployment import nightly
 
-        monkeypatch.delenv("IOSIG_WAREHOUSE", raising=False)
-        state = nightly(**({"warehouse": str(site.root)} | asked), return_state=True)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        state = nightly(**parameters, return_state=True)
         assert state.is_failed()
         assert state.message.startswith(sentence)
 
@@ -135,7 +148,7 @@ class TestTold:
         from flows.night.deployment import nightly
 
         with pytest.raises(ParameterTypeError, match="since"):
-            nightly(str(site.root), since="yesterday")
+            nightly(since="yesterday")
 
     def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from flows.night import deployment
@@ -148,10 +161,9 @@ class TestTold:
                 raise MachineFault("the disk is away")
             raise UsageError("and now a fault of ours")
 
-        settings = tmp_path / "iosig.toml"
-        settings.write_text("[schedule]\nretry_delay_s = 0\nretry_count = 5\n")
+        (site.root / "iosig.toml").write_text("[schedule]\nretry_delay_s = 0\nretry_count = 5\n")
         monkeypatch.setattr(deployment, "land_new", unsteady)
-        state = deployment.nightly(str(site.root), str(settings), return_state=True)
+        state = deployment.nightly(return_state=True)
         assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
 
     @pytest.mark.long
@@ -164,11 +176,10 @@ class TestTold:
             time.sleep(20)
             yield from ()
 
-        settings = tmp_path / "iosig.toml"
-        settings.write_text("[schedule]\nstep_timeout_s = 0.5\n")
+        (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\n")
         monkeypatch.setattr(order.Night, "do", slow)
         began = time.monotonic()
-        state = deployment.nightly(str(site.root), str(settings), return_state=True)
+        state = deployment.nightly(return_state=True)
         assert state.is_failed()
         assert time.monotonic() - began < 15
 
@@ -177,7 +188,7 @@ class TestTold:
         from flows.night.deployment import nightly
 
         with locked(site):
-            state = nightly(str(site.root), wait_s=0.0, return_state=True)
+            state = nightly(wait_s=0.0, return_state=True)
         assert state.is_failed()
         assert f"Another run is writing to {site.root} (process {os.getpid()} on" in state.message
 
@@ -192,30 +203,29 @@ def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_pa
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
 
-    from flows.night.deployment import deploy, deployment_name
+    from flows.night.deployment import deploy, deployment_name, free_name
 
     one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
+    schedule = Settings().schedule
     with get_client(sync_client=True) as client:
+        with pytest.raises(UsageError, match=r"There is no work pool iosig .*prefect work-pool create"):
+            deploy(one, schedule, "iosig", "nightly-spider")
         client.create_work_pool(WorkPoolCreate(name="iosig", type="process"))
-        schedule = Settings().schedule
-        assert deploy(one, None, schedule, "iosig") == deployment_name(one) == "nightly-spider"
-        assert deploy(one, None, schedule, "iosig") == "nightly-spider", "anew"
-        with pytest.raises(UsageError, match=f"of another warehouse .{one.root}"):
-            deploy(other, None, schedule, "iosig")
-        assert deploy(other, None, schedule, "iosig", "nightly-b") == "nightly-b"
+        assert free_name(one, None) == deployment_name(one) == "nightly-spider"
+        for _ in range(2):
+            deploy(one, schedule, "iosig", free_name(one, None))
+        with pytest.raises(UsageError, match=f"belongs to another warehouse .{one.root}"):
+            free_name(other, None)
+        deploy(other, schedule, "iosig", free_name(other, "nightly-b"))
         found = {
             name: client.read_deployment_by_name(f"iosig-nightly/{name}") for name in ("nightly-spider", "nightly-b")
         }
-    assert [one.parameters["warehouse"] for one in found.values()] == [str(one.root), str(other.root)]
+    assert [known.job_variables["env"]["IOSIG_WAREHOUSE"] for known in found.values()] == [
+        str(one.root),
+        str(other.root),
+    ]
+    assert [known.parameters for known in found.values()] == [{}, {}], "a run's parameters name no warehouse"
+    assert found["nightly-b"].entrypoint == "flows.night.deployment.nightly"
     schema = found["nightly-b"].parameter_openapi_schema["properties"]
     assert {"type": "string", "format": "date"} in schema["since"]["anyOf"]
     assert found["nightly-b"].enforce_parameter_schema
-
-
-def test_the_deployment_points_to_the_flow() -> None:
-    document = yaml.safe_load((Path(__file__).parents[3] / "prefect.yaml").read_text())
-    (deployment,) = document["deployments"]
-    assert deployment["entrypoint"] == "flows/night/deployment.py:nightly"
-    assert deployment["schedules"][0]["cron"] == Settings().schedule.cron
-    assert deployment["concurrency_limit"] == 1
-    assert deployment["parameters"] == {"warehouse": None, "settings_path": None}

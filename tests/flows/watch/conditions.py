@@ -39,6 +39,8 @@ WELL = Condition(
     disk_total_bytes=10**12,
     disk_free_bytes=4 * 10**11,
     next_run_at=NOON + 14 * HOUR,
+    server_url=None,
+    server_state=None,
 )
 
 
