@@ -82,8 +82,8 @@ class FilesystemCondition:
 class Condition:
     """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
 
-    rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks. server_url,
-    server_state: the Prefect server of `iosig serve`; None if this user has none in the warehouse.
+    rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks.
+    server_url, server_state: the Prefect server of `iosig serve`; None if this user has none in the warehouse.
     """
 
     warehouse: str
@@ -111,10 +111,9 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
     refusal = f"{store.data_docs.name}/refused/index.html"
-    hold = holds.in_force(store)
-    decided = [*releases.landings_in(store, current), *(hold.landing_ids if hold else ())]
-    known = pl.DataFrame({"landing_id": pl.Series(decided, dtype=pl.String)})
-    waiting = landed.in_force.join(known, on="landing_id", how="anti")["landed_at"]
+    known, hold = releases.landings_in(store, current), holds.in_force(store)
+    decided = pl.concat([known, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
+    waiting = landed.in_force.filter(~pl.col("landing_id").is_in(decided.implode()))["landed_at"]
     server = PrefectServer.of(store, settings)
     has_server = os.access(server.password_file, os.R_OK)
     return Condition(
@@ -193,7 +192,6 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
         return
     with opened(store, release) as connection:
         rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
-    newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
         whole = [row for row in own if not row[4]]
@@ -205,21 +203,5 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             usual_bytes=tuple(row[2] for row in before if not row[4]),
             missing_ratio=missing,
             is_partial=is_partial,
-            incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),
+            incomplete_days=tuple(IncompleteDay(row[1], row[3]) for row in own if row[3] > max_missing_ratio),
         )
-
-
-def _incomplete(
-    missing_ratios: Mapping[date, float], newest: date, max_missing_ratio: float
-) -> Iterator[IncompleteDay]:
-    """Yield days with too many missing polls, days without any poll among them.
-
-    missing_ratios: of the days with polls. newest: the newest day of any file system. A file system that was polled no
-    more for longer than the usual days is not expected back.
-    """
-    first, last = min(missing_ratios), max(missing_ratios)
-    end = max(last, newest - timedelta(days=1)) if newest - last <= timedelta(days=_USUAL_DAYS) else last
-    for number in range((end - first).days + 1):
-        day = first + timedelta(days=number)
-        if (missing := missing_ratios.get(day, 1.0)) > max_missing_ratio:
-            yield IncompleteDay(day, missing)
