@@ -36,6 +36,16 @@ def test_what_is_wrong_comes_first_and_ends_with_7(cli: Cli, landed_site: Store,
     assert "of the disk is free" in second
 
 
+def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    store = checked_night.copy(tmp_path / "warehouse")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
+    assert cli("--warehouse", store.root, "land", tmp_path / "torn.parquet")[0] == 3
+    code, out, _ = cli("--warehouse", store.root, "status")
+    assert code == 7
+    assert out.startswith("! 1 input (torn.parquet) was refused whole")
+    assert "All is well" not in out
+
+
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [((), "There is no warehouse in"), (("--to", "x"), "There is no warehouse in")],

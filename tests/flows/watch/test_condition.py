@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from flows.landing import Told, land_paths
 from flows.settings import ScheduleSettings, Settings
-from flows.watch.condition import condition_of, next_run
+from flows.watch.condition import _incomplete, condition_of, next_run
 from tests.flows.conftest import Night
 from warehouse.store.form import mark_form
 from warehouse.store.store import Store, locked
+
+JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
 
 def test_before_anything_was_released(landed_site: Store) -> None:
@@ -31,7 +34,44 @@ def test_after_a_night(checked_night: Night) -> None:
     assert found.waiting == ()
     (filesystem,) = found.filesystems
     assert filesystem.bytes_moved > 0
+    assert (filesystem.missing_ratio, filesystem.is_partial, filesystem.incomplete_days) == (0.0, True, ())
     assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_refused_inputs_are_those_of_the_last_days(tmp_path: Path) -> None:
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "jobs.sacct").write_text(
+        f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n104|ann\n"
+    )
+    store = Store(tmp_path / "warehouse")
+    list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], Told()))
+    found = condition_of(store, Settings()).refused_inputs
+    assert [(Path(one.file).name, one.refused_rows, one.rows) for one in found] == [
+        ("torn.parquet", 1, 0),
+        ("jobs.sacct", 1, 1),
+    ]
+    assert condition_of(store, Settings(), datetime.now(UTC) + timedelta(days=8)).refused_inputs == ()
+
+
+def on(day: int) -> date:
+    return date(2026, 3, day)
+
+
+@pytest.mark.parametrize(
+    ("missing", "newest", "expected"),
+    [
+        ({1: 0.0, 2: 0.05, 3: 0.0}, 3, {}),
+        ({1: 0.0, 2: 0.2, 3: 0.0}, 3, {2: 0.2}),
+        ({1: 0.0, 4: 0.0}, 4, {2: 1.0, 3: 1.0}),
+        ({1: 0.0, 2: 0.0}, 3, {}),
+        ({1: 0.0, 2: 0.0}, 5, {3: 1.0, 4: 1.0}),
+        ({1: 0.0, 2: 0.0}, 20, {}),
+    ],
+    ids=["whole", "a gap", "days without polls", "polled today later", "silent", "decommissioned"],
+)
+def test_days_with_missing_polls(missing: dict[int, float], newest: int, expected: dict[int, float]) -> None:
+    found = _incomplete({on(day): ratio for day, ratio in missing.items()}, on(newest), 0.1)
+    assert {one.day.day: one.missing_ratio for one in found} == expected
 
 
 def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:

@@ -7,9 +7,20 @@ from dataclasses import replace
 import pytest
 
 from flows.settings import WatchSettings
-from flows.watch.condition import Condition
-from flows.watch.problems import problems_of, rhythm_s
+from flows.watch.condition import Condition, FilesystemCondition, IncompleteDay, RefusedInput
+from flows.watch.problems import notes_of, problems_of, rhythm_s
 from tests.flows.watch.conditions import DAY, HOUR, NOON, WELL, but, filesystem, nightly_source
+from warehouse.releases.holds import Hold
+
+REFUSED_WHOLE = RefusedInput("/in/torn.csv", NOON, 1, 0)
+HOLD = Hold("20260318T023000Z-run", "2026-03-20T03:00:00+00:00", ("abc",), (), None)
+
+
+def missing(days_before: int) -> FilesystemCondition:
+    """Most polls are missing so many days before the last whole day."""
+    day = (NOON - DAY - days_before * DAY).date()
+    return replace(filesystem(), incomplete_days=(IncompleteDay(day, 0.86),))
+
 
 REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
 
@@ -24,6 +35,9 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
         (but(filesystems=(filesystem(20e12),)), "volume scratch", "20 times of what is usual on 2026-03-19"),
         (but(filesystems=(filesystem(1e10),)), "volume scratch", "0.01 times"),
         (but(disk_free_bytes=10**10), "disk", "1.0% of the disk is free"),
+        (but(refused_inputs=(REFUSED_WHOLE,) * 5), "refused inputs", "5 inputs (torn.csv, torn.csv, torn.csv, …) were"),
+        (but(filesystems=(missing(0),)), "polls scratch", "86.0% of the polls of scratch are missing on 2026-03-19"),
+        (but(filesystems=(missing(-1),)), "polls scratch", "are missing on 2026-03-20"),
     ],
 )
 def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part: str) -> None:
@@ -60,3 +74,26 @@ def test_what_lands_together_is_one_time() -> None:
     assert rhythm_s(tuple(NOON + minute * HOUR / 60 for minute in range(300))) != 0.0
     assert rhythm_s(()) is None
     assert rhythm_s((NOON,) * 50) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "name", "part"),
+    [
+        (but(rollback=HOLD), "rollback", "in force since 2026-03-20 03:00: runs exclude 1 landing (abc)"),
+        (but(verdict="passed with warnings"), "warnings", "passed with warnings"),
+        (but(refused_inputs=(replace(REFUSED_WHOLE, rows=9),)), "refused rows", "1 row of 1 input was refused"),
+        (
+            but(filesystems=(missing(3),)),
+            "earlier polls scratch",
+            "1 earlier day, the last of them 2026-03-16 (86.0%)",
+        ),
+    ],
+)
+def test_a_note_is_no_problem(condition: Condition, name: str, part: str) -> None:
+    (found,) = notes_of(condition)
+    assert (found.name, problems_of(condition, WatchSettings())) == (name, [])
+    assert part in found.sentence
+
+
+def test_where_all_is_well_there_is_no_note() -> None:
+    assert notes_of(WELL) == []
