@@ -88,7 +88,8 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
             signatures.sample_count,
             signatures.volume_bytes,
             periods.period_s,
-            signatures.trust
+            signatures.trust,
+            signatures.outcome
         from signatures
         left join periods
             on periods.subject_kind = 'application'
@@ -96,32 +97,26 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
             and signatures.application_id = periods.subject_id
             and signatures.filesystem = periods.filesystem
             and signatures.direction = periods.direction
-        where signatures.is_default and signatures.outcome = 'extracted'
-        order by signatures.volume_bytes desc, signatures.application_id, signatures.direction
+        where signatures.is_default
+        order by signatures.volume_bytes desc nulls last, signatures.application_id, signatures.direction
     """
     found = connection.sql(query).fetchall()
-    if not found:
-        say(_why_no_signature(connection))
     rows = [
-        (name, way, runs, bytes_text(volume), period and duration_text(period), trust and f"{trust:.2f}")
-        for name, way, runs, volume, period, trust in found[:_TOP]
+        (
+            name,
+            way,
+            runs,
+            bytes_text(volume),
+            period and duration_text(period),
+            trust and f"{trust:.2f}",
+            outcome.replace("_", " "),
+        )
+        for name, way, runs, volume, period, trust, outcome in found[:_TOP]
     ]
     if rows:
         more = f", the first {_TOP} of {len(found):,}" if len(found) > _TOP else ""
-        columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation")
-        show(f"Signatures: what applications do when they run alone{more}", columns, rows)
-
-
-def _why_no_signature(connection: duckdb.DuckDBPyConnection) -> str:
-    query = """
-        select outcome, count(distinct application_id) as application_count
-        from signatures
-        where is_default
-        group by all
-        order by application_count desc, outcome
-    """
-    reasons = [f"{outcome} ({count:,})" for outcome, count in connection.sql(query).fetchall()]
-    return f"No signature yet: {', '.join(reasons) or 'no application has runs with polls'}."
+        columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
+        show(f"What applications do when they run alone{more}", columns, rows, last=("runs", "signature"))
 
 
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:

@@ -192,6 +192,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
         return
     with opened(store, release) as connection:
         rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
+    newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
         whole = [row for row in own if not row[4]]
@@ -203,5 +204,21 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             usual_bytes=tuple(row[2] for row in before if not row[4]),
             missing_ratio=missing,
             is_partial=is_partial,
-            incomplete_days=tuple(IncompleteDay(row[1], row[3]) for row in own if row[3] > max_missing_ratio),
+            incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),
         )
+
+
+def _incomplete(
+    missing_ratios: Mapping[date, float], newest: date, max_missing_ratio: float
+) -> Iterator[IncompleteDay]:
+    """Yield days with too many missing polls, days without any poll among them.
+
+    missing_ratios: of the days with polls. newest: the newest day of any file system. A file system that was polled no
+    more for longer than the usual days is not expected back.
+    """
+    first, last = min(missing_ratios), max(missing_ratios)
+    end = max(last, newest - timedelta(days=1)) if newest - last <= timedelta(days=_USUAL_DAYS) else last
+    for number in range((end - first).days + 1):
+        day = first + timedelta(days=number)
+        if (missing := missing_ratios.get(day, 1.0)) > max_missing_ratio:
+            yield IncompleteDay(day, missing)

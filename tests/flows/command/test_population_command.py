@@ -25,5 +25,5 @@ def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> Non
     assert (tmp_path / "p.png").exists()
     told = json.loads(cli("--warehouse", store.root, "population", "--json", "--top", "1")[1])
     assert [group["name"] for group in told["groups"]] == ["ior"]
-    assert cli("--warehouse", store.root, "population", "--since", "2019-01-01")[0] == 5
+    assert cli("--warehouse", store.root, "population", "--since", "2019-01-01", "--strict")[0] == 5
     assert cli("--warehouse", store.root, "population", "--since", "soon")[0] == 2

@@ -182,7 +182,7 @@ def test_they_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
 def test_a_summary_tells_of_them_in_a_line(nights: Nights) -> None:
     with opened(nights.store, nights.first) as connection:
         assert extrapolations(connection) == [
-            "1 of 2 extrapolations gave a trace; iosig sql 'from extrapolations' lists them."
+            "1 of 2 extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
         ]
 
 
