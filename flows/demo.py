@@ -22,6 +22,8 @@ from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application,
 FILESYSTEM = "widow1"
 #: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
 EXACT_FILESYSTEM = "widow2"
+#: where compute nodes mount the first one
+FILESYSTEMS = {"/scratch": FILESYSTEM}
 PARTITIONS = {"batch": [FILESYSTEM], "analysis": [EXACT_FILESYSTEM]}
 _EXACT_USERS = {"ior_b": ("hacc", "gil"), "milc": ("nyx", "hal")}
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
