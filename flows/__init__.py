@@ -1,7 +1,9 @@
 """WHEN: the night and its steps, the `iosig` command, settings. Thin: a step calls one function of a room below.
 
 - `arrays` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
-- `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
+- `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): A simulated machine's logs, and its truth.
+- `demo_site` (`demo_site`, `Collision`, `collision`, `traced_job_id`): What the demo plants in its site.
+- `demo_trace` (`write_trace`): A Darshan log of a simulated run.
 - `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.

@@ -22,6 +22,8 @@ from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application,
 FILESYSTEM = "widow1"
 #: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
 EXACT_FILESYSTEM = "widow2"
+#: where compute nodes mount the first one
+FILESYSTEMS = {"/scratch": FILESYSTEM}
 PARTITIONS = {"batch": [FILESYSTEM], "analysis": [EXACT_FILESYSTEM]}
 _EXACT_USERS = {"ior_b": ("hacc", "gil"), "milc": ("nyx", "hal")}
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
@@ -230,7 +232,7 @@ def classes_truth(site: Site) -> pl.DataFrame:
 class TrueSignature:
     """What an application moves alone on the machine in one direction, as a rate in each second, and its bursts.
 
-    slowdown_ratio: how much longer its complete runs took than alone, in the median: 0 where they took no longer.
+    slowdown_ratio: how much longer its complete runs took between bursts than alone, in the median.
     """
 
     application: Application
@@ -248,19 +250,30 @@ class TrueSignature:
 def signatures_truth(site: Site) -> list[TrueSignature]:
     """Return each application's last version in each direction: what methods ought to find in shared traffic."""
     return [
-        _true_signature(application.at(site.params.span_s), direction, _slowdown_ratio(site, application))
+        _true_signature(application.at(site.params.span_s), direction, _slowdown_ratio(site, application, direction))
         for application in site.applications
         for direction in DIRECTIONS
     ]
 
 
-def _slowdown_ratio(site: Site, application: Application) -> float:
+def _slowdown_ratio(site: Site, application: Application, direction: Direction) -> float:
+    """Return how much longer complete runs of the last version take from their first burst to their last than alone.
+
+    A run without two bursts is measured from its start to its end.
+    """
+    last = application.at(site.params.span_s)
+    since = site.params.start + timedelta(seconds=application.revision.from_s if application.revision else 0.0)
     runs = site.runs.filter(application=application.name, kind="complete")
-    jobs = site.jobs.join(runs, on="job_id", how="semi").filter(pl.col("ended_at").is_not_null())
-    lasted = (jobs["ended_at"] - jobs["started_at"]).dt.total_seconds().to_numpy()
-    started = (jobs["started_at"] - site.params.start).dt.total_seconds().to_list()
-    alone = np.array([application.at(at).duration_s for at in started])
-    return max(0.0, float(np.median(lasted / alone)) - 1.0) if len(lasted) else 0.0
+    jobs = site.jobs.filter(pl.col("started_at") >= since, pl.col("ended_at").is_not_null())
+    jobs = jobs.join(runs, on="job_id", how="semi")
+    starts = [burst.offset_s for burst in last.bursts if burst.direction == direction]
+    spans, alone_s = (pl.col("ended_at") - pl.col("started_at")), last.duration_s
+    if len(starts) > 1:
+        jobs = site.bursts.filter(direction=direction).join(jobs.select("job_id"), on="job_id", how="semi")
+        jobs = jobs.group_by("job_id").agg(span=pl.col("started_at").max() - pl.col("started_at").min())
+        spans, alone_s = pl.col("span"), starts[-1] - starts[0]
+    lasted = jobs.select(spans.dt.total_microseconds() / 1e6).to_series().median()
+    return max(0.0, lasted / alone_s - 1.0) if isinstance(lasted, float) else 0.0
 
 
 def _true_signature(application: Application, direction: Direction, slowdown_ratio: float) -> TrueSignature:

@@ -5,7 +5,8 @@
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
-- `demo_story` (`tell`): What it tells in one screen.
+- `demo_planted` (`Planted`, `find_planted`): What the demo planted, and what its last release says of it.
+- `demo_story` (`Story`, `tell`): What it prints on one screen.
 - `completing` (`quietly`): What a shell completes.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.

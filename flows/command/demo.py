@@ -91,16 +91,16 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, 
     from flows.command.demo_story import Story, tell
     from flows.command.hints import for_warehouse
     from flows.command.summary import show_summary
-    from flows.demo import PARTITIONS, classes_truth, exact_site, signatures_truth
+    from flows.demo import FILESYSTEMS, PARTITIONS, classes_truth, exact_site, signatures_truth
     from flows.demo_site import DAYS, demo_site
     from flows.settings import ScheduleSettings, Settings
     from transforms.synthetic.workload import DAY_S
 
     store, inbox = Store(folder / "warehouse"), folder / "site"
-    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS)
+    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS, filesystems=FILESYSTEMS)
     site = demo_site(seed)
     last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
-    exact, statistics = exact_site(seed, last_day + timedelta(hours=16))
+    exact, statistics = exact_site(seed, last_day)
     releases, traced_count = _nights(store, settings, site, (exact, statistics), inbox, _KeptOpen(executor))
     release = releases[-1]
     planted = find_planted(store, release, settings, site)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flows.command.printing import bytes_text
 from flows.demo import FILESYSTEM
 from flows.demo_site import CHANGED, CULPRIT, VICTIM, collision, traced_job_id
-from reports.texts import counted
+from reports.texts import counted, duration_text
 from warehouse.releases.reading import opened
 from warehouse.store.store import Store
 
@@ -77,7 +76,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     row = max(rows, key=lambda one: one["longer_s"])
     culprit = f"{row['first_application_id'].split('/')[1]} job {row['first_job_id']}" if row["first_job_id"] else "?"
     found = (
-        f"{row['hurt_burst_count']} bursts {row['longer_s']:.0f} s longer "
+        f"{counted(row['hurt_burst_count'], 'burst')} {row['longer_s']:.0f} s longer "
         f"({row['low_longer_s']:.0f} to {row['high_longer_s']:.0f}), most bytes there: {culprit}"
     )
     return Planted("slowdown", planted, found, row["first_job_id"] == truth.culprit_job_id)
@@ -111,9 +110,9 @@ def _start(
     if waits.is_empty():
         return Planted("start", planted, "all found room at once", False)
     row = waits.row(0, named=True)
-    wait = timedelta(seconds=round(row["delay_s"]))
+    name = row["application_id"].split("/")[1]
     found = (
-        f"{counted(waits.height, 'application')} had better wait; {row['application_id'].split('/')[1]} {wait}: "
+        f"{counted(waits.height, 'application')} had better wait; {name} {duration_text(row['delay_s'])}: "
         f"{bytes_text(row['now_bytes'])} find no room now, {bytes_text(row['then_bytes'])} then"
     )
     return Planted("start", planted, found, True)

@@ -60,7 +60,7 @@ def tell(store: Store, story: Story, into: Path) -> None:
         drawn = pool.begin(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
         _show_signatures(story.signatures)
         _tell_doubtful(story.signatures)
-        click.echo("\nPlanted, and what the third night found:")
+        click.echo("Planted, and what the third night found:")
         for one in story.planted:
             click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
             click.echo(click.wrap_text(one.found, 80, "    ", "    "))
@@ -106,6 +106,7 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
         parts.append(f"{row['application']} {row['direction']}s{lacks}")
     if parts:
         _say(f"Trust is the expected correlation. Do not rely on less than {_MIN_TRUST}: {', '.join(parts)}.")
+        click.echo()
 
 
 def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
@@ -120,6 +121,8 @@ def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
         (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
     for sentence in happened:
         _say(f"  {sentence}")
+    if happened:
+        _say("  (The machine that counts by job was watched for a third of the last day.)")
     _say(f"  {counted(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
 
 
@@ -137,8 +140,12 @@ def _tell_volumes(volumes: pl.DataFrame) -> None:
 
 
 def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
-    """Return the application and direction of the signature that is trusted most of those with several bursts."""
-    several = signatures.filter((signatures["burst_count"] > 2) & signatures["trust"].is_not_null())
+    """Return the application and direction of the signature to look at first: several bursts, all found, most trust."""
+    several = signatures.filter(
+        (signatures["burst_count"] > 2)
+        & (signatures["missed_burst_count"] + signatures["false_burst_count"] == 0)
+        & signatures["trust"].is_not_null()
+    )
     if several.is_empty():
         return None
     best = several.sort("trust", descending=True).row(0, named=True)

@@ -399,6 +399,7 @@ def _demo() -> tuple[Field, ...]:
     return (
         _text("release_id", "the release"),
         _text("warehouse", "where it lies"),
+        _list("planted", "facts planted in the site, and what was found of each", of="any"),
         _list("classes", "classes found, beside the truth", of="any"),
         _list("signatures", "signatures found, beside the truth", of="any"),
         _list("volumes", "volumes that servers counted, beside the truth", of="any"),

@@ -13,8 +13,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "pictures.md"
 #: what makes the demo itself: it is there
 _DEMO = "iosig demo"
-#: the warehouse of two nights, which the page makes itself
-_SECOND = "twice"
 
 
 def commands(page: str) -> Iterator[str]:
@@ -32,8 +30,6 @@ def pictures(page: str) -> list[str]:
 def make(demo: Path, into: Path) -> list[str]:
     """Run the page's commands in the demo's folder, and put the pictures that they make into another; return these."""
     page = PAGE.read_text(encoding="utf-8")
-    # a warehouse of an earlier time would hold all that is landed into it
-    shutil.rmtree(demo / _SECOND, ignore_errors=True)
     script = "\n".join(["set -e", "export IOSIG_WAREHOUSE=warehouse", *commands(page)])
     subprocess.run(["bash", "-c", script], cwd=demo, check=True)
     made = [name for name in pictures(page) if (demo / name).exists()]

@@ -16,6 +16,7 @@ from flows.demo import (
     PARTITIONS,
     SACCT_FIELDS,
     classes_truth,
+    days_of,
     exact_site,
     sacct_lines,
     write_site,
@@ -48,6 +49,14 @@ def test_one_log_a_night_and_one_file_of_polls_a_day(site: Site, tmp_path: Path)
         "polls/polls_2026-03-03.parquet",
     ]
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
+
+
+def test_files_of_single_days_are_those_of_all(site: Site, tmp_path: Path) -> None:
+    every = write_site(site, tmp_path / "every")
+    for place, day in enumerate(days_of(site)):
+        own = write_site(site, tmp_path / "own", days=[day])
+        assert [path.name for path in own] == [every[place].name, every[place + 2].name]
+        assert [path.read_bytes() for path in own] == [every[place].read_bytes(), every[place + 2].read_bytes()]
 
 
 def test_the_polls_come_back_as_they_were(site: Site, tmp_path: Path) -> None:
@@ -136,7 +145,7 @@ def test_faults_are_one_cut_line_and_one_torn_file(site: Site, tmp_path: Path) -
     before, after = write_site(site, whole), write_site(site, faulty, with_faults=True)
     assert len(after) == len(before) + 1
     torn = after[-1]
-    assert before[2].read_bytes().startswith(torn.read_bytes())
+    assert before[-1].read_bytes().startswith(torn.read_bytes())
     with pytest.raises(pl.exceptions.PolarsError):
         pl.read_parquet(torn)
     assert after[1].read_text().removeprefix(before[1].read_text()) == "4999999|xgc|u1234|prj0\n"

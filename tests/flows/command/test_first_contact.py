@@ -39,7 +39,7 @@ MISTAKES = {
         ("notes.txt --into x", 3, "does not say of which rank"),
     ],
     "demo": [
-        ("--days 0", 2, "not in the range"),
+        ("--seed one", 2, "is not a valid integer"),
         ("--into .", 2, ". is not empty. Give a folder of its own"),
         ("--ful", 2, "--full"),
     ],

@@ -261,19 +261,22 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     """As the README has it, and all tables beside that."""
     code, out, err = cli("demo", "--full", "--into", tmp_path / "demo")
     assert code == 0, err
-    story = out[out.index("2 days of a made-up machine") :]
+    story = out[out.index("3 days of a simulated machine") :]
     assert max(len(line.rstrip()) for line in story.splitlines() if str(tmp_path) not in line) <= 80
-    assert len(story.splitlines()) <= 40
+    assert len(story.splitlines()) <= 52
+    planted = [line for line in story.splitlines() if line.startswith(("+ ", "- "))]
+    assert len(planted) == 4
+    assert all(line.startswith("+") for line in planted), "each planted fact is found"
     assert "volumes are true to the byte" in story
     assert str(tmp_path / "demo" / "signature.png") in story
-    for expected in (
-        "Sample sets",
-        "Classes",
-        "Release 2026-03-03-",
-        "Traced runs",
-        "Found beside the truth",
-        "input rows or files were",
-    ):
+    verdicts = [line.split(": ")[1] for line in story.splitlines() if line.startswith("Release ")]
+    assert verdicts[0] == "passed"
+    assert len(verdicts) == 3
+    for row in (line.split() for line in story.splitlines()):
+        if row[1:2] in (["reads"], ["writes"]) and "of" in row:
+            found, planted_count = int(row[row.index("of") - 1]), int(row[row.index("of") + 1])
+            assert found >= 0.9 * planted_count, row
+    for expected in ("Tables", "Classes", "Traced runs", "Found beside the truth"):
         assert expected in out
     volumes = out[out.index("Volumes of runs") : out.index(story)].splitlines()
     assert max(map(len, map(str.rstrip, volumes))) <= 80

@@ -21,6 +21,7 @@ from transforms.synthetic.workload import (
     Job,
     Piece,
     Plan,
+    Revision,
     Workload,
     bursts,
     plans,
@@ -221,3 +222,33 @@ def test_bursts_that_overlap_or_outlast_the_run_are_refused() -> None:
         Application("x", "u", "a", 1, 100.0, (one, replace(one, offset_s=15)))
     with pytest.raises(ValueError, match="ends after the run"):
         Application("x", "u", "a", 1, 15.0, (one,))
+
+
+# ---- planned runs
+
+
+def test_planned_runs_start_when_they_are_planned_and_are_complete() -> None:
+    planned = replace(APPLICATIONS[0], starts_s=(10.0, 5000.0, 9000.0))
+    found = plans((planned,), replace(USUAL, foreign_level=0.0, stop_ratio=1.0))
+    assert [plan.started_s for plan in found] == [10.0, 5000.0, 9000.0]
+    assert {job.kind for plan in found for job, _ in plan.parts} == {"complete"}
+
+
+def test_runs_from_a_revision_on_do_what_it_says() -> None:
+    later = Revision(6000.0, 900.0, bursts(100, 200, [7] * 4, [2.0], "write"))
+    application = replace(APPLICATIONS[0], starts_s=(0.0, 6000.0), revision=later)
+    before, after = plans((application,), STEADY)
+    assert moved(before.parts[0][1], "write") == pytest.approx(APPLICATIONS[0].volume_bytes("write"))
+    assert moved(after.parts[0][1], "write") == pytest.approx(4 * 7 * GB)
+    assert application.at(5999.9).bursts == APPLICATIONS[0].bursts
+    assert application.at(6000.0).duration_s == 900.0
+
+
+def test_a_revision_whose_bursts_overlap_is_refused() -> None:
+    with pytest.raises(ValueError, match="a burst begins before the one before it ends"):
+        replace(APPLICATIONS[0], revision=Revision(0.0, 900.0, bursts(0, 1, [7] * 4, [2.0], "write")))
+
+
+def test_transfers_have_their_applications_weight() -> None:
+    (plan,) = plans((replace(APPLICATIONS[0], starts_s=(0.0,), weight=8.0),), STEADY)
+    assert {piece.weight for piece in plan.parts[0][1] if piece.volume_bytes} == {8.0}
