@@ -37,6 +37,7 @@ def show_summary(store: Store, release: Release, *, is_verbose: bool = False) ->
         say(f"! {text}", fg="yellow")
     say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
+    click.echo("Bytes of runs: " + command('sql "from job_io order by estimated_bytes desc nulls last limit 10"'))
     click.echo("Signatures: " + command('sql "from signatures where is_default"'))
     click.echo("Report: " + command("report --into report"))
 

@@ -66,10 +66,11 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
         assert failed.fetchall() == []
         days = connection.sql("select missing_ratio, is_partial from poll_days").fetchall()
         assert days == [(0.0, True), (0.0, True)]
-    assert io["outcome"].unique().to_list() == ["measured"]
+    assert io["outcome"].unique().to_list() == ["not_attributed"]
+    assert io["estimated_bytes"].null_count() == 8, "two runs make no signature, and the traffic is nobody's estimate"
     reads = io.filter(pl.col("direction") == "read")
     # 30 minutes from a step's edge: the right edges from started_at on, and one beyond the end
-    assert reads["volume_bytes"].to_list() == [3e6 * 10 * 181] * 4
+    assert reads["filesystem_bytes"].to_list() == [3e6 * 10 * 181] * 4
     assert reads["missing_ratio"].to_list() == [0.0] * 4
     assert samples["step_count"].to_list() == [181] * 8
     assert applications["application_id"].to_list() == ["ann/ior/8", "ann/s3d/8"]
@@ -176,7 +177,7 @@ class TestRepeated:
         assert second.dates == (DAYS[1].isoformat(),)
         assert second.parent_release_id == first.release_id
         with opened(site, second) as connection:
-            query = "select volume_bytes from job_io where direction = 'read' order by job_id"
+            query = "select filesystem_bytes from job_io where direction = 'read' order by job_id"
             volumes = [volume for (volume,) in connection.sql(query).fetchall()]
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
 
@@ -255,7 +256,7 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
     settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e10}})
     with opened(site, run(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
-        volume = connection.sql("select max(volume_bytes) from job_io where direction = 'read'").fetchall()
+        volume = connection.sql("select max(filesystem_bytes) from job_io where direction = 'read'").fetchall()
     assert rules == [("polls_agree",), ("rate_within_limit",)]
     assert volume == [(5430e6,)]
 

@@ -11,13 +11,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.attribution import DAYS, Traffic, _first_days, _minutes, attribute
+from flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
 from warehouse.contracts import Table, frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, SLOWDOWNS
+from warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
+from warehouse.contracts.job_io import JOB_IO_SOURCES
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
 
 DAY = date(2026, 3, 3)
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -81,7 +83,8 @@ def attributed(
     grid: pl.DataFrame,
     signatures: list[Any],
     counted: pl.DataFrame | None = None,
-    of: Table = ATTRIBUTED_IO,
+    of: Table = PLACED_IO,
+    traces: dict[str, pl.DataFrame] | None = None,
 ) -> pl.DataFrame:
     """Return what a day's piece writes of a table."""
     given = {
@@ -90,6 +93,8 @@ def attributed(
         SIGNATURES.name: table(SIGNATURES, [one for one, _ in signatures]),
         SIGNATURE_BURSTS.name: table(SIGNATURE_BURSTS, [burst for _, told in signatures for burst in told]),
         EXACT_SAMPLES.name: frames.empty(EXACT_SAMPLES) if counted is None else counted,
+        **{of_traces.name: frames.empty(of_traces) for of_traces in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)},
+        **(traces or {}),
     }
     written: dict[str, pl.DataFrame] = {}
     piece = SimpleNamespace(
@@ -98,7 +103,7 @@ def attributed(
         scan=lambda of: given[of.name].lazy(),
         write_days=lambda rows, of: written.update({of.name: rows}),
     )
-    assert attribute(cast(Given, piece)) == written[ATTRIBUTED_IO.name].height
+    assert attribute(cast(Given, piece)) == written[PLACED_IO.name].height
     return frames.require(written[of.name], of)
 
 
@@ -234,9 +239,11 @@ def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
         plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
         built=lambda of, days: [File(of.name, path.name, days[0])],
         released=lambda of: [],
+        first_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
     assert DAYS.spread is not None
     assert list(DAYS.spread(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
     table(RUNS, [run("1", -99 * 1440, 5)]).write_parquet(path)
-    assert list(_first_days(cast(Run, work), DAY)) == [DAY - timedelta(days=31)]
+    work.first_days.clear()
+    assert _first_day(cast(Run, work), DAY) == DAY - timedelta(days=31)
