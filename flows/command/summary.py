@@ -198,7 +198,11 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]
         order by severity, table_name, expectation
     """
     return [
-        (severity, sentences.happened(suites.rule(table, name), count, json.loads(observed)), f"{table}.{name}")
+        (
+            severity,
+            sentences.happened(suites.released_rule(table, name, severity), count, json.loads(observed)),
+            f"{table}.{name}",
+        )
         for table, name, severity, count, observed in connection.sql(query).fetchall()
     ]
 

@@ -24,11 +24,12 @@ import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
+from flows.steps.plan import make_plan
 from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
-from warehouse.releases import clearing, publishing, releases
+from warehouse.releases import clearing, older, publishing, releases
 from warehouse.releases.reading import count_differences, opened
 from warehouse.releases.releases import Release, published
 from warehouse.releases.verifying import verify
@@ -164,6 +165,17 @@ class TestRepeated:
         other = first_day.copy(tmp_path / "other")
         both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
         assert both == apart
+
+    def test_the_first_run_on_an_older_release_computes_every_day(
+        self, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = both_days.store
+        with pytest.raises(NothingToDo):
+            make_plan(store, Settings())
+        monkeypatch.setattr(older, "is_older", lambda *_: True)
+        assert make_plan(store, Settings()).job_days == DAYS
+        with pytest.raises(UsageError, match="Run once without --since and --until"):
+            make_plan(store, Settings(), since=DAYS[1])
 
     @pytest.mark.slow
     def test_late_polls_renew_only_what_they_concern(self, both_days: QuickNight, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute
+from flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute, limited_days
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
 from warehouse.contracts import Table, frames
@@ -178,6 +178,85 @@ def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
     # of an application without a signature, too; but not where more may have been counted
     assert volumes(attributed(runs, grid, [], counted("1", 10, rates, 60.0))) == {"1": 1800}
     assert volumes(attributed(runs[:1], grid, [IOR], counted("1", 10, rates, 60.0, "incomplete"))) == {"1": 3600}
+
+
+def traced(job_id: str, start: float, rates: list[float], interval_s: float, **changed: Any) -> dict[str, pl.DataFrame]:
+    """Return the tables of a traced run with one signal, of which some columns may be changed."""
+    known = {"cluster": "default", "job_id": job_id, "ended_on": DAY, "trace_id": "t", "direction": "write"}
+    source = known | {"started_at": at(start), "filesystem": "lake", "source": "client", "own_bytes": 1.0}
+    job = {"trace_id": "t", "ended_on": DAY, "started_at": at(start), "job_started_at": at(start)}
+    signal = {"trace_id": "t", "ended_on": DAY, "direction": "write", "module": "POSIX", "is_async": False}
+    signal |= {"basis": "requests", "is_counted": True, "interval_s": interval_s, "signal_bytes_per_s": rates}
+    tables = {JOB_IO_SOURCES: source, TRACE_JOBS: job, TRACE_SIGNALS: signal}
+    return {of.name: table(of, [row | {k: v for k, v in changed.items() if k in row}]) for of, row in tables.items()}
+
+
+_TRACED_RATES = [0.0] * 5 + [10.0, 10.0] + [0.0] * 13 + [5.0, 5.0] + [0.0] * 8
+
+
+def test_a_trace_with_a_time_series_is_subtracted_as_counters_are() -> None:
+    runs, grid = [run("1", 10, 40), run("2", 10, 40)], traffic((15, 2400), (30, 1200))
+    found = attributed(runs, grid, [IOR], traces=traced("1", 10, _TRACED_RATES, 60.0))
+    assert volumes(found) == {"1": 1800, "2": 1800}
+    assert dict(found.select("job_id", "estimate_source").unique().rows()) == {"1": "traced", "2": "attributed"}
+    # counters take precedence
+    found = attributed(
+        runs, grid, [IOR], counted("1", 10, [0.1] * 30, 60.0), traces=traced("1", 10, _TRACED_RATES, 60.0)
+    )
+    assert volumes(found)["1"] == 180
+    assert found.filter(job_id="1")["estimate_source"].unique().to_list() == ["counted"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"basis": "interval"},
+        {"is_counted": False},
+        {"filesystem": None},
+        {"own_bytes": None},
+        {"job_started_at": None},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_trace_without_time_series_or_place_leaves_its_run_to_the_signature(changed: dict[str, Any]) -> None:
+    found = attributed(
+        [run("1", 10, 40)],
+        traffic((15, 2400), (30, 1200)),
+        [IOR],
+        traces=traced("1", 10, _TRACED_RATES, 60.0, **changed),
+    )
+    assert volumes(found) == {"1": 3600}
+    assert found["estimate_source"].unique().to_list() == ["attributed"]
+
+
+def test_a_step_over_two_minutes_is_spread_over_both() -> None:
+    found = _minutes(
+        np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([60.0, 90.0, 30.0]), Traffic(np.zeros(2), 30.0, 90.0)
+    )
+    assert found.rows() == [
+        (0, 60_000_000, pytest.approx(20)), (0, 120_000_000, pytest.approx(40)), (0, 180_000_000, pytest.approx(60)),
+        (0, 240_000_000, pytest.approx(30)), (1, 60_000_000, pytest.approx(10)), (1, 120_000_000, pytest.approx(20)),
+    ]  # fmt: skip
+
+
+def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path) -> None:
+    days = {more: DAY + timedelta(days=more) for more in range(-3, 4)}
+    of_day = {days[0]: -1500, days[-1]: -2000, days[-2]: -2900, days[2]: 1440, days[3]: 4000}
+    for day, start in of_day.items():
+        end = (day - DAY).days * 1440 + 5
+        table(RUNS, [run("1", start, end)]).write_parquet(tmp_path / f"{day}.parquet")
+    work = SimpleNamespace(
+        plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
+        built=lambda of, wanted: [File(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
+        released=lambda of: [File(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
+        first_days={},
+        store=SimpleNamespace(root=tmp_path, here=lambda where: where),
+    )
+    # the run of the day began two days before; that of the day after the next began on the next day
+    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0]]
+    table(RUNS, [run("1", 1400, 2 * 1440 + 5)]).write_parquet(tmp_path / f"{days[2]}.parquet")
+    work.first_days.clear()
+    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
 
 
 def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
