@@ -3,7 +3,7 @@
 A day's runs are placed on the traffic together with the runs that overlap them, and the day's own rows are kept. Bytes
 that servers counted for a run, or that its trace recorded over time, are subtracted first; signatures explain the rest.
 Days are placed independently, so runs of two days may claim the same bytes: a second pass (`limit_day`) limits the
-attributed bytes of each minute to what its polls hold.
+attributed bytes of each minute to what its polls hold. The best estimate of each run's bytes (`job_io`) comes last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transforms.attribution.runs import Runs
 from transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from warehouse.contracts import frames
 from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
-from warehouse.contracts.job_io import JOB_IO_SOURCES
+from warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
@@ -438,6 +438,13 @@ def count_days(given: Given) -> int:
         return given.build(connection, EXPLAINED_DAYS)
 
 
+def estimate_io(given: Given) -> int:
+    """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
+    with given.engine() as connection:
+        given.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
+        return given.build(connection, JOB_IO)
+
+
 def _expose_minutes(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
     given.expose(connection, TICKS)
     polled = models.select(connection, POLLED_MINUTES)
@@ -515,6 +522,10 @@ def _near(run: Run, day: Day) -> Iterator[File]:
         yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
 
 
+def _sources(run: Run, day: Day) -> list[File]:
+    return [file for file in run.live(JOB_IO_SOURCES) if file.day == day]
+
+
 def _is_polled(run: Run, day: Day) -> bool:
     return any(file.day == day for file in run.live(TICKS))
 
@@ -546,3 +557,10 @@ WORK = Work(
 )
 LIMITS = Work("attribution limits", limit_day, reads=(_claims,), writes=(ATTRIBUTED_IO,), spread=limited_days)
 DAYS = Work("explained days", count_days, reads=(_near,), writes=(EXPLAINED_DAYS,), spread=_days, where=_is_polled)
+ESTIMATES = Work(
+    "job i/o",
+    estimate_io,
+    reads=(_sources, built(ATTRIBUTED_IO)),
+    writes=(JOB_IO,),
+    spread=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
+)
