@@ -29,9 +29,7 @@ BASES = ("counted", "series", "traced", "inferred")
 #: who tells of a run's bytes, the best first
 WITNESSES = ("exact", "trace", "signature", "none")
 #: what is read of a release
-_TABLES = (
-    "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io explained_days"
-)
+_TABLES = "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io explained_days"
 #: bytes of many runs: not known where those of none are
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
 _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")

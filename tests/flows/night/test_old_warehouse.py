@@ -58,7 +58,9 @@ def test_releases_of_an_old_warehouse_stay_readable(old_warehouse: Path, cli: Cl
             cli, old_warehouse, f"{shared} and volume_bytes > 0", release
         )
     attributed = "job_io where estimate_source = 'attributed'"
-    assert _count(cli, old_warehouse, f"{attributed} and not estimated_bytes between 1 and filesystem_bytes", _SECOND) == 0
+    assert (
+        _count(cli, old_warehouse, f"{attributed} and not estimated_bytes between 1 and filesystem_bytes", _SECOND) == 0
+    )
     assert _count(cli, old_warehouse, attributed, _SECOND) > 0
 
 
