@@ -168,7 +168,10 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
     )
     volume = pl.Series("volume_bytes", rates.sum(axis=1) * _STEP_S)
     told = both.with_columns(volume, outcome=pl.lit("measured"), is_shared_traffic=pl.lit(True))
-    yield "best_job_io", told
+    yield "job_io", told.rename({"volume_bytes": "filesystem_bytes"}).with_columns(
+        outcome=pl.lit("attributed"), estimate_source=pl.lit("attributed"), estimated_bytes=pl.lit(4.8e10),
+        estimated_low_bytes=pl.lit(2.4e10), estimated_high_bytes=pl.lit(7.2e10),
+    )  # fmt: skip
     judged = told.rename({"job_id": "subject_id"}).with_columns(
         subject_kind=pl.lit("job"),
         basis=pl.lit("counted"),

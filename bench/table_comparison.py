@@ -22,7 +22,6 @@ import polars as pl
 KEYS = {
     "applications": "application_id",
     "attributed_io": "cluster job_id started_at filesystem direction minute_at",
-    "best_job_io": "cluster job_id started_at filesystem direction",
     "classes": "subject_kind cluster subject_id started_at filesystem direction",
     "counted_jobs": "filesystem job_key counted_on",
     "counter_days": "filesystem counted_on",
@@ -34,7 +33,8 @@ KEYS = {
     "explained_days": "filesystem polled_on direction",
     "extrapolations": "trace_set_id process_count",
     "inference_checks": "cluster job_id started_at filesystem direction",
-    "job_io": "cluster job_id started_at filesystem direction source trace_id",
+    "job_io": "cluster job_id started_at filesystem direction",
+    "job_io_sources": "cluster job_id started_at filesystem direction source trace_id",
     "jobs": "cluster job_id started_at",
     "metadata_io": "cluster job_id started_at filesystem target server_operation",
     "metadata_periods": "trace_id operation_group",

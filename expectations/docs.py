@@ -179,7 +179,8 @@ def _grain(table_name: str) -> str:
 
 
 def _result(row: Mapping[str, Any]) -> Result:
-    rule, observed = _rule(row), json.loads(row["observed"])
+    rule = suites.released_rule(row["table_name"], row["expectation"], row["severity"])
+    observed = json.loads(row["observed"])
     broken = {} if row["success"] else observed
     days = broken.get("failing_days", [])[:_LISTED_DAYS]
     return Result(
@@ -193,14 +194,6 @@ def _result(row: Mapping[str, Any]) -> Result:
         more_days=broken.get("failing_day_count", 0) - len(days),
         examples=list(dict.fromkeys(map(_shown, broken.get("examples", ())))),
     )
-
-
-def _rule(row: Mapping[str, Any]) -> Rule:
-    try:
-        return suites.rule(row["table_name"], row["expectation"])
-    except KeyError:
-        doc = "An expectation of an older release, which is not in the suite any more."
-        return Rule(row["expectation"], "", {}, row["severity"], doc, "Compute its days anew.")
 
 
 def _shown(value: Any) -> str:

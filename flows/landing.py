@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace as dataclass_replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path

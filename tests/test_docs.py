@@ -22,7 +22,7 @@ from tests.expectations.cases import CHECKED
 from tests.sql import given
 from warehouse.contracts import TABLES, frames
 from warehouse.contracts.counters import COUNTER_RISES
-from warehouse.contracts.job_io import BEST_JOB_IO
+from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.sources.protocol import sources
 
@@ -225,7 +225,7 @@ def test_queries_of_counters_say_who_asked_most() -> None:
         .       mdt       10:00:00 10:00:10 99         99            .
         """
     with duckdb.connect() as connection:
-        for table in (BEST_JOB_IO, JOBS):
+        for table in (JOB_IO, JOBS):
             connection.register(table.name, frames.empty(table))
         connection.register(COUNTER_RISES.name, given.rows("stage.counter_rises", rows))
         assert connection.sql(own).fetchall() == []

@@ -312,9 +312,9 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
     from warehouse.releases.reading import opened
 
     query = """
-        select jobs.application, exact.job_id, exact.direction, exact.volume_bytes, cut.volume_bytes as cut_bytes
-        from job_io as exact
-        inner join job_io as cut using (cluster, job_id, started_at, filesystem, direction)
+        select jobs.application, exact.job_id, exact.direction, exact.own_bytes, cut.filesystem_bytes as cut_bytes
+        from job_io_sources as exact
+        inner join job_io_sources as cut using (cluster, job_id, started_at, filesystem, direction)
         inner join jobs using (cluster, job_id, started_at)
         where
             exact.source = 'jobstats' and exact.outcome = 'measured'
@@ -326,12 +326,12 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
     true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
     return (
         found.join(served, on="job_id")
-        .filter(pl.col("volume_bytes") > 0)
+        .filter(pl.col("own_bytes") > 0)
         .group_by("application", "direction")
         .agg(
             run_count=pl.len().cast(pl.Int64),
-            true_run_count=(pl.col("volume_bytes") == true_bytes).sum().cast(pl.Int64),
-            exact_bytes=pl.col("volume_bytes").median(),
+            true_run_count=(pl.col("own_bytes") == true_bytes).sum().cast(pl.Int64),
+            exact_bytes=pl.col("own_bytes").median(),
             cut_bytes=pl.col("cut_bytes").median(),
         )
         .sort("application", "direction")

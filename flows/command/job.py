@@ -238,18 +238,28 @@ def _show_bytes(told: ToldJob) -> None:
         (
             shortened(row["filesystem"] or "?", 14),
             row["direction"],
-            bytes_text(row["volume_bytes"]),
-            "shared" if row["is_shared_traffic"] else "its own",
-            bytes_text(row["explained_bytes"]),
-            row["certainty"] if row["certainty"] is None else f"{row['certainty']:.2f}",
+            bytes_text(row["estimated_bytes"]),
+            None if row["estimate_source"] == "none" else row["estimate_source"],
+            _range_text(row),
+            bytes_text(row["filesystem_bytes"]),
             _with_basis(row["label"], row["class_basis"]),
             _with_basis(None if row["period_s"] is None else duration_text(row["period_s"]), row["period_basis"]),
         )
         for row in told.io.to_dicts()
     ]
     if rows:
-        columns = ("file system", "way", "moved", "whose", "explained", "sure", "class", "period")
-        show("Bytes", columns, rows, last=("class", "period"))
+        columns = ("file system", "way", "moved", "source", "range", "all jobs", "class", "period")
+        show("Bytes of the run, and of all jobs meanwhile", columns, rows, last=("class", "period"))
+
+
+def _range_text(row: dict[str, Any]) -> str | None:
+    """Return the range of an estimate: of counted bytes, only where it is not the value itself."""
+    from flows.command.printing import bytes_text
+
+    low, high = row["estimated_low_bytes"], row["estimated_high_bytes"]
+    if low is None or (low == high == row["estimated_bytes"]):
+        return None
+    return f"at least {bytes_text(low)}" if high is None else f"{bytes_text(low)}-{bytes_text(high)}"
 
 
 def _with_basis(answer: str | None, basis: str | None) -> str | None:

@@ -40,6 +40,7 @@ def show_summary(store: Store, release: Release, settings: Settings, *, is_verbo
         say(f"! {text}", fg="yellow")
     say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
+    click.echo("Bytes of runs: " + command('sql "from job_io order by estimated_bytes desc nulls last limit 10"'))
     click.echo("Signatures: " + command('sql "from signatures where is_default"'))
     click.echo("Report: " + command("report --into report"))
 
@@ -195,7 +196,11 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]
         order by severity, table_name, expectation
     """
     return [
-        (severity, sentences.happened(suites.rule(table, name), count, json.loads(observed)), f"{table}.{name}")
+        (
+            severity,
+            sentences.happened(suites.released_rule(table, name, severity), count, json.loads(observed)),
+            f"{table}.{name}",
+        )
         for table, name, severity, count, observed in connection.sql(query).fetchall()
     ]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: steps of a signature
 _MOST_STEPS = 240
 _TABLES = (
-    "jobs best_job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
+    "jobs job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
     f"{traced.TABLES}"
 )
 _KEY = ["cluster", "job_id", "started_at"]
@@ -200,7 +200,7 @@ _SLOWDOWNS = """
 _NEIGHBOURS = """
     with places as (
         select distinct filesystem
-        from best_job_io
+        from job_io
         semi join chosen_run using (cluster, job_id, started_at)
     ),
 
@@ -217,8 +217,8 @@ _NEIGHBOURS = """
     ),
 
     there as (
-        select distinct best_job_io.cluster, best_job_io.job_id, best_job_io.started_at, best_job_io.filesystem
-        from best_job_io
+        select distinct job_io.cluster, job_io.job_id, job_io.started_at, job_io.filesystem
+        from job_io
         semi join places using (filesystem)
     )
 

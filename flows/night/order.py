@@ -70,7 +70,7 @@ STEPS = (
     Step("predictions", (predictions.WORK,)),
     Step("samples", (samples.CUT, exact_samples.WORK, samples.IO, samples.COUNT, counters.UNASSIGNED)),
     Step("signatures", (signatures.GATHER, joint.WORK, signature_checks.WORK, exact_checks.WORK)),
-    Step("attribution", (attribution.WORK, attribution.DAYS)),
+    Step("attribution", (attribution.WORK, attribution.LIMITS, attribution.DAYS, attribution.ESTIMATES)),
     Step("unnamed patterns", (unnamed_patterns.WORK,)),
     Step("classes", (classes.WORK,)),
     Step("periods", (periods.WORK, metadata_periods.WORK)),

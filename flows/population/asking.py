@@ -29,9 +29,7 @@ BASES = ("counted", "series", "traced", "inferred")
 #: who tells of a run's bytes, the best first
 WITNESSES = ("exact", "trace", "signature", "none")
 #: what is read of a release
-_TABLES = (
-    "jobs classes periods inference_checks best_job_io trace_jobs signatures sample_sets attributed_io explained_days"
-)
+_TABLES = "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io explained_days"
 #: bytes of many runs: not known where those of none are
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
 _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")
@@ -51,8 +49,8 @@ class Population:
     """What is known of all runs together.
 
     runs: a row each run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of a
-    periodic one), bytes (its own, as far as they are known), node_hours, witness, name (of its group). measured_bytes:
-    what polls hold of those days.
+    periodic one), bytes (the best estimate, where there is one), node_hours, witness, name (of its group).
+    measured_bytes: what polls hold of those days.
     agreement: measured and inferred labels of runs that have both, with run_count.
     """
 
@@ -238,8 +236,7 @@ _RUNS = """
         coalesce(jobs.application, if(judged.subject_kind = 'series', judged.subject_id, null)) as application,
         judged.node_count * judged.duration_s / 3600 as node_hours,
         coalesce(
-            best_job_io.own_bytes,
-            explained.explained_bytes,
+            job_io.estimated_bytes,
             if(judged.basis = 'inferred', null, judged.volume_bytes)
         )::double as bytes,
         case
@@ -251,10 +248,10 @@ _RUNS = """
     from judged
     left join jobs
         on judged.cluster = jobs.cluster and judged.subject_id = jobs.job_id and judged.started_at = jobs.started_at
-    left join best_job_io
-        on jobs.cluster = best_job_io.cluster and jobs.job_id = best_job_io.job_id
-        and jobs.started_at = best_job_io.started_at and judged.filesystem = best_job_io.filesystem
-        and judged.direction = best_job_io.direction
+    left join job_io
+        on jobs.cluster = job_io.cluster and jobs.job_id = job_io.job_id
+        and jobs.started_at = job_io.started_at and judged.filesystem = job_io.filesystem
+        and judged.direction = job_io.direction
     left join explained
         on jobs.cluster = explained.cluster and jobs.job_id = explained.job_id
         and jobs.started_at = explained.started_at and judged.filesystem = explained.filesystem

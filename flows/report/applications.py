@@ -219,7 +219,7 @@ _BURSTS = """
 
 #: the latest runs of each set
 _LATEST = """
-    select application_id, filesystem, direction, cluster, job_id, started_at, ended_on, duration_s, volume_bytes,
+    select application_id, filesystem, direction, cluster, job_id, started_at, ended_on, duration_s, sample_bytes,
         missing_ratio, source
     from sample_sets
     qualify row_number() over (

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: what a run's page is made of, by the day on which it ended; and what a day of a file system is made of, too
-_OF_RUNS = ("jobs", "samples", "exact_samples", "best_job_io", "attributed_io", "classes", "periods", "slowdowns")
+_OF_RUNS = ("jobs", "samples", "exact_samples", "job_io", "attributed_io", "classes", "periods", "slowdowns")
 _OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
-_OF_DAYS = ("jobs", "best_job_io", "attributed_io", "slowdowns")
+_OF_DAYS = ("jobs", "job_io", "attributed_io", "slowdowns")
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
 

@@ -242,9 +242,6 @@ _SAMPLES = """
 _IO = """
     with explained as (
         select cluster, job_id, started_at, filesystem, direction,
-            sum(explained_bytes) as explained_bytes,
-            sum(low_bytes) as low_bytes,
-            sum(high_bytes) as high_bytes,
             sum(explained_bytes * certainty) / nullif(sum(explained_bytes), 0) as certainty
         from attributed_io
         where ended_on between $since and $until or ended_on is null
@@ -267,20 +264,21 @@ _IO = """
 
     select
         cluster, job_id, started_at, filesystem, direction,
-        best_job_io.source,
-        best_job_io.outcome,
-        best_job_io.is_shared_traffic,
-        best_job_io.volume_bytes,
-        best_job_io.own_bytes,
-        best_job_io.peak_bytes_per_s,
-        explained.explained_bytes, explained.low_bytes, explained.high_bytes, explained.certainty,
+        job_io.estimated_bytes, job_io.estimated_low_bytes, job_io.estimated_high_bytes, job_io.estimate_source,
+        job_io.outcome,
+        job_io.own_bytes,
+        job_io.filesystem_bytes,
+        job_io.is_above_filesystem,
+        job_io.own_peak_bytes_per_s,
+        job_io.filesystem_peak_bytes_per_s,
+        if(job_io.estimate_source = 'attributed', explained.certainty, null) as certainty,
         labels.label, labels.class_outcome, labels.basis as class_basis,
         periodic.period_s, periodic.false_alarm_probability, periodic.basis as period_basis
-    from best_job_io
+    from job_io
     left join explained using (cluster, job_id, started_at, filesystem, direction)
     left join labels using (cluster, job_id, started_at, filesystem, direction)
     left join periodic using (cluster, job_id, started_at, filesystem, direction)
-    where (best_job_io.ended_on between $since and $until or best_job_io.ended_on is null)
+    where (job_io.ended_on between $since and $until or job_io.ended_on is null)
         and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
 """
 
@@ -347,17 +345,17 @@ _ON_IT = """
         from chosen_days
     ),
 
-    moved as (
-        select cluster, job_id, started_at, filesystem,
-            sum(explained_bytes) as explained_bytes,
-            min(application_id) as application_id
+    named as (
+        select cluster, job_id, started_at, filesystem, min(application_id) as application_id
         from attributed_io
         group by all
     ),
 
-    own as (
-        select cluster, job_id, started_at, filesystem, sum(own_bytes) as own_bytes
-        from best_job_io
+    moved as (
+        select cluster, job_id, started_at, filesystem,
+            sum(estimated_bytes) as estimated_bytes,
+            sum(own_bytes) as own_bytes
+        from job_io
         group by all
     )
 
@@ -365,18 +363,18 @@ _ON_IT = """
         days.filesystem,
         (days.polled_on - make_date(1970, 1, 1))::int as day,
         jobs.cluster, jobs.job_id, jobs.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
-        moved.application_id,
-        moved.explained_bytes,
-        own.own_bytes
+        named.application_id,
+        moved.estimated_bytes,
+        moved.own_bytes
     from jobs
-    inner join own using (cluster, job_id, started_at)
+    inner join moved using (cluster, job_id, started_at)
     inner join days
-        on own.filesystem = days.filesystem
+        on moved.filesystem = days.filesystem
         and jobs.started_at < days.polled_on + interval 1 day
         and coalesce(jobs.ended_at, jobs.started_at) >= days.polled_on
-    left join moved
-        on jobs.cluster = moved.cluster and jobs.job_id = moved.job_id and jobs.started_at = moved.started_at
-        and own.filesystem = moved.filesystem
+    left join named
+        on jobs.cluster = named.cluster and jobs.job_id = named.job_id and jobs.started_at = named.started_at
+        and moved.filesystem = named.filesystem
     where jobs.is_application_run
     order by days.filesystem, day, jobs.started_at, jobs.job_id, jobs.cluster
 """

@@ -1,14 +1,17 @@
 """Attribution: whose bytes a file system's traffic was, by the signatures of the runs that were there.
 
-A day's runs are explained with those that were there beside them, and the bytes of the day's own are kept. Runs that
-servers counted themselves have these bytes, and what they leave is explained.
+A day's runs are placed on the traffic together with the runs that overlap them, and the day's own rows are kept. Bytes
+that servers counted for a run, or that its trace recorded over time, are subtracted first; signatures explain the rest.
+Days are placed independently, so runs of two days may claim the same bytes: a second pass (`limit_day`) limits the
+attributed bytes of each minute to what its polls hold. The best estimate of each run's bytes (`job_io`) comes last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,28 +20,32 @@ from flows.arrays import epoch_s, floats, ints, ragged
 from flows.signatures.published import SUBJECT
 from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, built
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
 from transforms.attribution.counted import Counted, lay
 from transforms.attribution.explaining import Explained, explain_each, ranges
 from transforms.attribution.runs import Runs
 from transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
+from warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
 from warehouse.engine_paths import scan_parquet
+from warehouse.store import models
+
+if TYPE_CHECKING:
+    import duckdb
 
 _GRID = ("filesystem", "step_us", "phase_us")
 _RUN = ("cluster", "job_id", "started_at", "filesystem")
 _WHO = (*_RUN, "ended_on", "application_id")
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
-_MINUTE_S = 60
+_MINUTE_US = 60_000_000
 _BURST = ("started_s", "ended_s", "volume_bytes")
-#: what is wanted of a series that servers counted
-_SERIES = {name: name for name in (*_RUN, "direction", "grid_started_at", "sample_bytes_per_s")} | {
-    "counted_s": "interval_s"
-}
+#: columns of a run's own series, from counters or from its trace
+_SERIES = (*_RUN, "direction", "grid_started_at", "sample_bytes_per_s", "counted_s", "estimate_source")
 _BURST_KEY = (*_RUN, "direction", "burst")
 #: a burst that found less of its volume was not found
 _LEAST_FILLED = 0.5
@@ -47,14 +54,14 @@ _MOST_DAYS = 31
 
 
 def attribute(given: Given) -> int:
-    """Attribute the traffic that the runs of a day saw to them and to those beside them. Returns the rows."""
+    """Place the runs of a day, and those that overlap them, on the traffic that they saw. Returns the day's rows."""
     runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
     # of an application that was not there, nothing need be put together
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
     signatures, bursts = (given.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
     known = known_signatures(signatures, bursts)
-    counted = given.scan(EXACT_SAMPLES).filter(pl.col("outcome") == "measured").select(**_SERIES).collect()
-    found, slowed = [frames.empty(ATTRIBUTED_IO)], [frames.empty(SLOWDOWNS)]
+    counted = own_series(given)
+    found, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
         is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
@@ -68,8 +75,8 @@ def attribute(given: Given) -> int:
         laid = Laid.each(theres)
         found += [one.rows() for one in laid]
         slowed += [slowed_bursts(laid)] if laid else []
-    rows = pl.concat(found).sort(ATTRIBUTED_IO.key)
-    given.write_days(rows, ATTRIBUTED_IO)
+    rows = pl.concat(found).sort(PLACED_IO.key)
+    given.write_days(rows, PLACED_IO)
     given.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
 
@@ -87,19 +94,59 @@ def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataF
     return chosen.select(*SUBJECT, "duration_s", "trust", "method").join(listed, on=key, how="inner").drop("method")
 
 
+def own_series(given: Given) -> pl.DataFrame:
+    """Return the series of runs whose own bytes are known over time: complete counters, else complete traces."""
+    counted = (
+        given.scan(EXACT_SAMPLES)
+        .filter(pl.col("outcome") == "measured")
+        .select(*_SERIES[:-2], counted_s="interval_s", estimate_source=pl.lit("counted"))
+        .collect()
+    )
+    sources, jobs, signals = (given.frame(table) for table in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS))
+    traced = traced_series(sources, jobs, signals).join(counted, on=[*_RUN, "direction"], how="anti")
+    return pl.concat([counted, traced])
+
+
+def traced_series(sources: pl.DataFrame, jobs: pl.DataFrame, signals: pl.DataFrame) -> pl.DataFrame:
+    """Return one series for each signal of the traced runs whose bytes are known by file system and over time.
+
+    A signal covers all file systems of its trace, so a trace must have one. Signals that spread counters evenly
+    (`interval`) have no shape in time; the signature explains such runs better.
+    """
+    is_placed = pl.col("filesystem").is_not_null() & (pl.col("direction") != "unstated")
+    is_placed &= pl.col("own_bytes").is_not_null() & (pl.col("filesystem").n_unique().over("trace_id") == 1)
+    places = sources.filter(pl.col("source") == "client").filter(
+        is_placed.all().over("cluster", "job_id", "started_at")
+    )
+    is_timed = (pl.col("basis") != "interval").all().over("trace_id", "direction")
+    timed = signals.filter("is_counted").filter(is_timed)
+    began = jobs.filter(pl.col("job_started_at").is_not_null(), pl.col("started_at").is_not_null())
+    return (
+        places.join(began.select("trace_id", grid_started_at="started_at"), on="trace_id", how="inner")
+        .join(timed, on=["trace_id", "direction"], how="inner")
+        .sort(*_RUN, "direction", "trace_id", "module", "is_async")
+        .select(
+            *_SERIES[:-3],
+            sample_bytes_per_s="signal_bytes_per_s",
+            counted_s="interval_s",
+            estimate_source=pl.lit("traced"),
+        )
+    )
+
+
 # ---- who was there, and what there was
 
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """Runs of a file system and direction: those with a signature, and those that servers counted."""
+    """Runs of a file system and direction: those with a signature, and those with a series of their own."""
 
     signed: pl.DataFrame
     counted: pl.DataFrame
 
     @classmethod
     def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> There:
-        """Return those of some runs of whom something is known; what was counted is known better."""
+        """Return the runs of which something is known; a run's own series takes precedence over its signature."""
         series = runs.join(counted.drop("direction"), on=_RUN, how="inner", maintain_order="left")
         others = runs.join(counted, on=_RUN, how="anti", maintain_order="left")
         by_application = known.drop("filesystem", "direction")
@@ -178,7 +225,10 @@ class Laid:
         exact, found = self.exact, self.explained
         low, high = ranges(found.certainty)
         signed = self.there.signed.with_columns(
-            certainty=pl.Series(found.certainty), low=pl.Series(low), high=pl.Series(high)
+            certainty=pl.Series(found.certainty),
+            low=pl.Series(low),
+            high=pl.Series(high),
+            estimate_source=pl.lit("attributed"),
         )
         counted = self.there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
         return pl.concat(
@@ -217,18 +267,27 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
 
 
 def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl.DataFrame:
-    """Return the bytes of each run and minute, by the right edges of both; run, step: in order."""
-    edge_s = traffic.began_s + (step + 1) * traffic.interval_s
-    minute_us = np.ceil(np.round(edge_s, 6) / _MINUTE_S).astype(np.int64) * (_MINUTE_S * 1_000_000)
-    is_first = np.diff(run, prepend=-1) != 0
-    is_first |= np.diff(minute_us, prepend=-1) != 0
+    """Return the bytes of each run and minute (by its right edge), each step's spread over its time.
+
+    run, step: sorted by run, then by step.
+    """
+    step_us = round(traffic.interval_s * 1e6)
+    until_us = np.round((traffic.began_s + (step + 1) * traffic.interval_s) * 1e6).astype(np.int64)
+    first = (until_us - step_us) // _MINUTE_US
+    counts = -(-until_us // _MINUTE_US) - first
+    minute, of = places_of(first, counts), np.repeat(np.arange(len(step)), counts)
+    begun_us = np.maximum(until_us[of] - step_us, minute * _MINUTE_US)
+    volume = volume_bytes[of] * ((np.minimum(until_us[of], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
+    is_first = np.diff(run[of], prepend=-1) != 0
+    is_first |= np.diff(minute, prepend=-1) != 0
     # one after the other: Polars adds by as many parts as it has threads, and last bits differ with their number
-    summed = np.bincount(np.cumsum(is_first) - 1, volume_bytes).astype(np.float64)
-    return pl.DataFrame({"run": run[is_first], "minute_us": minute_us[is_first], "explained_bytes": summed})
+    summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
+    minute_us = (minute[is_first] + 1) * _MINUTE_US
+    return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "explained_bytes": summed})
 
 
 def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
-    """Return the bytes of a day's own runs as rows of `attributed_io`."""
+    """Return the bytes of a day's own runs as rows of `placed_io`."""
     volume = minutes["explained_bytes"]
     return (
         there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
@@ -240,7 +299,7 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
             high_bytes=volume * pl.col("high"),
         )
         .filter("is_own")
-        .select(ATTRIBUTED_IO.column_names)
+        .select(PLACED_IO.column_names)
     )
 
 
@@ -359,45 +418,112 @@ def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> Moves:
     return Moves(run[order], at_s[order], volume[order], who.height)
 
 
-# ---- days
+# ---- limits, and days
+
+
+def limit_day(given: Given) -> int:
+    """Limit a day's attributed bytes to what polls hold beyond counted and traced bytes. Returns the rows."""
+    with given.engine() as connection:
+        _expose_minutes(given, connection)
+        # days that are not placed again take part as they were published
+        models.expose(connection, PLACED_IO.layer, PLACED_IO, [*given.files(PLACED_IO), *given.files(ATTRIBUTED_IO)])
+        return given.build(connection, ATTRIBUTED_IO)
 
 
 def count_days(given: Given) -> int:
-    """Hold what is attributed against what was polled on a day. Returns the rows."""
+    """Compare the attributed bytes of a day with its polls. Returns the rows."""
     with given.engine() as connection:
-        given.expose(connection, TICKS, ATTRIBUTED_IO)
+        _expose_minutes(given, connection)
+        given.expose(connection, ATTRIBUTED_IO)
         return given.build(connection, EXPLAINED_DAYS)
 
 
-def _days(run: Run) -> Sequence[date]:
-    """Return the days of polls, and those on which runs were there whose bytes were attributed anew.
+def estimate_io(given: Given) -> int:
+    """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
+    with given.engine() as connection:
+        given.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
+        return given.build(connection, JOB_IO)
 
-    The first minute of a day has polls of the day before.
+
+def _expose_minutes(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
+    given.expose(connection, TICKS)
+    polled = models.select(connection, POLLED_MINUTES)
+    models.expose_frame(connection, POLLED_MINUTES.layer, POLLED_MINUTES.name, polled)
+
+
+def limited_days(run: Run) -> Sequence[date]:
+    """Return the plan's days, and the published days whose runs overlap runs of these in time."""
+    own = {day for day in run.plan.job_days if day is not None}
+    published = {file.day for file in run.released(ATTRIBUTED_IO) if file.day is not None} - own
+    return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
+
+
+def _overlapping(run: Run, day: date) -> set[date]:
+    """Return the days on which runs may have ended that overlap the runs of a day, itself included."""
+    first = _first_day(run, day)
+    later = (day + timedelta(days=more) for more in range(1, _MOST_DAYS + 1))
+    return {
+        *(first + timedelta(days=number) for number in range((day - first).days + 1)),
+        *(other for other in later if _first_day(run, other) <= day),
+    }
+
+
+def _days(run: Run) -> Sequence[date]:
+    """Return the days of polls, those beside them, and those on which runs were there whose bytes were limited again.
+
+    A poll may reach into the minutes of the day before or after.
     """
-    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (0, 1)}
+    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
     for ended_on in run.plan.job_days:
         if ended_on is not None:
-            first = min((*_first_days(run, ended_on), ended_on))
+            first = _first_day(run, ended_on)
             found |= {first + timedelta(days=number) for number in range((ended_on - first).days + 1)}
     return sorted(found)
 
 
-def _first_days(run: Run, day: date) -> Iterator[date]:
-    """Yield on which day the first of a day's runs began, as it is now and as it was in the release before."""
-    now, before = run.built(RUNS, [day]), [file for file in run.released(ATTRIBUTED_IO) if file.day == day]
-    for file in (*now, *before):
-        rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
-        began_at = rows.select(pl.col("started_at").min()).collect().item()
-        if began_at is not None:
-            yield max(began_at.date(), day - timedelta(days=_MOST_DAYS))
+def _first_day(run: Run, day: date) -> date:
+    """Return on which day the first run of those that ended on a day began, now or in the release before."""
+    if day not in run.first_days:
+        now, before = run.built(RUNS, [day]), [file for file in run.released(ATTRIBUTED_IO) if file.day == day]
+        found = [day]
+        for file in (*now, *before):
+            rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
+            began_at = rows.select(pl.col("started_at").min()).collect().item()
+            if began_at is not None:
+                found.append(max(began_at.date(), day - timedelta(days=_MOST_DAYS)))
+        run.first_days[day] = min(found)
+    return run.first_days[day]
+
+
+def _ticks_of(run: Run, first: date, last: date) -> Iterator[File]:
+    """Yield the ticks of a range of days, and of one more on either side: polls reach over midnight."""
+    edges = first - timedelta(days=1), last + timedelta(days=1)
+    yield from (file for file in run.live(TICKS) if file.day is not None and edges[0] <= file.day <= edges[1])
+
+
+def _claims(run: Run, day: Day) -> Iterator[File]:
+    """Yield what a day's limits depend on: rows of all days whose runs overlap it, and the polls."""
+    assert day
+    days = _overlapping(run, day)
+    yield from run.built(PLACED_IO, [other for other in run.plan.job_days if other in days])
+    for file in run.released(ATTRIBUTED_IO):
+        if file.day in days and file.day not in run.plan.job_days:
+            yield replace(file, is_released=False)
+    yield from _ticks_of(run, min(days), day)
 
 
 def _near(run: Run, day: Day) -> Iterator[File]:
-    """Yield the ticks of a day and of the one before, and what is attributed to runs that may have been there."""
+    """Yield the ticks around a day, and what is attributed to runs that may have been there."""
     assert day
-    for table, first, last in ((TICKS, -1, 0), (ATTRIBUTED_IO, 0, _MOST_DAYS)):
-        near = day + timedelta(days=first), day + timedelta(days=last)
-        yield from (file for file in run.live(table) if file.day is not None and near[0] <= file.day <= near[1])
+    yield from _ticks_of(run, day, day)
+    released = {file.day: replace(file, is_released=False) for file in run.released(ATTRIBUTED_IO)}
+    for more in range(_MOST_DAYS + 1):
+        other = day + timedelta(days=more)
+        yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
+
+
+def _sources(run: Run, day: Day) -> list[File]:
+    return [file for file in run.live(JOB_IO_SOURCES) if file.day == day]
 
 
 def _is_polled(run: Run, day: Day) -> bool:
@@ -409,11 +535,12 @@ def _of_day(run: Run, day: Day) -> bool:
     return bool(run.built(RUNS, [day]))
 
 
-def _exact(run: Run, day: Day) -> Iterator[File]:
-    """Yield what servers counted for the runs of a day and those beside them."""
+def _own_series(run: Run, day: Day) -> Iterator[File]:
+    """Yield the counters and traces of the runs of a day and of those that overlap them."""
     assert day
-    first = min((*_first_days(run, day), day))
-    yield from (file for file in run.live(EXACT_SAMPLES) if file.day and first <= file.day <= day + timedelta(days=1))
+    first = _first_day(run, day)
+    for table in (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS):
+        yield from (file for file in run.live(table) if file.day and first <= file.day <= day + timedelta(days=1))
 
 
 WORK = Work(
@@ -421,11 +548,19 @@ WORK = Work(
     attribute,
     reads=(
         built(RUNS, GRID_STEPS),
-        _exact,
+        _own_series,
         lambda run, day: run.built(SIGNATURES, [None]) + run.built(SIGNATURE_BURSTS, [None]),
     ),
-    writes=(ATTRIBUTED_IO, SLOWDOWNS),
+    writes=(PLACED_IO, SLOWDOWNS),
     daily=lambda plan: [day for day in plan.job_days if day is not None],
     where=_of_day,
 )
+LIMITS = Work("attribution limits", limit_day, reads=(_claims,), writes=(ATTRIBUTED_IO,), spread=limited_days)
 DAYS = Work("explained days", count_days, reads=(_near,), writes=(EXPLAINED_DAYS,), spread=_days, where=_is_polled)
+ESTIMATES = Work(
+    "job i/o",
+    estimate_io,
+    reads=(_sources, built(ATTRIBUTED_IO)),
+    writes=(JOB_IO,),
+    spread=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
+)

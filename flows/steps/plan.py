@@ -24,7 +24,7 @@ from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACES
 from warehouse.engine_paths import read_parquet, scan_parquet
 from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import clearing, holds, locations, releases
+from warehouse.releases import clearing, holds, locations, older, releases
 from warehouse.releases.releases import Release
 from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
@@ -170,15 +170,21 @@ def make_plan(
     if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
-    is_whole = base is None or base.parameters != parameters or since is not None or until is not None
+    is_older = base is not None and older.is_older(store, base)
+    if base and is_older and (since or until):
+        raise UsageError(
+            f"Release {base.release_id} was made by an older iosig: the first run after an upgrade computes every day. "
+            "Run once without --since and --until."
+        )
+    is_whole = base is None or is_older or base.parameters != parameters or since is not None or until is not None
     fresh, gone = _changes(landed, known)
     missed = landed.of(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
     news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.closed_days(store))
-    touched = (
-        landed.in_force if is_whole else pl.concat([fresh, gone, missed]).unique("landing_id", maintain_order=True)
-    )
+    # days of which nothing is in force any more still have rows in the base release
+    touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
+    touched = touched.unique("landing_id", maintain_order=True)
     if touched.is_empty():
         hold = holds.in_force(store)
         raise NothingToDo(

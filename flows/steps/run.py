@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Run:
     settings: Settings
     plan: Plan
     _seen: list[set[str]] = field(default_factory=list, repr=False, compare=False)
+    #: when the first run of those that ended on a day began, as far as it was read already
+    first_days: dict[date, date] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def folder(self) -> Path:

@@ -11,7 +11,7 @@ from flows.arrays import floats, list_column
 from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, built, live
 from transforms import arrays
-from warehouse.contracts.job_io import BEST_JOB_IO, CLIENT_IO, EXACT_IO, JOB_IO, SERVER_IO
+from warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_DAYS, TICKS
 from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
@@ -58,14 +58,11 @@ def _there(run: Run, day: Day) -> Iterator[File]:
 
 
 def join_io(given: Given) -> int:
-    """Put what servers and tracers told of the runs of a day into one table. Returns the rows."""
+    """Put what polls, counters and traces say about the runs of a day into one table. Returns the rows."""
     with given.engine() as connection:
         given.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
-        joined = models.select(connection, JOB_IO)
-        models.expose_frame(connection, JOB_IO.layer, JOB_IO.name, joined)
-        best = models.select(connection, BEST_JOB_IO)
-    given.write_days(joined, JOB_IO)
-    given.write_days(best, BEST_JOB_IO)
+        joined = models.select(connection, JOB_IO_SOURCES)
+    given.write_days(joined, JOB_IO_SOURCES)
     return joined.height
 
 
@@ -108,7 +105,7 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: Day) -> pl.DataFrame
 def count_applications(given: Given) -> int:
     """Count the samples of every application over all days. Returns the applications."""
     with given.engine() as connection:
-        given.expose(connection, JOBS, JOB_IO)
+        given.expose(connection, JOBS, JOB_IO_SOURCES)
         return given.build(connection, APPLICATIONS)
 
 
@@ -121,10 +118,10 @@ CUT = Work(
     where=_is_of_jobs,
 )
 IO = Work(
-    "job i/o",
+    "job i/o sources",
     join_io,
     reads=(built(SERVER_IO, EXACT_IO, CLIENT_IO),),
-    writes=(JOB_IO, BEST_JOB_IO),
+    writes=(JOB_IO_SOURCES,),
     daily=lambda plan: plan.job_days,
 )
-COUNT = Work("applications", count_applications, (live(JOBS, JOB_IO),), (APPLICATIONS,))
+COUNT = Work("applications", count_applications, (live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))

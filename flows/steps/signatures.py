@@ -30,7 +30,7 @@ from transforms.signatures.methods import MethodSignatures, SignatureParams, cho
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 from warehouse.contracts import Table, frames
-from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.job_io import JOB_IO_SOURCES
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
@@ -52,7 +52,7 @@ _DAYS_AT_A_TIME = 8
 def gather_sets(given: Given) -> int:
     """Gather the latest samples of every application. Returns the samples that are in sets."""
     with given.engine() as connection:
-        given.expose(connection, JOBS, JOB_IO, SAMPLES, EXACT_SAMPLES)
+        given.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
         return given.build(connection, SAMPLE_SETS)
 
 
@@ -425,7 +425,7 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
 GATHER = Work(
     "sample sets",
     gather_sets,
-    reads=(live(JOBS, JOB_IO, SAMPLES, EXACT_SAMPLES),),
+    reads=(live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES),),
     writes=(SAMPLE_SETS,),
     days=lambda plan: plan.job_days,
 )

@@ -227,11 +227,11 @@ APPLICATION = Page(
         Figure(
             "runs",
             "Runs in the set",
-            "The latest runs, each with what the file system moved meanwhile; those left out of the signature are "
-            "marked.",
+            "The latest runs, each with the bytes of its sample: all traffic meanwhile, or its own where servers "
+            "counted by job. Those left out of the signature are marked.",
             "A run that took longer than the others was disturbed, or did something else.",
             """
-            select cluster, job_id, started_at, duration_s, volume_bytes, missing_ratio from sample_sets
+            select cluster, job_id, started_at, duration_s, sample_bytes, missing_ratio, source from sample_sets
             where application_id = $application_id and filesystem = $filesystem and direction = $direction
             order by started_at desc
             """,
@@ -283,15 +283,13 @@ RUN = Page(
         ),
         Figure(
             "io",
-            "Bytes, and whose they are",
-            "What is known of the run's bytes on each file system: who counted them, how many are its own, and what "
-            "its application's signature explains, with the range and how certain that is.",
-            "What servers counted for the job is exact; what lies in shared traffic is an upper bound.",
+            "Bytes of the run, and of all jobs meanwhile",
+            "The best estimate of what the run moved on each file system, with its source and range, beside what its "
+            "own counters or trace recorded and what the file system moved for all jobs.",
+            "Counted and traced bytes are the run's own. Attributed bytes are estimated from shared traffic.",
             """
-            select filesystem, direction, source, outcome, volume_bytes, own_bytes, explained_bytes from best_job_io
-            left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
-            sum(explained_bytes) as explained_bytes group by all)
-            using (cluster, job_id, started_at, filesystem, direction)
+            select filesystem, direction, estimated_bytes, estimated_low_bytes, estimated_high_bytes, estimate_source,
+            outcome, own_bytes, filesystem_bytes from job_io
             where cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz
             """,
         ),
@@ -492,15 +490,12 @@ POPULATION = Page(
         Figure(
             "volumes",
             "Runs by volume",
-            "How many runs moved how much of their own, as far as it is known.",
+            "How many runs moved how much, by the best estimate.",
             "A few large runs usually move most bytes: look at those first.",
             """
-            select direction, floor(log2(coalesce(own_bytes, explained_bytes))) as power, count(*) as run_count
-            from best_job_io left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
-            sum(explained_bytes) as explained_bytes group by all)
-            using (cluster, job_id, started_at, filesystem, direction)
+            select direction, floor(log2(estimated_bytes)) as power, count(*) as run_count from job_io
             semi join jobs using (cluster, job_id, started_at)
-            where coalesce(own_bytes, explained_bytes) > 0 group by all order by all
+            where estimated_bytes > 0 group by all order by all
             """,
         ),
         Figure(
@@ -529,10 +524,7 @@ POPULATION = Page(
             "The applications of most bytes over all their users and sizes, with their commonest class.",
             "Where the class is stable, one signature stands for many runs.",
             """
-            select application, sum(coalesce(own_bytes, explained_bytes)) as bytes from best_job_io
-            left join (from attributed_io select cluster, job_id, started_at, filesystem, direction,
-            sum(explained_bytes) as explained_bytes group by all)
-            using (cluster, job_id, started_at, filesystem, direction)
+            select application, sum(estimated_bytes) as bytes from job_io
             inner join jobs using (cluster, job_id, started_at) group by all order by bytes desc nulls last
             """,
         ),

@@ -11,10 +11,12 @@ from warehouse.contracts import Table
 EXAMPLES = {
     "attributed_io": "select application_id, sum(explained_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",
-    "best_job_io": "select direction, source, count(*), sum(own_bytes) from best_job_io group by all",
     "classes": "select direction, label, count(*) from classes where outcome = 'classified' group by all order by all",
     "explained_days": "select filesystem, direction, polled_on, explained_bytes / measured_bytes as share from "
     "explained_days order by polled_on",
+    "job_io": "select job_id, filesystem, direction, estimated_bytes, estimate_source from job_io "
+    "order by estimated_bytes desc nulls last limit 10",
+    "job_io_sources": "select source, direction, outcome, count(*), sum(own_bytes) from job_io_sources group by all",
     "jobs": "select state, count(*) from jobs where is_application_run group by all order by 2 desc",
     "periods": "select subject_kind, median(period_s), count(*) from periods where is_default and outcome = 'periodic' "
     "group by all",

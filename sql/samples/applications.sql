@@ -6,8 +6,8 @@ jobs as (
     where is_application_run and ended_at >= started_at
 ),
 
-job_io as (
-    select * from samples.job_io
+job_io_sources as (
+    select * from samples.job_io_sources
 ),
 
 measured as (
@@ -15,7 +15,7 @@ measured as (
         cluster,
         job_id,
         started_at
-    from job_io
+    from job_io_sources
     where outcome = 'measured' and source in ('server', 'jobstats')
 )
 

@@ -35,8 +35,8 @@ jobs as (
     select * from stage.jobs
 ),
 
-job_io as (
-    select * from samples.job_io
+job_io_sources as (
+    select * from samples.job_io_sources
 ),
 
 measured as (
@@ -53,8 +53,8 @@ measured as (
         samples.source,
         jobs.node_count,
         jobs.duration_s,
-        job_io.volume_bytes,
-        job_io.missing_ratio,
+        coalesce(job_io_sources.own_bytes, job_io_sources.filesystem_bytes) as sample_bytes,
+        job_io_sources.missing_ratio,
         left(samples.application_id, length(samples.application_id) - length(jobs.node_count::varchar))
         || '*' as merged_id
     from samples
@@ -62,17 +62,17 @@ measured as (
         on samples.cluster = jobs.cluster
         and samples.job_id = jobs.job_id
         and samples.started_at = jobs.started_at
-    inner join job_io
-        on samples.cluster = job_io.cluster
-        and samples.job_id = job_io.job_id
-        and samples.started_at = job_io.started_at
-        and samples.filesystem = job_io.filesystem
-        and samples.direction = job_io.direction
-        and samples.source = job_io.source
+    inner join job_io_sources
+        on samples.cluster = job_io_sources.cluster
+        and samples.job_id = job_io_sources.job_id
+        and samples.started_at = job_io_sources.started_at
+        and samples.filesystem = job_io_sources.filesystem
+        and samples.direction = job_io_sources.direction
+        and samples.source = job_io_sources.source
     where samples.application_id is not null
         and jobs.node_count is not null
         and jobs.duration_s > 0
-        and job_io.outcome = 'measured'
+        and job_io_sources.outcome = 'measured'
     -- what servers counted for the run itself is better than the traffic of all
     qualify
         row_number() over (
@@ -149,7 +149,7 @@ select
     interval_s,
     step_count,
     duration_s,
-    volume_bytes,
+    sample_bytes,
     missing_ratio,
     source
 from alike

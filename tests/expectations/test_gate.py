@@ -27,7 +27,7 @@ from expectations.gate import Checked
 from tests.budget import examples, one_in
 from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
 from warehouse.contracts import Column, Table, frames, table
-from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.job_io import JOB_IO_SOURCES
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_DAYS, TICKS
 from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
@@ -194,7 +194,7 @@ def test_half_of_a_series_may_be_gaps(gaps: int, broken: set[str]) -> None:
 
 @pytest.mark.usefixtures("only_declared")
 def test_a_night_without_any_measured_run_is_noted() -> None:
-    checked = gate.check(JOB_IO, rows_of(JOB_IO, NO_POLLS | NO_VALUES), {})
+    checked = gate.check(JOB_IO_SOURCES, rows_of(JOB_IO_SOURCES, NO_POLLS | NO_VALUES), {})
 
     assert failed(checked) == {"some_runs_measured"}
     assert gate.decide(checked.verdicts) == "passed"

@@ -54,12 +54,13 @@ TABLES: dict[str, Content] = {
             job          cluster 4          09:00:00   lake       write     9        yes        untrusted_signature .
             """
     },
-    "best_job_io": {
+    "job_io": {
         9: """
-            job_id started_at filesystem direction ended_on own_bytes
-            1      09:00:00   lake       write     9        100
-            1      09:00:00   lake       read      9        0
-            5      09:00:00   pond       write     9        50
+            job_id started_at filesystem direction ended_on estimated_bytes estimate_source
+            1      09:00:00   lake       write     9        100             counted
+            1      09:00:00   lake       read      9        0               counted
+            2      09:00:00   lake       write     9        40              attributed
+            5      09:00:00   pond       write     9        50              traced
             """
     },
     "attributed_io": {

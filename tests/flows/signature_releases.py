@@ -189,7 +189,7 @@ def _runs(one: Made, run_rates: Sequence[np.ndarray]) -> pl.DataFrame:
             "interval_s": STEP_S,
             "step_count": len(rates),
             "duration_s": STEP_S * len(rates),
-            "volume_bytes": float(np.nansum(rates) * STEP_S),
+            "sample_bytes": float(np.nansum(rates) * STEP_S),
             "missing_ratio": float(np.isnan(rates).mean()),
             "sample_bytes_per_s": [None if np.isnan(rate) else float(rate) for rate in rates],
         }

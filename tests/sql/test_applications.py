@@ -6,7 +6,7 @@ from tests.sql.given import Select, expect
 from warehouse.contracts.samples import APPLICATIONS
 
 JOBS = "stage.jobs"
-JOB_IO = "samples.job_io"
+JOB_IO = "samples.job_io_sources"
 
 
 def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: Select) -> None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from tests.sql.given import DAY, DAYS, Select, expect, rows, shuffled
-from warehouse.contracts.attribution import EXPLAINED_DAYS
+from datetime import date
 
-TICKS = "stage.ticks"
+import polars as pl
+
+from tests.sql.given import DAY, DAYS, Select, expect, rows, shuffled
+from warehouse.contracts.attribution import EXPLAINED_DAYS, POLLED_MINUTES
+
+TICKS, MINUTES = "stage.ticks", "transforms.polled_minutes"
 EXPLAINED = "transforms.attributed_io"
+
+
+def explained_days(
+    select: Select, ticks: str | pl.DataFrame, explained: str | pl.DataFrame, days: list[date]
+) -> pl.DataFrame:
+    """Run both models, from polls to days."""
+    minutes = select(POLLED_MINUTES, {TICKS: ticks})
+    return select(EXPLAINED_DAYS, {MINUTES: minutes, EXPLAINED: explained}, days=days)
 
 
 def test_each_minute_is_held_against_its_polls(select: Select) -> None:
@@ -19,22 +31,24 @@ def test_each_minute_is_held_against_its_polls(select: Select) -> None:
             pond       10:01:00  30         7          0
             """,
         EXPLAINED: """
-            job_id filesystem direction minute_at explained_bytes certainty
-            1      lake       write     10:01:00  200             0.5
-            2      lake       write     10:01:00  150             1
-            1      lake       write     10:02:00  400             0.5
-            1      lake       read      10:02:00  9               0.5
-            1      sea        read      10:01:00  9               0.5
+            job_id filesystem direction minute_at explained_bytes certainty estimate_source
+            1      lake       write     10:01:00  200             0.5       attributed
+            2      lake       write     10:01:00  150             1         counted
+            3      lake       write     10:02:00  501             1         traced
+            1      lake       write     10:02:00  2               0.5       attributed
+            1      lake       read      10:02:00  9               0.5       attributed
+            1      sea        read      10:01:00  9               0.5       attributed
             """,
     }
     expect(
-        select(EXPLAINED_DAYS, given, days=[DAY]),
+        explained_days(select, given[TICKS], given[EXPLAINED], [DAY]),
         """
-        polled_on filesystem direction measured_bytes explained_bytes unexplained_bytes over_explained_bytes certainty
-        9         lake       read      30             0               30                0                    .
-        9         lake       write     800            750             100               50                   0.6
-        9         pond       read      7              0               7                 0                    .
-        9         pond       write     0              0               0                 0                    .
+        polled_on filesystem direction measured_bytes explained_bytes unexplained_bytes over_explained_bytes \
+            over_attributed_bytes
+        9         lake       read      30             0               30                0                    0
+        9         lake       write     800            853             0                 1                    52
+        9         pond       read      7              0               7                 0                    0
+        9         pond       write     0              0               0                 0                    0
         """,
     )
 
@@ -57,21 +71,19 @@ def test_a_minute_is_of_the_day_of_its_right_edge(select: Select) -> None:
     }
     tomorrow = DAYS[DAY.day]
     expect(
-        select(EXPLAINED_DAYS, given, days=[tomorrow]),
+        explained_days(select, given[TICKS], given[EXPLAINED], [tomorrow]),
         """
         polled_on direction measured_bytes explained_bytes unexplained_bytes
         10        read      14             13              1
         10        write     14             0               14
         """,
     )
-    assert select(EXPLAINED_DAYS, given, days=DAYS).height == 4
+    assert explained_days(select, given[TICKS], given[EXPLAINED], DAYS).height == 4
 
 
 def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
     ticks = rows(TICKS, "polled_at interval_s written_bytes \n 10:00:30 30 100 \n 10:01:00 30 200 \n 10:02:00 60 11")
     text = "\n".join(f"{job} write 10:0{1 + job % 2}:00 {0.1 * job} {1 / job}" for job in range(1, 30))
     explained = rows(EXPLAINED, f"job_id direction minute_at explained_bytes certainty \n {text}")
-    first, *others = (
-        select(EXPLAINED_DAYS, {TICKS: ticks, EXPLAINED: each}, days=[DAY]) for each in shuffled(explained)
-    )
+    first, *others = (explained_days(select, ticks, each, [DAY]) for each in shuffled(explained))
     assert all(each.equals(first) for each in others)

@@ -1,36 +1,110 @@
-"""samples.job_io: what servers and tracers measured, in one table."""
+"""transforms.job_io: one estimate for each run, file system and direction, and no byte twice."""
 
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
 from warehouse.contracts.job_io import JOB_IO
 
+SOURCES, ATTRIBUTED = "samples.job_io_sources", "transforms.attributed_io"
 
-def test_both_sides_are_there_and_say_whose_they_are(select: Select) -> None:
-    found = select(
-        JOB_IO,
-        {
-            "samples.server_io": """
-            cluster  job_id  started_at  filesystem  direction  outcome   volume_bytes  poll_count
-            edison   7       10:00:00    lake        read       measured  1000          5
-            edison   7       10:00:00    lake        write      no_polls  .             0
-            """,
-            "samples.client_io": """
-            cluster  job_id  started_at  filesystem  direction  trace_id  volume_bytes
-            edison   7       10:00:00    lake        read       abc       900
-            edison   7       10:00:00    lake        read       abd       90
-            default  tmio    .           .           write      abe       9
-            """,
-        },
-    )
-    expect(
-        found,
+
+def test_counters_come_first_then_traces_then_attribution(select: Select) -> None:
+    sources = """
+        job_id started_at filesystem direction source   trace_id outcome    filesystem_bytes own_bytes
+        1      10:00:00   lake       write     server   .        measured   9                .
+        1      10:00:00   lake       write     jobstats .        measured   .                5
+        1      10:00:00   lake       write     client   a        measured   .                4
+        2      10:00:00   lake       write     server   .        measured   9                .
+        2      10:00:00   lake       write     jobstats .        incomplete .                3
+        2      10:00:00   lake       write     client   b        measured   .                4
+        2      10:00:00   lake       write     client   c        measured   .                2
+        3      10:00:00   lake       write     server   .        measured   9                .
+        3      10:00:00   lake       read      server   .        measured   8                .
+        4      10:00:00   lake       write     server   .        no_polls   .                .
+        5      10:00:00   lake       write     server   .        measured   9                .
+        5      10:00:00   lake       write     jobstats .        incomplete .                3
+        6      10:00:00   lake       write     jobstats .        several_runs .              7
+        7      10:00:00   lake       write     server   .        measured   9                .
+        7      10:00:00   lake       write     client   d        unknown_sizes .             .
+        8      10:00:00   lake       write     server   .        measured   9                .
+        8      10:00:00   lake       write     client   e        unknown_sizes .             .
         """
-        job_id  direction  source  trace_id  outcome   volume_bytes  poll_count
-        tmio    write      client  abe       measured  9             .
-        7       read       client  abc       measured  900           .
-        7       read       client  abd       measured  90            .
-        7       read       server  .         measured  1000          5
-        7       write      server  .         no_polls  .             0
+    attributed = """
+        job_id started_at filesystem direction minute_at explained_bytes low_bytes high_bytes estimate_source
+        1      10:00:00   lake       write     10:01:00  5               5         5          counted
+        3      10:00:00   lake       write     10:01:00  2               1         3          attributed
+        3      10:00:00   lake       write     10:02:00  4               2         6          attributed
+        8      10:00:00   lake       write     10:02:00  4               2         6          attributed
+        """
+    expect(
+        select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}),
+        """
+        job_id direction estimated_bytes estimated_low_bytes estimated_high_bytes estimate_source outcome own_bytes \
+            filesystem_bytes
+        1      write     5               5                   5                    counted         measured       5 9
+        2      write     6               6                   6                    traced          measured       6 9
+        3      read      .               .                   .                    none            not_attributed . 8
+        3      write     6               3                   9                    attributed      attributed     . 9
+        4      write     .               .                   .                    none            no_polls       . .
+        5      write     3               3                   .                    counted         incomplete     3 9
+        6      write     7               .                   .                    counted         several_runs   7 .
+        7      write     .               .                   .                    none            unknown_sizes  . 9
+        8      write     4               2                   6                    attributed      attributed     . 9
+        """,
+    )
+
+
+def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere_else(select: Select) -> None:
+    sources = """
+        job_id started_at filesystem direction source   trace_id outcome  filesystem_bytes own_bytes
+        1      10:00:00   lake       write     server   .        measured 9                .
+        1      10:00:00   lake       read      server   .        measured 9                .
+        1      10:00:00   .          write     client   a        measured .                5
+        2      10:00:00   lake       write     server   .        measured 9                .
+        2      10:00:00   .          unstated  client   b        measured .                6
+        3      10:00:00   lake       write     server   .        measured 9                .
+        3      10:00:00   lake       write     jobstats .        measured .                4
+        3      10:00:00   .          write     client   c        measured .                5
+        3      10:00:00   .          unstated  client   d        measured .                5
+        """
+    attributed = """
+        job_id started_at filesystem direction minute_at explained_bytes estimate_source
+        1      10:00:00   lake       write     10:01:00  2               attributed
+        1      10:00:00   lake       read      10:01:00  3               attributed
+        2      10:00:00   lake       write     10:01:00  2               attributed
+        """
+    expect(
+        select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}),
+        """
+        job_id filesystem direction estimated_bytes estimate_source outcome
+        1      lake       read      3               attributed      attributed
+        1      lake       write     .               none            in_other_row
+        1      .          write     5               traced          measured
+        2      lake       write     .               none            in_other_row
+        2      .          unstated  6               traced          measured
+        3      lake       write     4               counted         measured
+        """,
+    )
+
+
+def test_own_bytes_above_the_file_systems_are_flagged(select: Select) -> None:
+    sources = """
+        job_id started_at filesystem direction source   trace_id filesystem_bytes own_bytes metadata_operation_count
+        1      10:00:00   lake       write     server   .        9                .         .
+        1      10:00:00   lake       write     jobstats .        .                9.5       .
+        2      10:00:00   lake       write     server   .        9                .         .
+        2      10:00:00   lake       write     client   a        .                9         .
+        2      10:00:00   lake       write     jobstats .        .                8         7
+        3      10:00:00   lake       write     client   b        .                9         .
+        4      10:00:00   lake       write     server   .        9                .         .
+        """
+    expect(
+        select(JOB_IO, {SOURCES: sources}),
+        """
+        job_id estimated_bytes is_above_filesystem metadata_operation_count
+        1      9.5             yes                 .
+        2      8               no                  7
+        3      9               .                   .
+        4      .               .                   .
         """,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.sql.given import Select, expect
 from warehouse.contracts.samples import SAMPLE_SETS
 
-SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io"
+SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io_sources"
 PARAMETERS: dict[str, object] = {"signature_window_days": 90, "most_sample_count": 20, "has_merged_sizes": False}
 
 
@@ -22,7 +22,9 @@ def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> d
     return {
         SAMPLES: "\n".join(["job_id started_at ended_on filesystem direction application_id interval_s", *samples]),
         JOBS: "\n".join(["job_id started_at node_count duration_s", *jobs]),
-        JOB_IO: "\n".join(["job_id started_at filesystem direction source outcome volume_bytes missing_ratio", *io]),
+        JOB_IO: "\n".join(
+            ["job_id started_at filesystem direction source outcome filesystem_bytes missing_ratio", *io]
+        ),
     }
 
 
@@ -35,7 +37,7 @@ def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
     expect(
         found,
         """
-        application_id  filesystem  job_id  started_at  node_count  interval_s  duration_s  volume_bytes  missing_ratio
+        application_id  filesystem  job_id  started_at  node_count  interval_s  duration_s  sample_bytes  missing_ratio
         ann/vasp/8      lake        1       10:00:00    8           2           100         5             0.25
         ann/vasp/8      lake        2       11:00:00    8           2           100         5             0.25
         """,

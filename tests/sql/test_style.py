@@ -12,7 +12,7 @@ from flows.settings import Settings
 from flows.steps.pieces import Given, Piece
 from tests.sql import given
 from warehouse.contracts import TABLES, Table, table
-from warehouse.contracts.attribution import EXPLAINED_DAYS
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
 from warehouse.contracts.counters import (
     COUNTED_JOBS,
     COUNTER_DAYS,
@@ -20,6 +20,7 @@ from warehouse.contracts.counters import (
     COUNTER_GAPS,
     COUNTER_RISES,
 )
+from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.polls import COUNTER_POLLS
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
@@ -107,5 +108,5 @@ def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
 
 def test_every_table_of_sql_has_a_file_and_every_file_a_table() -> None:
     of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL
-    of_sql |= LANDED_AND_PUBLISHED | {EXPLAINED_DAYS}
+    of_sql |= LANDED_AND_PUBLISHED | {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO}
     assert {models.model_path(made) for made in of_sql} == set(FILES)

@@ -1,5 +1,7 @@
 """Attribution: whose bytes a file system's traffic was, by the signatures of the runs that were there."""
 
+from dataclasses import replace
+
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
@@ -12,12 +14,13 @@ _CERTAINTY = Column(
     low=0,
     high=1,
 )
+_MINUTE_AT = Column("minute_at", "instant", "The right edge of the minute.")
 _RANGE = "a range that holds the run's bytes of a quarter of an hour or more four times of five."
 
 ATTRIBUTED_IO = Table(
     name="attributed_io",
     layer="transforms",
-    grain="one row per application run, file system, direction and minute in which its signature explains traffic",
+    grain="one row per application run, file system, direction and minute with traffic of the run",
     key=("cluster", "job_id", "started_at", "filesystem", "direction", "minute_at"),
     columns=(
         c.ENDED_ON,
@@ -27,13 +30,38 @@ ATTRIBUTED_IO = Table(
         c.APPLICATION_ID,
         c.FILESYSTEM,
         c.DIRECTION,
-        Column("minute_at", "instant", "The right edge of the minute."),
+        _MINUTE_AT,
         _EXPLAINED_BYTES,
         Column("low_bytes", "real", f"The lower end of {_RANGE}"),
         Column("high_bytes", "real", f"The upper end of {_RANGE}"),
         _CERTAINTY,
+        Column(
+            "estimate_source",
+            "text",
+            "Whether the row's bytes were counted by servers for the run, recorded by its own trace, or attributed by "
+            "its application's signature. NULL in rows of older releases.",
+            nullable=True,
+            choices=("counted", "traced", "attributed"),
+        ),
     ),
     partition="ended_on",
+)
+
+#: the same rows before they are limited to what was polled
+PLACED_IO = replace(ATTRIBUTED_IO, name="placed_io", is_published=False)
+
+POLLED_MINUTES = Table(
+    name="polled_minutes",
+    layer="transforms",
+    grain="one row per file system, direction and minute of which polls hold a part",
+    key=("filesystem", "direction", "minute_at"),
+    columns=(
+        c.FILESYSTEM,
+        c.DIRECTION,
+        _MINUTE_AT,
+        Column("measured_bytes", "real", "Bytes that the polls hold of the minute, each poll's spread over its time."),
+    ),
+    is_published=False,
 )
 
 _LATE = "holds it four times of five; NULL where it was not found."
@@ -90,7 +118,18 @@ EXPLAINED_DAYS = Table(
         Column("measured_bytes", "real", "Bytes that the polls hold."),
         _EXPLAINED_BYTES,
         Column("unexplained_bytes", "real", "Bytes that no signature explains."),
-        Column("over_explained_bytes", "real", "Bytes that were explained beyond what a minute's polls hold."),
+        Column(
+            "over_explained_bytes",
+            "real",
+            "Counted and traced bytes beyond what the polls of their minute hold (page cache, burst buffer, clocks).",
+        ),
+        Column(
+            "over_attributed_bytes",
+            "real",
+            "Attributed bytes beyond what the polls of their minute hold once counted and traced bytes are subtracted: "
+            "0 but for rounding. NULL in rows of older releases.",
+            nullable=True,
+        ),
         _CERTAINTY.optional(),
     ),
     partition="polled_on",

@@ -88,7 +88,7 @@ METADATA_OPERATION_COUNT = Column(
     "metadata_operation_count",
     "int",
     "Operations on names, attributes and open files that servers counted by job: all that are no reads or writes. In "
-    "`job_io` those of the run, whatever the direction: the same number in both rows.",
+    "`job_io` and `job_io_sources` those of the run, whatever the direction: the same number in both rows.",
     unit="operations",
 )
 SYNC_COUNT = Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations")

@@ -1,4 +1,4 @@
-"""What each run moved, as the servers saw it and as it told itself."""
+"""Bytes of each run: by source of measurement, and the best estimate with its range."""
 
 from warehouse.contracts import columns as c
 from warehouse.contracts.counters import OPERATIONS
@@ -9,7 +9,7 @@ _CONCURRENT_JOB_COUNT = Column(
     "int",
     "Other application runs on the same file system that overlap in time, of those known when the row was made.",
 )
-_JOB_IO_OUTCOME = Column(
+_SOURCE_OUTCOME = Column(
     "outcome",
     "text",
     "Whether it was measured, and if not, why: no polls of the job's file system were there, the trace does not tell "
@@ -26,6 +26,19 @@ _OF_A_RUN = (
     c.FILESYSTEM.optional(),
     c.DIRECTION,
 )
+_FILESYSTEM_BYTES = Column(
+    "filesystem_bytes",
+    "real",
+    "Bytes of all jobs that the file system moved during the run (shared traffic), as its polls show them. NULL "
+    "without polls.",
+    nullable=True,
+)
+_OWN_BYTES = Column(
+    "own_bytes",
+    "real",
+    "Bytes that the run's own counters or trace recorded. NULL where it has none.",
+    nullable=True,
+)
 _MOVED = (c.VOLUME_BYTES.optional(), c.MEAN_BYTES_PER_S.optional(), c.PEAK_BYTES_PER_S.optional())
 
 SERVER_IO = Table(
@@ -40,7 +53,7 @@ SERVER_IO = Table(
         c.STARTED_AT,
         c.FILESYSTEM.optional(),
         c.DIRECTION,
-        _JOB_IO_OUTCOME,
+        _SOURCE_OUTCOME,
         *_MOVED,
         c.POLL_COUNT,
         c.MISSING_RATIO.optional(),
@@ -74,7 +87,7 @@ EXACT_IO = Table(
         c.STARTED_AT,
         c.FILESYSTEM,
         c.DIRECTION,
-        _JOB_IO_OUTCOME,
+        _SOURCE_OUTCOME,
         *_MOVED,
         c.MISSING_RATIO.optional(),
         c.METADATA_OPERATION_COUNT.optional(),
@@ -82,18 +95,105 @@ EXACT_IO = Table(
     is_published=False,
 )
 
-JOB_IO = Table(
-    name="job_io",
+JOB_IO_SOURCES = Table(
+    name="job_io_sources",
     layer="samples",
-    grain="one row per application run or traced run, file system and direction",
+    grain="one row per run, file system, direction and source of measurement: what `job_io` is made of",
     key=("cluster", "job_id", "started_at", "filesystem", "direction", "source", "trace_id"),
     columns=(
         *_OF_A_RUN,
         c.SOURCE,
         c.TRACE_ID.optional(),
-        _JOB_IO_OUTCOME,
-        *_MOVED,
+        _SOURCE_OUTCOME,
+        _FILESYSTEM_BYTES,
+        _OWN_BYTES,
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
         c.POLL_COUNT.optional(),
+        c.MISSING_RATIO.optional(),
+        _CONCURRENT_JOB_COUNT.optional(),
+        c.METADATA_OPERATION_COUNT.optional(),
+    ),
+    partition="ended_on",
+)
+
+JOB_IO = Table(
+    name="job_io",
+    layer="transforms",
+    grain="one row per run, file system and direction, with the best estimate of its bytes",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        Column(
+            "estimated_bytes",
+            "real",
+            "Best estimate of the bytes that the run moved: `own_bytes` where they are known, else the traffic that "
+            "attribution assigns to the run. NULL where there is no estimate. Sums over runs count no byte twice.",
+            nullable=True,
+        ),
+        Column(
+            "estimated_low_bytes",
+            "real",
+            "Lower end of the estimate's range: the estimate itself where it was counted or traced; of attributed "
+            "bytes, the sum of the low ends of `attributed_io`. NULL where it is unknown (`several_runs`).",
+            nullable=True,
+        ),
+        Column(
+            "estimated_high_bytes",
+            "real",
+            "Upper end of the estimate's range, likewise. NULL where it is unknown (`incomplete`, `several_runs`).",
+            nullable=True,
+        ),
+        Column(
+            "estimate_source",
+            "text",
+            "Where the estimate comes from: counters that servers keep by job (counted), the program's own trace "
+            "(traced), shared traffic explained by the application's signature (attributed), or no estimate (none).",
+            choices=("counted", "traced", "attributed", "none"),
+        ),
+        Column(
+            "outcome",
+            "text",
+            "Quality of the estimate. measured: counted or traced in full. incomplete: servers may have counted more, "
+            "so that the estimate is a lower bound. several_runs: the counters may mix runs of one job id. attributed: "
+            "estimated from shared traffic. Without an estimate, the reason: polls exist, but attribution assigns no "
+            "traffic to the run (not_attributed), the trace does not record the size of every request "
+            "(unknown_sizes), the bytes are in the run's row without a file system or of direction unstated "
+            "(in_other_row), or the file system was not polled (no_polls).",
+            choices=(
+                "measured",
+                "incomplete",
+                "several_runs",
+                "attributed",
+                "not_attributed",
+                "unknown_sizes",
+                "in_other_row",
+                "no_polls",
+            ),
+        ),
+        _OWN_BYTES,
+        _FILESYSTEM_BYTES,
+        Column(
+            "is_above_filesystem",
+            "bool",
+            "Whether `own_bytes` exceed `filesystem_bytes`: a page cache or burst buffer absorbed some of them, or "
+            "polls are missing. NULL where either is unknown.",
+            nullable=True,
+        ),
+        Column(
+            "own_peak_bytes_per_s",
+            "real",
+            "Highest rate of the run's own bytes in any step of its series. NULL where it has none.",
+            unit="B/s",
+            nullable=True,
+        ),
+        Column(
+            "filesystem_peak_bytes_per_s",
+            "real",
+            "Highest rate of all traffic of the file system during the run. NULL without polls.",
+            unit="B/s",
+            nullable=True,
+        ),
         c.MISSING_RATIO.optional(),
         _CONCURRENT_JOB_COUNT.optional(),
         c.METADATA_OPERATION_COUNT.optional(),
@@ -114,32 +214,10 @@ METADATA_IO = Table(
         c.FILESYSTEM,
         c.TARGET,
         Column("server_operation", "text", "What was done, as servers name it.", choices=OPERATIONS),
-        _JOB_IO_OUTCOME,
+        _SOURCE_OUTCOME,
         c.METADATA_OPERATION_COUNT,
         Column("mean_operations_per_s", "real", "The count over the run's steps."),
         Column("peak_operations_per_s", "real", "The highest rate between two scrapes."),
-    ),
-    partition="ended_on",
-)
-
-BEST_JOB_IO = Table(
-    name="best_job_io",
-    layer="samples",
-    grain="one row per application run, file system and direction, from the source that knows best",
-    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
-    columns=(
-        *_OF_A_RUN,
-        c.SOURCE,
-        c.IS_SHARED_TRAFFIC,
-        _JOB_IO_OUTCOME,
-        *_MOVED,
-        Column(
-            "own_bytes",
-            "real",
-            "Bytes that the run itself moved; NULL where only the traffic of all is known, so that no sum counts "
-            "bytes twice.",
-            nullable=True,
-        ),
     ),
     partition="ended_on",
 )

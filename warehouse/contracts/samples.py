@@ -112,7 +112,12 @@ SAMPLE_SETS = Table(
         c.INTERVAL_S,
         c.STEP_COUNT,
         c.DURATION_S,
-        c.VOLUME_BYTES,
+        Column(
+            "sample_bytes",
+            "real",
+            "Bytes of the sample: all traffic of the file system during the run where the source is `server`, the "
+            "run's own bytes where it is `jobstats`.",
+        ),
         c.MISSING_RATIO,
         c.SOURCE.optional(),
     ),

@@ -10,6 +10,7 @@
 - `holds` (`roll_back`, `end`, `in_force`): Rollbacks in force: what later runs exclude until the operator ends it.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
 - `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
+- `older` (`is_older`, `view_older`): Releases of commit 18b5d00, read with the job I/O of this version.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
 - `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.

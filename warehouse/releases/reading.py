@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table, table as contract
+from warehouse.contracts.attribution import ATTRIBUTED_IO
+from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.contracts.types import DUCKDB_TYPES
 from warehouse.engine_paths import duckdb_paths
-from warehouse.releases import releases, seals
+from warehouse.releases import older, releases, seals
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
@@ -73,18 +75,20 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
     landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
-    meant = [table for table in published() if query is None or _may_mean(query, table)]
-    seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
+    meant = [table for table in published() if query is None or _may_mean(query, table.name)]
+    names = {table.name for table in (*meant, *(older.CONVERTED if older.CONVERTED[0] in meant else ()))}
+    names |= {older.REPLACED} if query is None or _may_mean(query, older.REPLACED) else set()
+    seals.require_sound(store, (path for name in names for path in files.get(name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with releases.being_read(store), connected(**alone) as connection:
         reach(connection, store)
-        for table in meant:
+        for table in _viewed_older(connection, meant, reached):
             _view(connection, table, reached.get(table.name, []))
         for table, each in inputs.items():
             _view_inputs(connection, table, each)
-        if query is None or _may_mean(query, contract("releases")):
+        if query is None or _may_mean(query, "releases"):
             list_releases(connection, store)
         _confine(connection, [*(place for places in reached.values() for place in places), *landed])
         yield connection
@@ -138,9 +142,26 @@ def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _I
     comment(connection, "view", table)
 
 
-def _may_mean(query: str, table: Table) -> bool:
+def _viewed_older(
+    connection: duckdb.DuckDBPyConnection, meant: Sequence[Table], reached: Mapping[str, Sequence[str]]
+) -> list[Table]:
+    """Make the views of an older release that differ from its files; return the tables that are left."""
+    own = reached.get(JOB_IO.name, [])
+    is_meant = any(table in older.CONVERTED for table in meant)
+    if not (own and is_meant and older.has_older_form(connection.read_parquet(own[0]).columns)):
+        return list(meant)
+    rows = {table.name: rows_of(connection, table, reached.get(table.name, [])) for table in (JOB_IO, ATTRIBUTED_IO)}
+    older.view_older(connection, rows | {JOB_IO.name: connection.read_parquet([*own], union_by_name=True)})
+    if replaced := reached.get(older.REPLACED):
+        connection.read_parquet([*replaced], union_by_name=True).create_view(older.REPLACED)
+    for table in older.CONVERTED:
+        comment(connection, "view", table)
+    return [table for table in meant if table not in older.CONVERTED]
+
+
+def _may_mean(query: str, name: str) -> bool:
     text = query.lower()
-    return table.name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
+    return name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
 
 
 def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
@@ -223,6 +244,10 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
     """
     found = []
     files = [releases.files_of(store, release) for release in (before, after)]
+    for release, own in zip((before, after), files, strict=True):
+        if older.is_older(store, release):
+            # their rows are of another kind: they are all removed, or all added
+            own.update({table.name: [] for table in older.CONVERTED})
     for table in published():
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
             continue

@@ -15,6 +15,7 @@ from warehouse.engine_paths import duckdb_pattern
 from warehouse.errors import UsageError
 from warehouse.placing import copy, moved_into_place
 from warehouse.releases.links import NO_DAY, members
+from warehouse.releases.older import require_current
 from warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
 from warehouse.releases.releases import Release, being_read, files_of, published, told
 from warehouse.store.files import lay_out
@@ -36,6 +37,7 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
+    require_current(store, release)
     with (
         being_read(store),
         moved_into_place(folder.absolute()) as temporary,
@@ -99,6 +101,7 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
         )
     if store.url is not None and not is_copied:
         raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")
+    require_current(store, release)
     files = {
         name: addresses(store, paths) if is_copied else _patterns(store, paths)
         for name, paths in files_of(store, release).items()

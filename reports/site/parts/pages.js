@@ -153,8 +153,8 @@ async function showHistory(id, { filesystem, direction }) {
 
 function showRuns(runs, leftOut) {
   if (!runs.length) { nothing(drawnIn("runs"), "None is told."); return; }
-  drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "file system moved", "polls missing", "counted by", ""], runs.toReversed().map((run) => [
-    make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.volume_bytes), ratioText(run.missing_ratio), run.source, leftOut.has(run.job_id) ? "left out" : ""])));
+  drawnIn("runs").append(plainTable(["job", "started (UTC)", "lasted", "bytes of the sample", "polls missing", "counted by", ""], runs.toReversed().map((run) => [
+    make("a", { href: runHref(run.cluster, run.job_id, run.started_at) }, nameText(run.job_id, 60)), instantText(run.started_at), durationText(run.duration_s), volumeText(run.sample_bytes), ratioText(run.missing_ratio), run.source, leftOut.has(run.job_id) ? "left out" : ""])));
 }
 
 drawers.tables = async () => {

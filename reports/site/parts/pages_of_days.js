@@ -141,11 +141,11 @@ async function showDay([name, place], day) {
     { title: "application", field: "application", isFirst: true, isFiltered: true, draw: (cell) => { const run = cell.getData(); return run.application_id ? make("a", { href: `application.html#${applicationHash(run.application_id)}` }, nameText(run.application, 60)) : make("span", {}, nameText(run.application, 60)); } },
     { title: "user", field: "user", isFiltered: true },
     { title: "nodes", field: "node_count", isNumber: true, text: countText },
-    { title: "explained", field: "explained_bytes", isNumber: true, isFirst: true, text: volumeText, width: 110 },
-    { title: "its own", field: "own_bytes", isNumber: true, text: volumeText },
+    { title: "moved (estimate)", field: "estimated_bytes", isNumber: true, isFirst: true, text: volumeText, width: 130 },
+    { title: "own bytes", field: "own_bytes", isNumber: true, text: volumeText },
     { title: "started (UTC)", field: "started_at", isNumber: true, text: instantText, width: 140 },
     { title: "ended", field: "ended_at", isNumber: true, text: instantText, width: 140 },
-  ], [{ column: "explained_bytes", dir: "desc" }]);
+  ], [{ column: "estimated_bytes", dir: "desc" }]);
 }
 
 // Five-minute steps: what was measured in grey, what is explained in colours upon each other.
@@ -212,9 +212,9 @@ async function showRun(run) {
   themeChanged.clear();
   showTraces(run.traces || []);
   const io = run.io || [];
-  if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "counted by", "bytes", "its own", "explained", "range", "certainty", "class", "period"], io.map((one) => [
-    nameText(one.filesystem, 40), one.direction, `${one.source}${one.is_shared_traffic ? " (shared)" : ""}`, volumeText(one.volume_bytes), volumeText(one.own_bytes), volumeText(one.explained_bytes),
-    isKnown(one.low_bytes) ? `${volumeText(one.low_bytes)} to ${volumeText(one.high_bytes)}` : UNKNOWN, ratioText(one.certainty), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
+  if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "moved", "source", "range", "certainty", "own bytes", "all jobs", "class", "period"], io.map((one) => [
+    nameText(one.filesystem, 40), one.direction, volumeText(one.estimated_bytes), `${(one.estimate_source === "none" ? one.outcome : one.estimate_source).replaceAll("_", " ")}${one.is_above_filesystem ? " (above the file system)" : ""}`,
+    isKnown(one.estimated_high_bytes) ? `${volumeText(one.estimated_low_bytes)} to ${volumeText(one.estimated_high_bytes)}` : UNKNOWN, ratioText(one.certainty), volumeText(one.own_bytes), volumeText(one.filesystem_bytes), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
   else nothing(drawnIn("io"), "Nothing is known of what this run moved: no polls, counters or traces cover it.");
   showSlowed(run);
   const id = io.map((one) => one.application_id).find(isKnown);
@@ -323,9 +323,9 @@ async function showNeighbours(run, filesystems) {
       }
     }
   }
-  const found = [...others.values()].sort((a, b) => (b.explained_bytes || 0) - (a.explained_bytes || 0));
+  const found = [...others.values()].sort((a, b) => (b.estimated_bytes || 0) - (a.estimated_bytes || 0));
   if (!found.length) { nothing(drawnIn("neighbours"), "Nobody else is known to have been there."); return; }
-  drawnIn("neighbours").append(plainTable(["job", "application", "user", "nodes", "file system", "explained in all", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
-    make("a", { href: runHref(other.cluster, other.job_id, other.started_at) }, nameText(other.job_id, 40)), nameText(other.application, 60), nameText(other.user, 40), countText(other.node_count), nameText(other.filesystem, 30), volumeText(other.explained_bytes), instantText(other.started_at), instantText(other.ended_at)])));
+  drawnIn("neighbours").append(plainTable(["job", "application", "user", "nodes", "file system", "moved in all (estimate)", "started (UTC)", "ended"], found.slice(0, 30).map((other) => [
+    make("a", { href: runHref(other.cluster, other.job_id, other.started_at) }, nameText(other.job_id, 40)), nameText(other.application, 60), nameText(other.user, 40), countText(other.node_count), nameText(other.filesystem, 30), volumeText(other.estimated_bytes), instantText(other.started_at), instantText(other.ended_at)])));
   if (found.length > 30) drawnIn("neighbours").append(make("p", {}, `And ${countText(found.length - 30)} more.`));
 }

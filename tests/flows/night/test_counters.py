@@ -116,7 +116,7 @@ def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) ->
         for operation, times in (("getattr", 2), ("open", 1))
     ]
     totals = [(key, 3 * site.moved[key]) for key in jobs]
-    text = "select distinct job_id, metadata_operation_count from job_io where source = 'jobstats' order by all"
+    text = "select distinct job_id, metadata_operation_count from job_io_sources where source = 'jobstats' order by all"
     assert query(store, text).rows() == totals
     text = """
         select job_id, metadata_operation_count, round(list_sum(sample_operations_per_s) * interval_s)::bigint
@@ -153,7 +153,7 @@ def test_a_night_tells_whose_bytes_were_whose_to_the_byte(tmp_path: Path) -> Non
     params = JobStatisticsParams(interval_s=60.0, ost_count=2)
     store, site, statistics = served_sites.landed(tmp_path, "new", 3, 0.06, params, application_count=1)
     night(store)
-    text = "select job_id, direction, own_bytes::bigint from best_job_io where source = 'jobstats' and own_bytes > 0"
+    text = "select job_id, direction, own_bytes::bigint from job_io where estimate_source = 'counted' and own_bytes > 0"
     found = {(job_id, direction): moved for job_id, direction, moved in query(store, text).rows()}
     ended = site.jobs.filter(pl.col("ended_at").is_not_null())["job_id"].implode()
     moved = statistics.moved.filter(pl.col("job_id").is_in(ended)).group_by("job_id").agg(

@@ -48,6 +48,20 @@ def test_releases_of_an_old_warehouse_stay_readable(old_warehouse: Path, cli: Cl
     job_counts = [_count(cli, old_warehouse, "jobs", release) for release in (_FIRST, _SECOND, _ROLLBACK)]
     assert job_counts == [12, 24, 12]
     assert cli("--warehouse", old_warehouse, "verify")[0] == 0
+    # job I/O has the form of this version: one row per run, file system and direction, and the one that it replaced
+    for release in (_FIRST, _SECOND):
+        row_count = _count(cli, old_warehouse, "best_job_io", release)
+        assert row_count > 0
+        assert _count(cli, old_warehouse, "job_io", release) == row_count
+        shared = "best_job_io where volume_bytes is not null and is_shared_traffic"
+        assert _count(cli, old_warehouse, "job_io where filesystem_bytes > 0", release) == _count(
+            cli, old_warehouse, f"{shared} and volume_bytes > 0", release
+        )
+    attributed = "job_io where estimate_source = 'attributed'"
+    assert (
+        _count(cli, old_warehouse, f"{attributed} and not estimated_bytes between 1 and filesystem_bytes", _SECOND) == 0
+    )
+    assert _count(cli, old_warehouse, attributed, _SECOND) > 0
 
 
 def _write_third_day(folder: Path) -> None:
@@ -67,6 +81,9 @@ def test_a_night_runs_on_an_upgraded_warehouse(
 ) -> None:
     _write_third_day(tmp_path)
     assert cli("--warehouse", old_warehouse, "land", tmp_path / "jobs.sacct", tmp_path / "polls.csv")[0] == 0
+    code, _, error = cli("--warehouse", old_warehouse, "run", "--since", "2026-03-04")
+    assert code == 2
+    assert "Run once without --since and --until" in error
     code, _, error = cli("--warehouse", old_warehouse, "run")
     assert code == 0, error
     code, output, _ = cli("--warehouse", old_warehouse, "sql", "select count(*) from jobs", "--format", "csv")
@@ -80,3 +97,6 @@ def test_a_night_runs_on_an_upgraded_warehouse(
         assert _count(cli, old_warehouse, answers, _SECOND) == 0
         assert _count(cli, old_warehouse, f"{table} where basis is null", newest) == 0
         assert _count(cli, old_warehouse, f"{answers} and outcome in ('classified', 'periodic')", newest) == 25
+    assert _count(cli, old_warehouse, "job_io where estimate_source is null", newest) == 0
+    assert _count(cli, old_warehouse, "job_io_sources", newest) == _count(cli, old_warehouse, "job_io", newest)
+    assert _count(cli, old_warehouse, "explained_days where over_attributed_bytes is null", newest) == 0

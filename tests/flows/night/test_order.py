@@ -24,11 +24,12 @@ import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
+from flows.steps.plan import make_plan
 from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
-from warehouse.releases import clearing, publishing, releases
+from warehouse.releases import clearing, older, publishing, releases
 from warehouse.releases.reading import count_differences, opened
 from warehouse.releases.releases import Release, published
 from warehouse.releases.verifying import verify
@@ -66,10 +67,11 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
         assert failed.fetchall() == []
         days = connection.sql("select missing_ratio, is_partial from poll_days").fetchall()
         assert days == [(0.0, True), (0.0, True)]
-    assert io["outcome"].unique().to_list() == ["measured"]
+    assert io["outcome"].unique().to_list() == ["not_attributed"]
+    assert io["estimated_bytes"].null_count() == 8, "two runs make no signature, and the traffic is nobody's estimate"
     reads = io.filter(pl.col("direction") == "read")
     # 30 minutes from a step's edge: the right edges from started_at on, and one beyond the end
-    assert reads["volume_bytes"].to_list() == [3e6 * 10 * 181] * 4
+    assert reads["filesystem_bytes"].to_list() == [3e6 * 10 * 181] * 4
     assert reads["missing_ratio"].to_list() == [0.0] * 4
     assert samples["step_count"].to_list() == [181] * 8
     assert applications["application_id"].to_list() == ["ann/ior/8", "ann/s3d/8"]
@@ -164,6 +166,17 @@ class TestRepeated:
         both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
         assert both == apart
 
+    def test_the_first_run_on_an_older_release_computes_every_day(
+        self, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = both_days.store
+        with pytest.raises(NothingToDo):
+            make_plan(store, Settings())
+        monkeypatch.setattr(older, "is_older", lambda *_: True)
+        assert make_plan(store, Settings()).job_days == DAYS
+        with pytest.raises(UsageError, match="Run once without --since and --until"):
+            make_plan(store, Settings(), since=DAYS[1])
+
     @pytest.mark.slow
     def test_late_polls_renew_only_what_they_concern(self, both_days: QuickNight, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
@@ -176,7 +189,7 @@ class TestRepeated:
         assert second.dates == (DAYS[1].isoformat(),)
         assert second.parent_release_id == first.release_id
         with opened(site, second) as connection:
-            query = "select volume_bytes from job_io where direction = 'read' order by job_id"
+            query = "select filesystem_bytes from job_io where direction = 'read' order by job_id"
             volumes = [volume for (volume,) in connection.sql(query).fetchall()]
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
 
@@ -255,7 +268,7 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
     settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e10}})
     with opened(site, run(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
-        volume = connection.sql("select max(volume_bytes) from job_io where direction = 'read'").fetchall()
+        volume = connection.sql("select max(filesystem_bytes) from job_io where direction = 'read'").fetchall()
     assert rules == [("polls_agree",), ("rate_within_limit",)]
     assert volume == [(5430e6,)]
 

@@ -11,13 +11,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.attribution import DAYS, Traffic, _first_days, _minutes, attribute
+from flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute, limited_days
 from flows.steps.pieces import File, Given
 from flows.steps.run import Run
 from warehouse.contracts import Table, frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, SLOWDOWNS
+from warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
+from warehouse.contracts.job_io import JOB_IO_SOURCES
 from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
 
 DAY = date(2026, 3, 3)
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -81,7 +83,8 @@ def attributed(
     grid: pl.DataFrame,
     signatures: list[Any],
     counted: pl.DataFrame | None = None,
-    of: Table = ATTRIBUTED_IO,
+    of: Table = PLACED_IO,
+    traces: dict[str, pl.DataFrame] | None = None,
 ) -> pl.DataFrame:
     """Return what a day's piece writes of a table."""
     given = {
@@ -90,6 +93,8 @@ def attributed(
         SIGNATURES.name: table(SIGNATURES, [one for one, _ in signatures]),
         SIGNATURE_BURSTS.name: table(SIGNATURE_BURSTS, [burst for _, told in signatures for burst in told]),
         EXACT_SAMPLES.name: frames.empty(EXACT_SAMPLES) if counted is None else counted,
+        **{of_traces.name: frames.empty(of_traces) for of_traces in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)},
+        **(traces or {}),
     }
     written: dict[str, pl.DataFrame] = {}
     piece = SimpleNamespace(
@@ -98,7 +103,7 @@ def attributed(
         scan=lambda of: given[of.name].lazy(),
         write_days=lambda rows, of: written.update({of.name: rows}),
     )
-    assert attribute(cast(Given, piece)) == written[ATTRIBUTED_IO.name].height
+    assert attribute(cast(Given, piece)) == written[PLACED_IO.name].height
     return frames.require(written[of.name], of)
 
 
@@ -175,6 +180,85 @@ def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
     assert volumes(attributed(runs[:1], grid, [IOR], counted("1", 10, rates, 60.0, "incomplete"))) == {"1": 3600}
 
 
+def traced(job_id: str, start: float, rates: list[float], interval_s: float, **changed: Any) -> dict[str, pl.DataFrame]:
+    """Return the tables of a traced run with one signal, of which some columns may be changed."""
+    known = {"cluster": "default", "job_id": job_id, "ended_on": DAY, "trace_id": "t", "direction": "write"}
+    source = known | {"started_at": at(start), "filesystem": "lake", "source": "client", "own_bytes": 1.0}
+    job = {"trace_id": "t", "ended_on": DAY, "started_at": at(start), "job_started_at": at(start)}
+    signal = {"trace_id": "t", "ended_on": DAY, "direction": "write", "module": "POSIX", "is_async": False}
+    signal |= {"basis": "requests", "is_counted": True, "interval_s": interval_s, "signal_bytes_per_s": rates}
+    tables = {JOB_IO_SOURCES: source, TRACE_JOBS: job, TRACE_SIGNALS: signal}
+    return {of.name: table(of, [row | {k: v for k, v in changed.items() if k in row}]) for of, row in tables.items()}
+
+
+_TRACED_RATES = [0.0] * 5 + [10.0, 10.0] + [0.0] * 13 + [5.0, 5.0] + [0.0] * 8
+
+
+def test_a_trace_with_a_time_series_is_subtracted_as_counters_are() -> None:
+    runs, grid = [run("1", 10, 40), run("2", 10, 40)], traffic((15, 2400), (30, 1200))
+    found = attributed(runs, grid, [IOR], traces=traced("1", 10, _TRACED_RATES, 60.0))
+    assert volumes(found) == {"1": 1800, "2": 1800}
+    assert dict(found.select("job_id", "estimate_source").unique().rows()) == {"1": "traced", "2": "attributed"}
+    # counters take precedence
+    found = attributed(
+        runs, grid, [IOR], counted("1", 10, [0.1] * 30, 60.0), traces=traced("1", 10, _TRACED_RATES, 60.0)
+    )
+    assert volumes(found)["1"] == 180
+    assert found.filter(job_id="1")["estimate_source"].unique().to_list() == ["counted"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"basis": "interval"},
+        {"is_counted": False},
+        {"filesystem": None},
+        {"own_bytes": None},
+        {"job_started_at": None},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_trace_without_time_series_or_place_leaves_its_run_to_the_signature(changed: dict[str, Any]) -> None:
+    found = attributed(
+        [run("1", 10, 40)],
+        traffic((15, 2400), (30, 1200)),
+        [IOR],
+        traces=traced("1", 10, _TRACED_RATES, 60.0, **changed),
+    )
+    assert volumes(found) == {"1": 3600}
+    assert found["estimate_source"].unique().to_list() == ["attributed"]
+
+
+def test_a_step_over_two_minutes_is_spread_over_both() -> None:
+    found = _minutes(
+        np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([60.0, 90.0, 30.0]), Traffic(np.zeros(2), 30.0, 90.0)
+    )
+    assert found.rows() == [
+        (0, 60_000_000, pytest.approx(20)), (0, 120_000_000, pytest.approx(40)), (0, 180_000_000, pytest.approx(60)),
+        (0, 240_000_000, pytest.approx(30)), (1, 60_000_000, pytest.approx(10)), (1, 120_000_000, pytest.approx(20)),
+    ]  # fmt: skip
+
+
+def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path) -> None:
+    days = {more: DAY + timedelta(days=more) for more in range(-3, 4)}
+    of_day = {days[0]: -1500, days[-1]: -2000, days[-2]: -2900, days[2]: 1440, days[3]: 4000}
+    for day, start in of_day.items():
+        end = (day - DAY).days * 1440 + 5
+        table(RUNS, [run("1", start, end)]).write_parquet(tmp_path / f"{day}.parquet")
+    work = SimpleNamespace(
+        plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
+        built=lambda of, wanted: [File(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
+        released=lambda of: [File(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
+        first_days={},
+        store=SimpleNamespace(root=tmp_path, here=lambda where: where),
+    )
+    # the run of the day began two days before; that of the day after the next began on the next day
+    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0]]
+    table(RUNS, [run("1", 1400, 2 * 1440 + 5)]).write_parquet(tmp_path / f"{days[2]}.parquet")
+    work.first_days.clear()
+    assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
+
+
 def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
     grid = traffic()
     assert attributed([run("1", 10, 40)], grid, [IOR]).is_empty()
@@ -234,9 +318,11 @@ def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
         plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
         built=lambda of, days: [File(of.name, path.name, days[0])],
         released=lambda of: [],
+        first_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
     assert DAYS.spread is not None
     assert list(DAYS.spread(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
     table(RUNS, [run("1", -99 * 1440, 5)]).write_parquet(path)
-    assert list(_first_days(cast(Run, work), DAY)) == [DAY - timedelta(days=31)]
+    work.first_days.clear()
+    assert _first_day(cast(Run, work), DAY) == DAY - timedelta(days=31)

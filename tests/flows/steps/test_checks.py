@@ -160,7 +160,16 @@ class TestTwoReleases:
 
 def test_values_that_an_older_release_did_not_write_down_were_seen() -> None:
     """It said of the values only that all were there."""
-    older = (None, "job_io", "some_runs_measured", "info", True, '{"observed_value": null, "of_days": []}', 0, 0)
+    older = (
+        None,
+        "job_io_sources",
+        "some_runs_measured",
+        "info",
+        True,
+        '{"observed_value": null, "of_days": []}',
+        0,
+        0,
+    )
     quality = summing.summed(pl.DataFrame([older], schema=frames.schema(QUALITY_DAYS), orient="row"), {})
     (told,) = quality.filter(expectation="some_runs_measured").iter_rows(named=True)
     assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})

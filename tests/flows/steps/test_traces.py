@@ -187,7 +187,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("unsized", "write", "unknown_sizes", None),
         ("unstated", "unstated", "classified", "HILL"),
     ]
-    assert of("select trace_id, job_id, volume_bytes from job_io where source = 'client' and volume_bytes > 0") == [
+    assert of("select trace_id, job_id, own_bytes from job_io_sources where source = 'client' and own_bytes > 0") == [
         ("heatmap", "101", 120e6),
         ("interval", ids["interval"], 120e6),
         ("partial", ids["partial"], 120e6),
@@ -195,7 +195,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("undated", ids["undated"], 4e9),
         ("unstated", ids["unstated"], 8e8),
     ]
-    assert of("select trace_id, direction, volume_bytes from job_io where outcome = 'unknown_sizes'") == [
+    assert of("select trace_id, direction, own_bytes from job_io_sources where outcome = 'unknown_sizes'") == [
         ("unsized", "write", None)
     ]
     assert of("select trace_id, module, covered_ratio from trace_counters where covered_ratio is not null") == [
@@ -209,7 +209,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
 @pytest.mark.long
 def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
-    found = ask(store, release, "select source, count(*) as n from job_io group by source order by source")
+    found = ask(store, release, "select source, count(*) as n from job_io_sources group by source order by source")
     assert found.rows()[1] == ("server", 8)
     assert ask(store, release, "select sample_count from applications")["sample_count"].to_list() == [2, 2]
 
@@ -261,5 +261,5 @@ def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store
     assert ask(store, second, "select trace_id, job_match, job_id from trace_jobs").rows() == [
         (trace_id, "job_id", "100")
     ]
-    client = ask(store, second, "select distinct job_id, cluster from job_io where source = 'client'")
+    client = ask(store, second, "select distinct job_id, cluster from job_io_sources where source = 'client'")
     assert client.rows() == [("100", "default")]

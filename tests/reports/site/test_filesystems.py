@@ -45,7 +45,7 @@ def frames_of(*calendars: CalendarView) -> FilesystemFrames:
     return FilesystemFrames(
         calendars,
         pl.DataFrame(part, schema=["filesystem", "day", "application_id", "step", "explained_bytes"], orient="row"),
-        pl.DataFrame([run], schema=[*names.split(), "explained_bytes", "own_bytes"], orient="row"),
+        pl.DataFrame([run], schema=[*names.split(), "estimated_bytes", "own_bytes"], orient="row"),
         pl.DataFrame(
             [("lake", 3, "7", 2, 9.0), ("lake", 3, "8", 0, None)],
             schema=["filesystem", "day", "job_id", "hurt_burst_count", "longer_s"],

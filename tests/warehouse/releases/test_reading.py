@@ -75,7 +75,7 @@ def test_columns_have_the_types_of_the_contract_with_and_without_rows(connection
         types[table.name] = dict(zip(table.column_names, map(str, connection.table(table.name).types), strict=True))
     assert types["jobs"]["started_at"] == "TIMESTAMP WITH TIME ZONE"
     assert types["samples"]["sample_bytes_per_s"] == types["classes"]["section_bytes"] == "DOUBLE[]"
-    assert types["job_io"]["poll_count"] == types["jobs"]["line"] == "BIGINT"
+    assert types["job_io_sources"]["poll_count"] == types["jobs"]["line"] == "BIGINT"
     assert types["jobs"]["ended_on"] == types["job_io"]["ended_on"] == "DATE"
 
 
@@ -91,7 +91,7 @@ def test_tables_and_columns_say_what_they_are(connection: duckdb.DuckDBPyConnect
             unit = f" [{column.unit}]" if column.unit else ""
             assert comments[table.name, column.name] == column.doc + unit
     assert comments["releases", "verdict"] == RELEASES.column("verdict").doc
-    assert comments["job_io", "volume_bytes"].endswith("[B]")
+    assert comments["job_io", "estimated_bytes"].endswith("[B]")
 
 
 def test_times_are_shown_in_utc(connection: duckdb.DuckDBPyConnection) -> None:

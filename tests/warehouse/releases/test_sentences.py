@@ -30,7 +30,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duck
         ("describe sample", "Did you mean samples", "pg_"),
         ("select usr from jobs", "There is no column 'usr' in jobs. Did you mean user", "Candidate"),
         ("select j.usr from jobs as j", "Did you mean user", "Values list"),
-        ("select volume_bytes from jobs", "job_io", "Did you mean"),
+        ("select own_bytes from jobs", "job_io", "Did you mean"),
         ("select volume_bytes", "There is no column 'volume_bytes'", "Referenced"),
         ("select lenght('a')", "Scalar Function with name lenght does not exist!", "LINE"),
         ("select 'a'::int", "Could not convert string 'a' to INT32.", "LINE"),

@@ -1,4 +1,4 @@
--- samples.job_io: one row per application run or traced run, file system and direction
+-- samples.job_io_sources: one row per run, file system, direction and source of measurement: what `job_io` is made of
 with
 
 server_io as (
@@ -13,7 +13,7 @@ exact_io as (
     select * from samples.exact_io
 ),
 
--- a storage server counts whatever passes it, and by job what each one moved; a tracer what the program itself did
+-- polls hold the traffic of all jobs; counters by job and traces hold the bytes of the run itself
 all_sides as (
     select
         ended_on,
@@ -25,7 +25,8 @@ all_sides as (
         'server' as source,
         null::varchar as trace_id,
         outcome,
-        volume_bytes,
+        volume_bytes as filesystem_bytes,
+        null::double as own_bytes,
         mean_bytes_per_s,
         peak_bytes_per_s,
         poll_count,
@@ -44,7 +45,8 @@ all_sides as (
         'jobstats' as source,
         null::varchar as trace_id,
         outcome,
-        volume_bytes,
+        null::double as filesystem_bytes,
+        volume_bytes as own_bytes,
         mean_bytes_per_s,
         peak_bytes_per_s,
         null::bigint as poll_count,
@@ -63,7 +65,8 @@ all_sides as (
         'client' as source,
         trace_id,
         case when volume_bytes is null then 'unknown_sizes' else 'measured' end as outcome,
-        volume_bytes,
+        null::double as filesystem_bytes,
+        volume_bytes as own_bytes,
         mean_bytes_per_s,
         peak_bytes_per_s,
         null::bigint as poll_count,
