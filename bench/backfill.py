@@ -67,7 +67,7 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
     def when(seconds: np.ndarray) -> pl.Expr:
         return (
             pl.lit(began) + pl.duration(microseconds=pl.Series(np.round(seconds * 1e6).astype(np.int64)))
-        ).dt.strftime("%Y-%m-%dT%H:%M:%S")
+        ).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     own = pl.Series(owner[chosen])
     pl.select(

@@ -185,8 +185,8 @@ class Site:
             started, ended = (_BEGAN + timedelta(minutes=minute) for minute in (job.started, job.ended))
             cells = [
                 _job_id(job), f"user{own % _USERS}", f"acct{own % 10}", f"app{own}", "batch", "8", "128",
-                f"{started - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S}", f"{started:%Y-%m-%dT%H:%M:%S}",
-                f"{ended:%Y-%m-%dT%H:%M:%S}" if is_over else "Unknown", "COMPLETED" if is_over else "RUNNING", "0:0",
+                f"{started - timedelta(minutes=5):%Y-%m-%dT%H:%M:%SZ}", f"{started:%Y-%m-%dT%H:%M:%SZ}",
+                f"{ended:%Y-%m-%dT%H:%M:%SZ}" if is_over else "Unknown", "COMPLETED" if is_over else "RUNNING", "0:0",
             ]  # fmt: skip
             lines.append("|".join(cells))
         path.write_text("\n".join(lines) + "\n")

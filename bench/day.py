@@ -57,7 +57,7 @@ def write_jobs(path: Path) -> Path:
             "batch",
             str(nodes),
             str(nodes * 16),
-            *(f"{at:%Y-%m-%dT%H:%M:%S}" for at in times),
+            *(f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in times),
             "COMPLETED",
             "0:0",
         ]

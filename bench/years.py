@@ -96,7 +96,7 @@ def write_day(folder: Path, night: int) -> list[str]:
         began = midnight + timedelta(seconds=start)
         ended = began + timedelta(seconds=span)
         job = 1000 * night + number
-        lines.append(f"{job}|u{application}|app{application}|batch|8|{began:%FT%T}|{ended:%FT%T}|COMPLETED")
+        lines.append(f"{job}|u{application}|app{application}|batch|8|{began:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
     (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
     return [str(folder / name) for name in ("jobs.sacct", "polls.parquet")]
 

@@ -13,6 +13,7 @@
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
 - `storage_settings` (`StorageSettings`, `PrivacySettings`, `CatalogueSettings`): Settings of what a warehouse keeps.
 - `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `left_at_once`): Stopping in order, with what is begun.
+- `time_shifts` (`landed_warnings`, `released_warnings`): Warnings about job logs and polls whose times differ by hours.
 - `trust` (`read_settings_file`): Whether a settings file may name programs: only its user may be able to write it.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.

@@ -7,7 +7,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +21,14 @@ from warehouse.external.deadlines import Timeouts
 from warehouse.printable import one_line
 from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.files.opening import content_hash, file_size, unreadable
-from warehouse.sources.protocol import Reading, Source, owner
+from warehouse.sources.protocol import Reading, Source, owner, sources
+from warehouse.sources.rows.times import recorded_zones
 from warehouse.store import landing
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
 from warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
-from warehouse.store.positions import position
+from warehouse.store.manifests import Landing
+from warehouse.store.positions import Position, position
 from warehouse.store.pseudonyms import Names, names_of
 from warehouse.store.store import Store
 
@@ -73,6 +76,8 @@ class Arrival:
     name: str
     landed: Landed | None
     refusal: InputRefused | None
+    #: the zone in which its local times would be read now, where it was landed before with another one
+    other_zone: str | None = None
     names: Names | None = None
 
     @property
@@ -116,12 +121,26 @@ class Arrival:
         refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
         rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
         if self.landed.is_new:
-            return f"{name}: landed {rows}"
-        return f"{name}: landed before, nothing changed; it holds {rows}"
+            return f"{name}: landed {rows}{_times_text(landing)}"
+        if self.other_zone:
+            return (
+                f"{name}: landed before with the time zone {landing.time_zone}, nothing changed; --replace lands "
+                f"it with {self.other_zone}. It holds {rows}{_times_text(landing)}"
+            )
+        return f"{name}: landed before, nothing changed; it holds {rows}{_times_text(landing)}"
+
+
+def _times_text(landing: Landing) -> str:
+    """Return the range of a landing's times, and the zone that they were read in; nothing where it has no times."""
+    if landing.first_at is None or landing.last_at is None:
+        return ""
+    first, last = (f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S}" for at in (landing.first_at, landing.last_at))
+    zone = f", local times read as {landing.time_zone}" if landing.time_zone else ""
+    return f", {first} to {last} UTC{zone}"
 
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
-    """Return how a format is to be read: by what the user says, else by the settings for its kind."""
+    """Return how a format is to be read: by what the user says, else by the settings for it and for its kind."""
     sections = {
         "jobs": settings.jobs,
         "polls": settings.polls,
@@ -130,7 +149,15 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     }
     section = sections.get(source.kind)
     known = section.params(Reading) if section else Reading()
-    return replace(known, **{name: value for name, value in asdict(told).items() if value})
+    known = dataclasses.replace(known, **{name: value for name, value in asdict(told).items() if value})
+    zones = settings.time_zones
+    if told.time_zone:
+        return known
+    if source.name in zones:
+        return dataclasses.replace(known, time_zone=zones[source.name])
+    return dataclasses.replace(
+        known, time_zone=zones.get(known.filesystem or "", known.time_zone), filesystem_zones=zones
+    )
 
 
 def names_in(store: Store, settings: Settings) -> Names | None:
@@ -156,7 +183,8 @@ def land_paths(
     call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
     for arrival in _land_paths(call, paths):
         # addresses of databases are the operator's own
-        yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
+        found = call.with_other_zone(arrival)
+        yield found if "://" in found.name else dataclasses.replace(found, names=call.names)
 
 
 def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
@@ -227,7 +255,7 @@ class _Call:
         for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
             if arrivals is not None and arrival.landed:
                 self.known.with_one(arrival.landed)
-            yield replace(arrival, name=str(path))
+            yield dataclasses.replace(arrival, name=str(path))
 
     def _is_taken(self, lot: Lot, path: Path, sequence: int | None) -> bool:
         if self.is_anew:
@@ -243,7 +271,7 @@ class _Call:
             if isinstance(path, Path):
                 landed = self._land_file(path, sequence)
             else:
-                landed = _land_database(self.store, self.settings, path, self.told, self.names)
+                landed = _land_database(self.store, self.settings, path, self.told, self.names, is_anew=self.is_anew)
         except InputRefused as refusal:
             return Arrival(name, None, refusal)
         return Arrival(name, landed, None)
@@ -264,6 +292,16 @@ class _Call:
 
     def _reading(self, source: Source) -> Reading:
         return reading_of(source, self.settings, self.told)
+
+    def with_other_zone(self, arrival: Arrival) -> Arrival:
+        """Return an arrival that was landed before with the zone in which it would be read now, if that differs."""
+        if arrival.landed is None or arrival.landed.is_new or arrival.landed.landing.time_zone is None:
+            return arrival
+        before = arrival.landed.landing
+        source = next((one for one in sources() if one.name == before.format), None)
+        reading = self._reading(source) if source else Reading()
+        is_same = before.time_zone in {reading.time_zone, *reading.filesystem_zones.values()}
+        return arrival if is_same else dataclasses.replace(arrival, other_zone=reading.time_zone)
 
 
 def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
@@ -372,16 +410,48 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
         yield from (Path(place, name) for name in files if name not in taken and not name.startswith("."))
 
 
-def _land_database(store: Store, settings: Settings, url: str, told: Told, names: Names | None) -> Landed:
-    """Land what is new in a database: where it was read to is kept beside what is landed."""
+def _land_database(
+    store: Store, settings: Settings, url: str, told: Told, names: Names | None, *, is_anew: bool
+) -> Landed:
+    """Land what is new in a database from its stored cursor on; is_anew: all of it, in place of what landed before.
+
+    Raises InputRefused where its local times were read in another zone before: the same traffic would land twice.
+    """
     from warehouse.sources.polls import lmt_database
 
     reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
-    begun = position(store, f"{name} {reading}")
-    batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
-    if not batches and (before := begun.last()):
+    begun = _database_position(store, name, reading)
+    before = begun.last()
+    if is_anew:
+        begun = dataclasses.replace(begun, cursor=None)
+    with recorded_zones() as zones:
+        batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
+    zone = ", ".join(sorted(zones)) or None
+    known = before.landing.time_zone if before else None
+    if known and zone and known != zone and not is_anew:
+        raise InputRefused(
+            f"The database was landed with the time zone {known} before; with {zone} its traffic would be there twice.",
+            f"Land it with {known}, or once with --replace, which lands all of it with {zone}.",
+        )
+    if is_anew:
+        _withdraw(store, name if names is None else names.path(name), lmt_database.SOURCE.name)
+    elif not batches and before:
         return before
-    return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names)
+    return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names, zone)
+
+
+def _database_position(store: Store, name: str, reading: Reading) -> Position:
+    """Return the position in a database, whatever the zone; earlier versions kept one for each zone."""
+    own = position(store, f"{name} {dataclasses.replace(reading, time_zone=None)}")
+    earlier = position(store, f"{name} {reading}") if own.cursor is None and reading.time_zone else own
+    return dataclasses.replace(earlier, name=own.name)
+
+
+def _withdraw(store: Store, source_file: str, format_name: str) -> None:
+    """Supersede every landing of an input by one without rows."""
+    for known in landing.ledger(store):
+        if (known.source_file, known.format) == (source_file, format_name) and known.row_count():
+            landing.write(store, source_file, known.content_sha256, format_name, [known], iter(()))
 
 
 def _without_secret(url: str) -> str:

@@ -40,7 +40,7 @@ Zone = Annotated[str, AfterValidator(time_zone)]
 class JobSettings(Section):
     """How job logs are read."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem_pattern: Pattern = Field(
         r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
     )
@@ -52,7 +52,7 @@ class JobSettings(Section):
 class PollSettings(Section):
     """How polls are read, and what a controller can do at most."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
     columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
     controller_limit_bytes_per_s: float | None = Field(
@@ -63,7 +63,7 @@ class PollSettings(Section):
 class SeriesSettings(Section):
     """How series of a job's or node's own are read."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
     direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
 
@@ -71,7 +71,7 @@ class SeriesSettings(Section):
 class CounterSettings(Section):
     """How counters of storage servers are read, and whose they are."""
 
-    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
     target_pattern: Pattern = Field(
         TARGET_PATTERN, description="regular expression whose first group is the file system in a target's name"
@@ -410,6 +410,9 @@ class Settings(Section):
     polls: PollSettings = Field(default_factory=PollSettings.model_construct)
     series: SeriesSettings = Field(default_factory=SeriesSettings.model_construct)
     counters: CounterSettings = Field(default_factory=CounterSettings.model_construct)
+    time_zones: dict[str, Zone] = Field(
+        {}, description="input format or file system = IANA zone of its times; goes before the sections' time_zone"
+    )
     filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
     quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)

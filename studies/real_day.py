@@ -87,7 +87,8 @@ class Day:
 
 def _jobs(log: Path) -> pl.DataFrame:
     source = recognize(read_head(log))
-    batches = source.read(log, reading_of(source, Settings(), Told()))
+    # Edison's log has times in UTC, without an offset
+    batches = source.read(log, reading_of(source, Settings(), Told(time_zone="UTC")))
     rows = [batch.rows for batch in batches if batch.table == JOB_RECORDS]
     if not rows:
         raise InputRefused(f"{log.name} holds no jobs.", "Give the job log of that day.")

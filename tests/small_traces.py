@@ -15,7 +15,7 @@ from warehouse.store import landing, models
 from warehouse.store.store import Store
 
 #: a job log that is as small
-JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n"
+JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n"
 #: what cannot be read of it is the second phase; the rest can
 TORN = b'{"write_sync": {"bandwidth": {"b_rank_avr": [1.0\n'
 

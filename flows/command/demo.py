@@ -97,7 +97,8 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, 
     from transforms.synthetic.workload import DAY_S
 
     store, inbox = Store(folder / "warehouse"), folder / "site"
-    settings = Settings(schedule=ScheduleSettings(inbox=inbox), partitions=PARTITIONS, filesystems=FILESYSTEMS)
+    schedule = ScheduleSettings(inbox=inbox)
+    settings = Settings(schedule=schedule, partitions=PARTITIONS, filesystems=FILESYSTEMS, time_zones={"sacct": "UTC"})
     site = demo_site(seed)
     last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
     exact, statistics = exact_site(seed, last_day)
@@ -111,7 +112,7 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, 
     volumes = compare_volumes(store, release, statistics)
     if is_full:
         with for_warehouse(store.name):
-            show_summary(store, release, is_verbose=True)
+            show_summary(store, release, settings, is_verbose=True)
         _show_traces(traced_runs(store, release))
         _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)

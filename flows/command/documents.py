@@ -122,6 +122,10 @@ def _landed_file() -> tuple[Field, ...]:
         _flag("is_new", "whether it was not there before"),
         _count("landed_rows", "rows that landed", "rows"),
         _count("refused_rows", "rows that could not be read", "rows"),
+        _text("time_zone", "the zone in which its local times were read; null where it has none", null=True),
+        _instant("first_at", "its first instant", null=True),
+        _instant("last_at", "its last instant", null=True),
+        _text("other_time_zone", "with which zone --replace would land it, if it landed with another one", null=True),
     )
     return (_text("file", "the input"), *(replace(field, is_optional=True) for field in told))
 
@@ -133,6 +137,7 @@ def _landing() -> tuple[Field, ...]:
         _count("refused_files", "inputs of which nothing could be read", "files"),
         _count("landed_rows", "rows that landed", "rows"),
         _count("refused_rows", "rows that could not be read", "rows"),
+        _list("warnings", "what looks wrong with their times, as sentences", of="text"),
         _list("files", "the inputs", *_landed_file()),
     )
 

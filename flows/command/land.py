@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--format", "format_name", help="The format, where the content does not tell; `--format help` lists them."
 )
 @click.option("--filesystem", help="The file system of the polls, whatever the input says.")
-@click.option("--time-zone", help="IANA zone of naive local times, as America/Los_Angeles; UTC if not given.")
+@click.option("--time-zone", help="IANA zone of times that carry none, as America/Los_Angeles.")
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
 @click.option(
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
@@ -201,7 +201,7 @@ def _land(
         for arrival in chain(landed, asked.land(store, settings, told)):
             arrivals.append(arrival)
             click.echo(arrival.line(), err=True)
-    _summarize(arrivals, as_json)
+    _summarize(arrivals, _time_shifts(store, settings, arrivals), as_json)
     return _exit_code(arrivals)
 
 
@@ -215,6 +215,16 @@ def _exit_code(arrivals: Sequence[Arrival]) -> int:
         return REFUSED
     is_new = any(arrival.landed is not None and arrival.landed.is_new for arrival in arrivals)
     return 0 if is_new else NothingToDo.exit_code
+
+
+def _time_shifts(store: Store, settings: Settings, arrivals: Sequence[Arrival]) -> list[str]:
+    """Return warnings about new inputs whose times look wrong by whole hours."""
+    new = [arrival.landed.landing for arrival in arrivals if arrival.landed and arrival.landed.is_new]
+    if not new:
+        return []
+    from flows.time_shifts import landed_warnings
+
+    return landed_warnings(store, settings, new)
 
 
 def _follow(
@@ -257,7 +267,7 @@ def _list_formats(as_json: bool) -> None:
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
 
 
-def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
+def _summarize(arrivals: Sequence[Arrival], warnings: Sequence[str], as_json: bool) -> None:
     from flows.command.printing import say, show_json
     from reports.texts import counted
 
@@ -270,13 +280,15 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
         "refused_rows": sum(landed.landing.refused_count for landed in landings if landed.is_new),
     }
     if as_json:
-        show_json("landing", summary | {"files": [_document(arrival) for arrival in arrivals]})
+        show_json("landing", summary | {"warnings": warnings, "files": [_document(arrival) for arrival in arrivals]})
         return
     say(
         f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
         f"{summary['landed_before']:,} landed before; refused: {counted(summary['refused_rows'], 'row')} and "
         f"{counted(summary['refused_files'], 'whole file')}"
     )
+    for warning in warnings:
+        say(f"Warning: {warning}")
     if any(arrival.has_refusals for arrival in arrivals):
         say('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')
 
@@ -295,4 +307,8 @@ def _document(arrival: Arrival) -> dict[str, object]:
         "is_new": arrival.landed.is_new,
         "landed_rows": landing.row_count(),
         "refused_rows": landing.refused_count,
+        "time_zone": landing.time_zone,
+        "first_at": landing.first_at,
+        "last_at": landing.last_at,
+        "other_time_zone": arrival.other_zone,
     }

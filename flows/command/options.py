@@ -139,7 +139,7 @@ raw_csv_option = click.option(
     "--raw-csv", "is_raw", is_flag=True, help="In CSV, leave texts that a spreadsheet takes for formulas as they are."
 )
 value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
-time_zone_option = click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
+time_zone_option = click.option("--time-zone", help="IANA zone of times that carry none.")
 compressed_option = click.option(
     "--into",
     metavar="FILE",

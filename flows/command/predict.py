@@ -49,7 +49,7 @@ _MANY_S = 1e5
 @click.option(
     "--since", metavar="TIME", callback=read_instant, help="With --lmt: from when on; else from the start of --job."
 )
-@click.option("--time-zone", help="IANA zone of the LMT database's local times; UTC if not given.")
+@click.option("--time-zone", help="IANA zone of the LMT database's local times.")
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one.")
 @click.option(
     "--method",

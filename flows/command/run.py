@@ -20,6 +20,7 @@ from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
+    from flows.settings import Settings
     from warehouse.releases.releases import Release
 
 
@@ -95,7 +96,7 @@ def run_command(
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome
-    _show(store, release, as_json=as_json, is_verbose=is_verbose)
+    _show(store, settings, release, as_json=as_json, is_verbose=is_verbose)
     return exit_code_of(store, [release])
 
 
@@ -107,12 +108,15 @@ def _day(instant: datetime | None) -> date | None:
     return instant.date() if instant else None
 
 
-def _show(store: Store, release: Release, *, as_json: bool, is_verbose: bool) -> None:
+def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:
     from flows.command.printing import show_json
     from flows.command.summary import show_summary
+    from flows.time_shifts import released_warnings
     from warehouse.releases.releases import told
 
     if as_json:
+        for warning in released_warnings(store, settings, release):
+            _warn(f"warning: {warning}")
         show_json("run", told(store, [release])[0] | {"warehouse": store.name})
     else:
-        show_summary(store, release, is_verbose=is_verbose)
+        show_summary(store, release, settings, is_verbose=is_verbose)

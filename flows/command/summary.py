@@ -8,6 +8,8 @@ import click
 
 from flows.command.hints import command
 from flows.command.printing import bytes_text, say, show
+from flows.settings import Settings
+from flows.time_shifts import released_warnings
 from reports.texts import counted, duration_text
 from warehouse.releases import holds
 from warehouse.releases.reading import opened
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _TOP, _MAX_WARNINGS = 20, 8
 
 
-def show_summary(store: Store, release: Release, *, is_verbose: bool = False) -> None:
+def show_summary(store: Store, release: Release, settings: Settings, *, is_verbose: bool = False) -> None:
     """Print what a release found, then its warnings, then where to look; is_verbose: its tables and classes, too."""
     with opened(store, release) as connection:
         if is_verbose:
@@ -32,8 +34,9 @@ def show_summary(store: Store, release: Release, *, is_verbose: bool = False) ->
         _show_applications(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
         failed = [f"{happened} ({expectation})" for _, happened, expectation in warnings(connection)]
+    shifts = released_warnings(store, settings, release)
     hold = holds.in_force(store)
-    for text in _few([*([hold.sentence] if hold else []), *failed, *notes]):
+    for text in _few([*([hold.sentence] if hold else []), *shifts, *failed, *notes]):
         say(f"! {text}", fg="yellow")
     say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")

@@ -43,6 +43,7 @@ from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order
 from flows.stopping import Stop
+from flows.time_shifts import released_warnings
 from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from warehouse.printable import one_line
@@ -191,6 +192,8 @@ def _night(
                 if isinstance(outcome, Exception):
                     raise outcome
             release: Release = publish.with_options(**retries)(night)
+    for warning in released_warnings(store, settings, release):
+        get_run_logger().warning(warning)
     if told := after_release(store, settings, release):
         get_run_logger().info("%s: %s", *told)
     return release

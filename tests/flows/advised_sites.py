@@ -66,8 +66,8 @@ def land_site(store: Store, folder: Path) -> None:
     _polls().write_csv(folder / "polls.csv")
     lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State|Comment"]
     for name, user, application, nodes, filesystem, started, ended in JOBS:
-        end, state = ("Unknown", "RUNNING") if ended is None else (f"{at(ended):%FT%T}", "COMPLETED")
-        lines.append(f"{name}|{user}|{application}|batch|{nodes}|{at(started):%FT%T}|{end}|{state}|fs={filesystem}")
+        end, state = ("Unknown", "RUNNING") if ended is None else (f"{at(ended):%FT%TZ}", "COMPLETED")
+        lines.append(f"{name}|{user}|{application}|batch|{nodes}|{at(started):%FT%TZ}|{end}|{state}|fs={filesystem}")
     (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
     told = [arrival.has_refusals for arrival in land_paths(store, Settings(), [str(folder)], Told())]
     assert told == [False, False]

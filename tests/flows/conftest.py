@@ -42,7 +42,7 @@ def write_small_site(folder: Path) -> None:
         started = _MIDNIGHT + timedelta(minutes=start_min)
         ended = started + timedelta(minutes=30)
         name = ("ior", "s3d")[number % 2]
-        lines.append(f"{100 + number}|ann|{name}|batch|8|{started:%FT%T}|{ended:%FT%T}|COMPLETED")
+        lines.append(f"{100 + number}|ann|{name}|batch|8|{started:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
     (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
     edges = range(-7200 + _STEP_S, 7200 + _STEP_S, _STEP_S)
     polls = [

@@ -54,7 +54,7 @@ def write_jobs(path: Path, jobs: dict[str, tuple[float, float]]) -> Path:
     """Write a job log of jobs with their starts and ends, in seconds after the site's start."""
     lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
     for number, (job_id, (started, ended)) in enumerate(jobs.items()):
-        times = "|".join(f"{START + timedelta(seconds=second):%FT%T}" for second in (started, ended))
+        times = "|".join(f"{START + timedelta(seconds=second):%FT%TZ}" for second in (started, ended))
         lines.append(f"{job_id}|ann|{('ior', 's3d')[number % 2]}|batch|8|{times}|COMPLETED")
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -135,7 +135,7 @@ def test_a_log_knows_nothing_of_the_next_day() -> None:
 def test_the_sacct_source_reads_the_logs_without_a_refusal(site: Site, tmp_path: Path) -> None:
     for path in write_site(site, tmp_path)[:2]:
         assert sacct.sniff(Head(path.name, path.read_bytes()[:HEAD_BYTES]))
-        batches = list(sacct.read(path, Reading()))
+        batches = list(sacct.read(path, Reading(time_zone="UTC")))
         assert {batch.table.name for batch in batches} == {"job_records"}
         assert sum(batch.rows.height for batch in batches) == cells(path).height
 
@@ -149,7 +149,7 @@ def test_faults_are_one_cut_line_and_one_torn_file(site: Site, tmp_path: Path) -
     with pytest.raises(pl.exceptions.PolarsError):
         pl.read_parquet(torn)
     assert after[1].read_text().removeprefix(before[1].read_text()) == "4999999|xgc|u1234|prj0\n"
-    batches = list(sacct.read(after[1], Reading()))
+    batches = list(sacct.read(after[1], Reading(time_zone="UTC")))
     refused = [batch.rows for batch in batches if batch.table.name == "rejects"]
     assert [rows["line"].to_list() for rows in refused] == [[len(after[1].read_text().splitlines())]]
     for old, new in zip((before[0], *before[2:]), (after[0], *after[2:-1]), strict=True):

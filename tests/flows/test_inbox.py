@@ -27,7 +27,7 @@ HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
 
 def job_line(number: int) -> str:
-    return f"{number}|ann|ior|batch|8|2026-03-03T10:00:00|2026-03-03T10:20:00|COMPLETED\n"
+    return f"{number}|ann|ior|batch|8|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z|COMPLETED\n"
 
 
 @dataclass

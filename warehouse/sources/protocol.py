@@ -40,8 +40,9 @@ TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 class Reading:
     """What the user or the settings say about an input beyond its content.
 
-    `columns` maps our column names to the input's (`{"polled_at": "ts"}`); `time_zone` is the IANA name
-    for naive local times (None: they are UTC); `direction` and `value` serve bare series: `value` is
+    `columns` maps our column names to the input's (`{"polled_at": "ts"}`); `time_zone` is the IANA zone of times that
+    carry none, and `filesystem_zones` those of single file systems, which go before it; without a zone such times are
+    refused. `direction` and `value` serve bare series: `value` is
     `counter` (cumulative bytes), `rate` (bytes per second) or `volume` (bytes in the interval). The first group of
     `target_pattern` is the file system in the name of a target.
     """
@@ -52,6 +53,12 @@ class Reading:
     value: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
     target_pattern: str = TARGET_PATTERN
+    filesystem_zones: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def zone_of(self, filesystem: str | None) -> str | None:
+        """Return the zone of a file system's local times; None if it is not known."""
+        own = self.filesystem or filesystem
+        return self.filesystem_zones.get(own, self.time_zone) if own else self.time_zone
 
 
 @dataclass(frozen=True, slots=True)

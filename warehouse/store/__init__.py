@@ -14,4 +14,5 @@
 - `pseudonyms` (`Names`, `names_of`): Names of users, jobs and files where none are to land in the clear.
 - `objects` (`Objects`, `file_system`): Files of a warehouse in an object store.
 - `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.
+- `time_ranges` (`TimeRange`): The time range of what lands.
 """

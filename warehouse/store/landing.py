@@ -19,10 +19,12 @@ from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
+from warehouse.sources.rows.times import recorded_zones
 from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder
 from warehouse.store.store import Store, write_json, write_parquet
+from warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,12 +151,14 @@ def land_batches(
     content: bytes | None = None,
     replace: bool = False,
     names: Names | None = None,
+    time_zone: str | None = None,
 ) -> Landed:
     """Land rows that come from no file (a database, a command), told apart by the hash of their content.
 
     content: what the rows were read from, if they were read from bytes, or stand for; a file of these bytes is the
     same landing. Without it, the rows are held in memory.
-    `replace` lands the rows anew, as the last word, even if they were landed before.
+    `replace` lands the rows anew, as the last word, even if they were landed before. time_zone: in which local times
+    of the rows were read.
     """
     import hashlib
 
@@ -170,7 +174,7 @@ def land_batches(
     _refuse_forgotten(earlier, replace=replace)
     if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
-    return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches), names)
+    return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches), names, None, time_zone)
 
 
 class _NothingNew(Exception):
@@ -186,11 +190,13 @@ def write(
     batches: Iterator[Batch],
     names: Names | None = None,
     sequence: int | None = None,
+    time_zone: str | None = None,
 ) -> Landed:
     """Land the rows of one input in a folder of its own.
 
     earlier: the landings of the same content, if it is landed anew. names: what hides names, where they are hidden.
-    sequence: its place in the order of landing, the next one if it has none yet.
+    sequence: its place in the order of landing, the next one if it has none yet. time_zone: in which local times of
+    batches were read that are read already.
     """
     from warehouse.store.ledger import Known
 
@@ -200,7 +206,9 @@ def write(
     landing_id = id_in(sha256, generation)
     # what another process landed meanwhile is nothing new
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
-        parts = list(_write_parts(folder, landing_id, source_file, batches))
+        times = TimeRange()
+        with recorded_zones() as zones:
+            parts = list(_write_parts(folder, landing_id, source_file, times.watched(batches)))
         landing = Landing(
             landing_id=landing_id,
             sequence=next_sequence(store) if sequence is None else sequence,
@@ -211,6 +219,8 @@ def write(
             landed_at=datetime.now(UTC).isoformat(timespec="microseconds"),
             refused_count=sum(part.row_count for part in parts if part.table == REJECTS.name),
             parts=tuple(parts),
+            time_zone=time_zone or ", ".join(sorted(zones)) or None,
+            **times.texts(),
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
             raise _NothingNew

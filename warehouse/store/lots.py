@@ -26,12 +26,14 @@ from warehouse.contracts.traces import (
 )
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading, Source, input_name
+from warehouse.sources.rows.times import recorded_zones
 from warehouse.store import landing
 from warehouse.store.files import Exists, Sealed
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
 from warehouse.store.manifests import ID_DIGITS, LOT, MANIFEST, id_of, in_folder, landing_column
 from warehouse.store.store import Store, write_json, write_parquet
+from warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,6 +65,7 @@ class _Read:
     batches: Sequence[Batch]
     refusal: InputRefused | None
     sequence: int | None
+    time_zone: str | None = None
 
     @property
     def landing_id(self) -> str:
@@ -161,7 +164,9 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
     """Read an input into memory; one that is refused has its reason as its only row."""
     read = _Read(path, input_name(path, source), sha256, source.name, [], None, sequence)
     try:
-        return replace(read, batches=list(source.read(path, reading)))
+        with recorded_zones() as zones:
+            batches = list(source.read(path, reading))
+        return replace(read, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
         # how it was to be read is said by nobody but the user
         name = source.name if is_named else "unknown"
@@ -173,7 +178,14 @@ def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     if len(inputs) < FEWEST_INPUTS:
         return {
             one.content_sha256: landing.write(
-                store, one.source_file, one.content_sha256, one.format, [], iter(one.batches), sequence=one.sequence
+                store,
+                one.source_file,
+                one.content_sha256,
+                one.format,
+                [],
+                iter(one.batches),
+                sequence=one.sequence,
+                time_zone=one.time_zone,
             )
             for one in inputs
         }
@@ -241,6 +253,10 @@ def _counts(table: Table, rows: pl.DataFrame) -> dict[str, int]:
 
 
 def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
+    times = TimeRange()
+    for _ in times.watched(one.batches):
+        pass
+    known = {"time_zone": one.time_zone, **times.texts()}
     return {
         "landing_id": one.landing_id,
         "sequence": sequence,
@@ -250,4 +266,4 @@ def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[s
         "landed_at": datetime.now(UTC).isoformat(timespec="microseconds"),
         "refused_count": row_counts.get(REJECTS.name, 0),
         "row_counts": {name: count for name, count in row_counts.items() if count},
-    }
+    } | {name: value for name, value in known.items() if value is not None}

@@ -50,7 +50,9 @@ class Landing:
 
     `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
     the clock said at `landed_at`. `lot` is the folder of inputs that were landed together; none has one of its own.
-    `forgotten_at` says when data of the input were forgotten: this is what is left of it.
+    `forgotten_at` says when data of the input were forgotten: this is what is left of it. `time_zone` is the zone in
+    which local times of the input were read; None where it has none, or was landed by a version that kept no record.
+    `first_at` and `last_at` are the range of its times, in UTC.
     """
 
     landing_id: str
@@ -64,6 +66,9 @@ class Landing:
     parts: tuple[Part, ...]
     lot: str | None = None
     forgotten_at: str | None = None
+    time_zone: str | None = None
+    first_at: str | None = None
+    last_at: str | None = None
 
     @property
     def folder(self) -> str:

@@ -44,17 +44,26 @@ class Position:
         put_document(self.store, self._place, {"cursor": cursor, "next": None, "landing_id": self.landing_id})
 
     def land(
-        self, source_file: str, format_name: str, batches: Sequence[Batch], cursor: Any, names: Names | None
+        self,
+        source_file: str,
+        format_name: str,
+        batches: Sequence[Batch],
+        cursor: Any,
+        names: Names | None,
+        time_zone: str | None = None,
     ) -> Landed:
         """Land what was read up to a cursor, from which the next call goes on.
 
-        What was read is told apart by where it lies and by its rows: a server may say more when it is asked anew.
+        A landing is identified by its input, its cursors and its rows: a server may return more when it is queried
+        again. time_zone: the zone in which local times of the rows were read.
         """
         rows = [hashlib.sha256(batch.rows.hash_rows().to_numpy().tobytes()).hexdigest() for batch in batches]
         content = json.dumps([self.name, self.cursor, cursor, rows]).encode()
         landing_id = id_of(hashlib.sha256(content).hexdigest())
         put_document(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
-        return landing.land_batches(self.store, source_file, format_name, batches, content=content, names=names)
+        return landing.land_batches(
+            self.store, source_file, format_name, batches, content=content, names=names, time_zone=time_zone
+        )
 
 
 def position(store: Store, name: str) -> Position:

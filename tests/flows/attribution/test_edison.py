@@ -25,7 +25,7 @@ def log_of(day: Day, seed: int, path: Path) -> None:
     ended_s = started_s + (day.ended_s - day.started_s)[runs]
 
     def when(seconds: float) -> str:
-        return f"{datetime.fromtimestamp(day.began_s + seconds, UTC):%Y-%m-%dT%H:%M:%S}"
+        return f"{datetime.fromtimestamp(day.began_s + seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     rows = [
         f"{number}|tokio|abc|{day.name[run]}|regular|128|{when(started)}|{when(ended)}|COMPLETED|0:0|fs=scratch1"

@@ -177,7 +177,7 @@ class TestReading:
         log = tmp_path / "hostile.sacct"
         log.write_text(
             "JobID|User|JobName|NNodes|Start|End|State\n"
-            "7|[red]x[/red]|'); drop table jobs; --|8|2026-03-03T00:05:00|2026-03-03T00:35:00|COMPLETED\n"
+            "7|[red]x[/red]|'); drop table jobs; --|8|2026-03-03T00:05:00Z|2026-03-03T00:35:00Z|COMPLETED\n"
         )
         cli("--warehouse", site.root, "land", log)
         code, out, _ = cli("--warehouse", site.root, "run", "--inline")
@@ -191,7 +191,7 @@ def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Pat
     site = checked_night.copy(tmp_path / "warehouse")
     log = tmp_path / "more.sacct"
     log.write_text(
-        "JobID|User|JobName|NNodes|Start|End|State\n9|bob|ior|8|2026-03-03T00:05:00|2026-03-03T00:35:00|FAILED\n"
+        "JobID|User|JobName|NNodes|Start|End|State\n9|bob|ior|8|2026-03-03T00:05:00Z|2026-03-03T00:35:00Z|FAILED\n"
     )
     cli("--warehouse", site.root, "land", log)
     cli("--warehouse", site.root, "run", "--inline")

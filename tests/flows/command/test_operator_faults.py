@@ -35,7 +35,7 @@ RUN = ("run", "--inline")
 ANEW = ("run", "--inline", "--date", "2026-03-03")
 NEW_JOB = (
     "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
-    "900|ann|ior|batch|8|2026-03-03T10:00:00|2026-03-03T10:20:00|COMPLETED\n"
+    "900|ann|ior|batch|8|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z|COMPLETED\n"
 )
 EXPORT = ("export", "job_io", "--to", "-", "--format", "csv")
 

@@ -34,8 +34,8 @@ def test_a_running_job_is_found_with_all_that_the_log_says(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "state", "ends"),
     [
-        ("JobID|Start|End|State|Comment\n7|2026-03-03T12:00:00|Unknown|RUNNING|fs=x\n", "RUNNING", False),
-        ("JobID|Start|End|State|Comment\n7|2026-03-03T12:00:00|2026-03-03T12:09:00|TIMEOUT|fs=x\n", "TIMEOUT", True),
+        ("JobID|Start|End|State|Comment\n7|2026-03-03T12:00:00Z|Unknown|RUNNING|fs=x\n", "RUNNING", False),
+        ("JobID|Start|End|State|Comment\n7|2026-03-03T12:00:00Z|2026-03-03T12:09:00Z|TIMEOUT|fs=x\n", "TIMEOUT", True),
         ("03/03/2026 12:00:01;S;7;user=ann queue=q start=1772539200 exec_host=n1/0\n", "RUNNING", False),
         ("03/03/2026 12:09:00;E;7;user=ann start=1772539200 end=1772539740 Exit_status=0\n", "COMPLETED", True),
     ],

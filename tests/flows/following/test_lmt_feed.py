@@ -41,7 +41,7 @@ def add(path: Path, ts: int, read: int, *targets: int, second: int | None = None
 
 
 def feed_of(path: Path, position: object = None, **given: object) -> LmtFeed:
-    return LmtFeed(str(path), "scratch", ZERO, Reading(), None, position, **given)  # type: ignore[arg-type]
+    return LmtFeed(str(path), "scratch", ZERO, Reading(time_zone="UTC"), None, position, **given)  # type: ignore[arg-type]
 
 
 def read_bytes(flushes: list[Flush]) -> float:
@@ -227,11 +227,11 @@ def test_what_is_wrong_from_the_beginning_is_told_at_once(tmp_path: Path) -> Non
     with pytest.raises(InputRefused, match="cannot be read"):
         feed_of(tmp_path / "absent").poll()
     with pytest.raises(UsageError, match="database URL"):
-        LmtFeed("oracle9://x/y", "scratch", ZERO, Reading())
+        LmtFeed("oracle9://x/y", "scratch", ZERO, Reading(time_zone="UTC"))
     path = database(tmp_path, [])
     add(path, 1, 1, 1)
     with pytest.raises(UsageError, match="no target of the file system home"):
-        LmtFeed(str(path), "home", ZERO, Reading()).poll()
+        LmtFeed(str(path), "home", ZERO, Reading(time_zone="UTC")).poll()
 
 
 def test_a_database_that_was_replaced_goes_on_with_its_own_counters(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_job_of_the_log_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     land_jobs(store, record)
     (job,) = find_jobs(store, Settings(), "7", filesystem="scratch")
     watched = WatchedJob(store, Settings(), job)
-    feed = LmtFeed(str(path), "scratch", job.started_at, Reading(), watched)
+    feed = LmtFeed(str(path), "scratch", job.started_at, Reading(time_zone="UTC"), watched)
     assert feed.identity == Identity("c/7 on scratch", "job", "c", "7", "scratch", "server", True)
     flushes = []
     for ts in range(6):

@@ -78,7 +78,7 @@ def sqlite(folder: Path, rows: Readings) -> Path:
 
 def feed_of(url: str, position: object = None) -> LmtFeed:
     params = FeedParams(give_up_s=600)
-    return LmtFeed(url, "scratch", ZERO, Reading(), None, position, params=params)  # type: ignore[arg-type]
+    return LmtFeed(url, "scratch", ZERO, Reading(time_zone="UTC"), None, position, params=params)  # type: ignore[arg-type]
 
 
 def moved(flushes: list[Flush]) -> dict[str, float]:
@@ -134,7 +134,7 @@ def test_it_lands_by_its_url_as_the_file_does(empty: MariaDb, tmp_path: Path) ->
     found = []
     for name, source in (("url", empty.url), ("file", str(sqlite(tmp_path, rows)))):
         store = Store(tmp_path / name)
-        (arrival,) = land_paths(store, Settings(), [source], Told())
+        (arrival,) = land_paths(store, Settings(), [source], Told(time_zone="UTC"))
         assert arrival.refusal is None
         parts = [part for part in landing.ledger(store)[0].parts if part.table == "polls"]
         found.append(pl.concat([pl.read_parquet(store.root / part.path) for part in parts]))
@@ -145,7 +145,7 @@ def test_it_lands_by_its_url_as_the_file_does(empty: MariaDb, tmp_path: Path) ->
 def test_one_that_is_down_is_refused_and_told(empty: MariaDb, tmp_path: Path) -> None:
     empty.stop()
     began = time.monotonic()
-    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [empty.url], Told())
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [empty.url], Told(time_zone="UTC"))
     assert isinstance(arrival.refusal, InputRefused)
     assert "cannot be read" in arrival.refusal.reason
     assert time.monotonic() - began < 30

@@ -41,9 +41,9 @@ QUEUE = (
 def queue_text() -> str:
     lines = [f"{NOON.timestamp():.0f}", HEAD]
     for name, user, state, submitted, started, limit, reason, nodes, application in QUEUE:
-        start = "N/A" if started is None else f"{at(started):%FT%T}"
+        start = "N/A" if started is None else f"{at(started):%FT%TZ}"
         lines.append(
-            f"{name}|{user}|(null)|batch|{state}|{at(submitted):%FT%T}|{start}|N/A|{limit}|{nodes}|1|{reason}|"
+            f"{name}|{user}|(null)|batch|{state}|{at(submitted):%FT%TZ}|{start}|N/A|{limit}|{nodes}|1|{reason}|"
             f"fs=scratch|{application}"
         )
     return "\n".join(lines) + "\n"

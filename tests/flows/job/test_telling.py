@@ -32,7 +32,7 @@ def write_job(folder: Path) -> str:
     lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
     for day in (0, 1):
         start, end = (began.timestamp() + 86400 * day + offset for offset in (-60, 600))
-        times = [f"{datetime.fromtimestamp(at, UTC):%FT%T}" for at in (start, end)]
+        times = [f"{datetime.fromtimestamp(at, UTC):%FT%TZ}" for at in (start, end)]
         lines.append(f"{row['traced_job_id']}|ann|ior|batch|1|{'|'.join(times)}|COMPLETED")
     (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
     return str(row["traced_job_id"])

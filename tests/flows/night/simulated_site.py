@@ -84,7 +84,7 @@ class Site:
             began = day + timedelta(hours=10, minutes=15 * place)
             ended = began + timedelta(minutes=6 if is_wrong else 12)
             user, name = ("ann", "bob")[place % 2], ("ior", "s3d")[place // 2]
-            lines.append(f"{number}{place:02}|{user}|{name}|batch|8|{began:%FT%T}|{ended:%FT%T}|COMPLETED")
+            lines.append(f"{number}{place:02}|{user}|{name}|batch|8|{began:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
         return ("\n".join(lines) + "\n").encode()
 
     def _polls(self, number: int, form: str = "{}") -> bytes:

@@ -24,7 +24,7 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     store = Store(tmp_path_factory.mktemp("edison"))
     files = ["lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct"]
-    arrivals = list(land_paths(store, SETTINGS, [str(shared_data / name) for name in files], Told()))
+    arrivals = list(land_paths(store, SETTINGS, [str(shared_data / name) for name in files], Told(time_zone="UTC")))
     assert not any(arrival.has_refusals for arrival in arrivals)
     release = order.run_inline(store, SETTINGS, lambda *_: None)
     query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
@@ -60,7 +60,10 @@ def test_gaps_are_told(job_io: pl.DataFrame) -> None:
 
 def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) -> None:
     found = find_periods(
-        shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", Settings(), Told(), Asked(direction="read")
+        shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt",
+        Settings(),
+        Told(time_zone="UTC"),
+        Asked(direction="read"),
     )
     (row,) = found.rows.iter_rows(named=True)
     assert (row["outcome"], row["method"], row["basis"]) == ("periodic", "controlled", "polled")

@@ -231,7 +231,7 @@ def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_
 def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     log = tmp_path / "wrong.sacct"
     log.write_text(
-        "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00|2026-03-03T00:00:00|COMPLETED\n"
+        "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
     )
     list(land_paths(site, Settings(), [str(log)], Told()))
     with opened(site, run(site)) as connection:

@@ -56,7 +56,7 @@ def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, la
     for number, ran in enumerate(runs):
         begun = MIDNIGHT + timedelta(minutes=ran.start_min)
         ended = begun + timedelta(seconds=ran.duration_s)
-        lines.append(f"{name}{number}|ann|{ran.name}|batch|{ran.nodes}|{begun:%FT%T}|{ended:%FT%T}|COMPLETED")
+        lines.append(f"{name}{number}|ann|{ran.name}|batch|{ran.nodes}|{begun:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
         for at, lasting, volume in ran.bursts:
             if at < ran.duration_s:
                 total += np.clip((edges - ran.start_min * 60 - at) / lasting, 0, 1) * volume

@@ -32,10 +32,10 @@ from warehouse.store.store import Store, write_json, write_parquet
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
 #: a run that ends before it starts, on a day of its own, and a line that is none
-WRONG = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00|2026-03-01T00:00:00|COMPLETED\nnonsense|x\n"
-LATER = f"{HEADER}\n901|bob|ior|8|2026-03-05T01:00:00|2026-03-05T02:00:00|COMPLETED\n"
+WRONG = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T00:00:00Z|COMPLETED\nnonsense|x\n"
+LATER = f"{HEADER}\n901|bob|ior|8|2026-03-05T01:00:00Z|2026-03-05T02:00:00Z|COMPLETED\n"
 #: the same run as the site's accounting has it now
-MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00|2026-03-01T02:00:00|COMPLETED\n"
+MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|COMPLETED\n"
 
 
 def land(store: Store, folder: Path, text: str) -> None:

@@ -30,7 +30,7 @@ from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
 #: a job whose times are in the wrong order
-FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00|2026-03-03T00:00:00|COMPLETED\n"
+FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
 #: checks that stand for all where Great Expectations is imported anew in each process
 SOME = {"stage jobs", "check stage polls"}
 CHECKS = {*SOME, "checks"}

@@ -29,4 +29,4 @@ def read_input(
     source: Source, path: Path, reading: Reading | None = None, table: Table = POLLS
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all rows and all rejects of a file."""
-    return gathered(source.read(path, reading or Reading()), table)
+    return gathered(source.read(path, reading or Reading(time_zone="UTC")), table)

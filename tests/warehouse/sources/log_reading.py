@@ -16,7 +16,7 @@ def read_log(source: Source, path: Path, reading: Reading | None = None) -> tupl
     """Return all job records and all rejects of a log, each batch checked against its contract."""
     rows = [frames.empty(JOB_RECORDS)]
     refused = [frames.empty(REJECTS)]
-    for batch in source.read(path, reading or Reading()):
+    for batch in source.read(path, reading or Reading(time_zone="UTC")):
         frames.require(batch.rows, batch.table)
         assert not batch.rows.is_empty()
         assert batch.rows["line"].is_sorted()

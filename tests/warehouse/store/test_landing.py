@@ -26,8 +26,8 @@ from warehouse.store.manifests import Landing, Part, may_repeat
 from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
-LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00|2018-02-09T11:00:00|COMPLETED\n"
-BAD_LINE = "8|yesterday|2018-02-09T11:00:00|COMPLETED\n"
+LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00Z|2018-02-09T11:00:00Z|COMPLETED\n"
+BAD_LINE = "8|yesterday|2018-02-09T11:00:00Z|COMPLETED\n"
 POLLS = "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
 
 
@@ -209,17 +209,19 @@ def test_before_the_first_landing_the_ledger_is_empty(store: Store) -> None:
 
 
 def test_replace_makes_a_new_generation_and_only_the_latest_counts(store: Store, tmp_path: Path) -> None:
-    path = put(tmp_path, LOG)
-    utc = land(store, path).landing
+    path = put(tmp_path, LOG.replace("Z|", "|"))
+    utc = land(store, path, time_zone="UTC").landing
     local = land(store, path, replace=True, time_zone="America/Los_Angeles").landing
+    assert (utc.time_zone, local.time_zone) == ("UTC", "America/Los_Angeles")
+    assert (local.first_at, local.last_at) == ("2018-02-09T18:00:00+00:00", "2018-02-09T19:00:00+00:00")
     assert local.generation == 1
     assert local.landing_id == f"{utc.landing_id}-1"
     assert landing.ledger(store) == [local]
     assert landing.find(store, utc.landing_id) == utc, "the release before still points to it"
     moved = rows(store, local, "job_records")["started_at"] - rows(store, utc, "job_records")["started_at"]
     assert moved.to_list() == [timedelta(hours=8)]
-    assert not land(store, path).is_new
-    assert land(store, path, replace=True).landing.generation == 2
+    assert not land(store, path, time_zone="UTC").is_new
+    assert land(store, path, replace=True, time_zone="UTC").landing.generation == 2
 
 
 def test_a_format_that_is_not_known_is_a_usage_error_and_lands_nothing(store: Store, tmp_path: Path) -> None:
@@ -292,9 +294,11 @@ def test_a_file_without_a_good_row_is_tried_again_and_changes_nothing(
 
 def test_a_file_without_a_good_row_lands_once_it_has_one(store: Store, tmp_path: Path) -> None:
     # Half past one comes twice where summer time ends, unless it is UTC.
-    path = put(tmp_path, LOG.replace("2018-02-09T10:00:00", "2018-11-04T01:30:00").replace("02-09", "11-04"))
+    path = put(
+        tmp_path, LOG.replace("Z|", "|").replace("2018-02-09T10:00:00", "2018-11-04T01:30:00").replace("02-09", "11-04")
+    )
     assert land(store, path, time_zone="America/New_York").landing.row_count() == 0
-    landed = land(store, path)
+    landed = land(store, path, time_zone="UTC")
     assert landed.is_new
     assert (landed.landing.row_count(), landed.landing.generation) == (1, 1)
 

@@ -113,7 +113,7 @@ class _Rounds:
 
     path: Path
     reading: Reading
-    zone: str
+    zone: str | None
     has_any: bool = False
     row_count: int = 0
     _round: int = 0

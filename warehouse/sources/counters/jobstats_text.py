@@ -65,7 +65,7 @@ class Entries(NamedTuple):
 Event = Stamp | Begin | Entries | Refused
 
 
-def events(path: Path, zone: str) -> Iterator[Event]:
+def events(path: Path, zone: str | None) -> Iterator[Event]:
     """Yield what a file holds, in order; times without an offset are local in `zone`.
 
     Raises InputRefused after a damaged part, and where there is no end of an entry within reason.
@@ -113,7 +113,7 @@ def _cut(content: bytes) -> int:
 class _Text:
     """Where in a text one is: among entries, in another parameter, or before anything."""
 
-    zone: str
+    zone: str | None
     is_among_entries: bool = False
     is_foreign: bool = False
 

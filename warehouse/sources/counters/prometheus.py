@@ -59,7 +59,7 @@ class _Text:
 
     path: Path
     reading: Reading
-    zone: str
+    zone: str | None
     has_any: bool = False
     _number: int = 0
     _stamps_us: dict[int, int | None] = field(default_factory=lambda: {0: None})

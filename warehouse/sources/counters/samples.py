@@ -58,7 +58,7 @@ def components(targets: pl.Series) -> pl.Series:
     return targets.replace_strict(named, default="server", return_dtype=pl.String)
 
 
-def said_time(text: str, zone: str) -> int | None:
+def said_time(text: str, zone: str | None) -> int | None:
     """Return the one instant [us since 1970] that a name says, as epoch seconds or a date with a clock; else None."""
     epochs = [f"{whole}.{part or 0}" for whole, part in _EPOCH.findall(text)]
     dates = [
@@ -70,7 +70,7 @@ def said_time(text: str, zone: str) -> int | None:
     return instant_us((epochs + dates)[0], zone)
 
 
-def instant_us(text: str, zone: str) -> int | None:
+def instant_us(text: str, zone: str | None) -> int | None:
     """Return the instant [us since 1970] that a text says, local in `zone` without an offset; None if it is none."""
     if seconds := _SECONDS.fullmatch(text):
         # what `date +%s` writes before each scrape: reading a column of one text takes 3 ms

@@ -100,7 +100,7 @@ def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.when(word.is_in(_TRUE)).then(True).when(word.is_in([*_FALSE, ""])).then(False)
 
 
-def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str) -> pl.DataFrame:
+def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str | None) -> pl.DataFrame:
     """Return a column of times in the clock's count (instants: microseconds since 1970), without its ending.
 
     If any is faulty, also its reason and remedy, which are NULL where there is none.
@@ -125,7 +125,7 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
     return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
 
 
-def _instants(times: pl.Series, short: str, zone: str) -> pl.DataFrame:
+def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
     if times.dtype == pl.String:
         missing = pl.coalesce("reason", pl.lit(f"There is no time in {short}_s."))
         found = job_times.parse(times, zone, f"event's {short}").with_columns(
@@ -135,6 +135,7 @@ def _instants(times: pl.Series, short: str, zone: str) -> pl.DataFrame:
     else:
         instant = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
         if instant.dtype == pl.Datetime("us"):
+            zone = job_times.local_zone(zone, f"The event's {short} time")
             instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
         read = pl.DataFrame({"instant": instant.dt.convert_time_zone("UTC")})
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
@@ -187,7 +188,9 @@ class Layers:
         )
 
 
-def typed(rows: pl.DataFrame, clock: Clock, zone: str, *, are_numbered: bool) -> tuple[pl.DataFrame, list[Fault]]:
+def typed(
+    rows: pl.DataFrame, clock: Clock, zone: str | None, *, are_numbered: bool
+) -> tuple[pl.DataFrame, list[Fault]]:
     """Read a piece of the table, under our names and of any type, into ROWS, and say what may be wrong with a row.
 
     `rows` also hold `line`, and `raw` if a refused row is to be shown.

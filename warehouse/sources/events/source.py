@@ -54,7 +54,7 @@ def sniff(head: Head) -> bool:
 class _Table:
     """What is known of the whole table, as far as it was read."""
 
-    zone: str
+    zone: str | None
     clock: Clock | None = None
     layers: Layers | None = None
     files: dict[str, int] = field(default_factory=dict)

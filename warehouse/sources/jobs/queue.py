@@ -36,7 +36,7 @@ def seen_at_of(path: Path) -> datetime:
     return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
 
 
-def settle_queue(cells: pl.DataFrame, time_zone: str, seen_at: datetime) -> Sifted:
+def settle_queue(cells: pl.DataFrame, time_zone: str | None, seen_at: datetime) -> Sifted:
     """Read cells into rows of `queue_records`; jobs that are over are left out.
 
     cells: as those of `records.settle`, whose `started_at` is when a job that waits is expected to start; beside them
@@ -64,7 +64,7 @@ def settle_queue(cells: pl.DataFrame, time_zone: str, seen_at: datetime) -> Sift
     )
 
 
-def _with_more(cells: pl.DataFrame, time_zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _with_more(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the cells, with the faults of what only queues have, and that by `line`."""
     lacking = {"eligible_at", "time_limit", "wait_reason", "reason", "remedy"} - set(cells.columns)
     cells = cells.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)

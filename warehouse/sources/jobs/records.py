@@ -54,7 +54,7 @@ _COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
 _SHOWN_CHARS = 60
 
 
-def settle(cells: pl.DataFrame, time_zone: str) -> Sifted:
+def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
     """Read cells into rows of `job_records`; a cell that cannot be read refuses its row.
 
     `cells` holds `line` (unique), and of these columns whichever the log has: the text columns of
@@ -136,7 +136,7 @@ def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
     return frame.with_columns((pl.col("digits").cast(pl.Int64) * unit).alias(name)).drop("digits", "unit")
 
 
-def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str) -> pl.DataFrame:
+def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> pl.DataFrame:
     if _is_absent(frame, name):
         return frame.with_columns(pl.lit(None, INSTANT).alias(name))
     if isinstance(frame.schema[name], pl.Datetime):

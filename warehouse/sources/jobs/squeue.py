@@ -66,7 +66,7 @@ class _Answers:
     """The answers of a file, one after the other: the fields of each, and when it was given if that is known."""
 
     path: Path
-    zone: str
+    zone: str | None
     found: list[tuple[tuple[str, ...], datetime | None]] = field(default_factory=list)
     _at: datetime | None = None
     _is_start: bool = True

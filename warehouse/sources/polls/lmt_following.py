@@ -25,7 +25,6 @@ from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_
 from warehouse.sources.polls.lmt_queries import Target, table_of
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Reading
-from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import sift
 
@@ -101,12 +100,13 @@ def begin(engine: sa.Engine, since: datetime, reading: Reading) -> Cursor:
     """Return a cursor from which all polls that end after `since` are read, found by halving."""
     with lmt_queries.connected(engine) as connection:
         lmt_queries.check_tables(connection)
+        zone = lmt_queries.zone_in(connection, reading)
         low, high = _ends(connection)
         # The earliest poll after `since` lies in (low, high].
         low -= 1
         while high - low > 1:
             middle = (low + high) // 2
-            if _is_after(connection, middle, high, since, job_times.require_zone(reading.time_zone)):
+            if _is_after(connection, middle, high, since, zone):
                 high = middle
             else:
                 low = middle
@@ -123,7 +123,7 @@ def _ends(connection: sa.Connection) -> tuple[int, int]:
     return low, high
 
 
-def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime, zone: str) -> bool:
+def _is_after(connection: sa.Connection, ts_id: int, last: int, since: datetime, zone: str | None) -> bool:
     """Return whether the first poll from `ts_id` on that has a time is after `since`; so is what has none."""
     column = table_of("TIMESTAMP_INFO").c["TS_ID"]
     query = lmt_queries.times_query().where(column >= ts_id, column <= last).limit(_TRIED)
@@ -139,9 +139,9 @@ def read_on(engine: sa.Engine, filesystem: str, reading: Reading, cursor: Cursor
     Raises InputRefused, from the database's own error, where it cannot be read just now; InputRefused without one
     where it is no LMT database; UsageError where it has no target of that file system.
     """
-    zone = job_times.require_zone(reading.time_zone)
     with lmt_queries.connected(engine) as connection:
         lmt_queries.check_tables(connection)
+        zone = lmt_queries.zone_in(connection, reading)
         _, newest = _ends(connection)
         nothing = NewPolls(pl.DataFrame(schema=_ROWS), (), cursor)
         if cursor.instant_us is not None and newest < cursor.ts_id:

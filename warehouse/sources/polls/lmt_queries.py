@@ -113,7 +113,7 @@ def times_query() -> sa.Select[Any]:
     return sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
 
 
-def instants_of(connection: sa.Connection, zone: str, query: sa.Select[Any] | None = None) -> pl.DataFrame:
+def instants_of(connection: sa.Connection, zone: str | None, query: sa.Select[Any] | None = None) -> pl.DataFrame:
     """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known.
 
     query: `times_query`, of some of them; all of them if not given.
@@ -134,6 +134,18 @@ def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
     for its_key, its_value in connection.execute(sa.select(key, value)):
         found[its_key] = its_value if found.get(its_key, its_value) == its_value else None
     return found
+
+
+def zone_in(connection: sa.Connection, reading: Reading) -> str | None:
+    """Return the zone of a database's local times; refuse one whose file systems have different zones."""
+    names = {_text(name) for name in _names(connection, "FILESYSTEM_INFO").values()} or {None}
+    zones = {reading.zone_of(name) for name in names}
+    if len(zones) > 1:
+        raise InputRefused(
+            f"The file systems of the database have different time zones: {', '.join(sorted(map(str, zones)))}.",
+            "Give the database's own with --time-zone.",
+        )
+    return job_times.require_zone(zones.pop())
 
 
 def named_targets(connection: sa.Connection) -> dict[Any, Target]:
@@ -309,7 +321,7 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
         with connected(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
             check_tables(connection)
-            instants = instants_of(connection, job_times.require_zone(reading.time_zone))
+            instants = instants_of(connection, zone_in(connection, reading))
             yield from _batches(connection, reading, instants, {}, _BEFORE_ALL)
 
 
@@ -329,9 +341,9 @@ def read_url(
     Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
     read or exceeds a time limit.
     """
-    zone = job_times.require_zone(reading.time_zone)
     with connected(engine_of(url, timeouts)) as connection:
         check_tables(connection)
+        zone = zone_in(connection, reading)
         low = cursor.ts_id - LATEST_INSTANTS if cursor else _BEFORE_ALL
         instants = instants_of(connection, zone, times_query().where(table_of("TIMESTAMP_INFO").c["TS_ID"] > low))
         stamps = _stamps(instants)

@@ -150,7 +150,7 @@ class _Query:
         others = known.filter(~is_header & ~pl.col("text").str.contains(_ENTRY) & (pl.col("text") != _LEGEND))
         return cls(columns, sections, *_rows(others.join(sections, on="section", how="left", maintain_order="left")))
 
-    def polls(self, zone: str) -> Sifted:
+    def polls(self, zone: str | None) -> Sifted:
         """Return the polls, one for each key and bucket."""
         if self.columns.is_empty():
             return Sifted(frames.empty(POLLS), frame_of([]))

@@ -54,7 +54,7 @@ def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
     return found
 
 
-def _text_instants(texts: pl.Series, zone: str) -> pl.DataFrame:
+def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
     # A poll time stands once per controller: reading each distinct text once is what makes this fast.
     runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
     distinct = runs["value"].unique()
@@ -77,17 +77,18 @@ def _number_instants(seconds: pl.Series) -> pl.Expr:
     return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
-def _typed_instants(times: pl.Series, zone: str) -> pl.Expr:
+def _typed_instants(times: pl.Series, zone: str | None) -> pl.Expr:
     if times.dtype.is_numeric():
         return _number_instants(times)
     naive = not isinstance(times.dtype, pl.Datetime) or times.dtype.time_zone is None
     instant = pl.lit(times.cast(pl.Datetime("us"))) if naive else pl.lit(times.dt.cast_time_unit("us"))
     if naive:
+        zone = job_times.local_zone(zone, "The poll time")
         instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
     return instant.dt.convert_time_zone("UTC")
 
 
-def instants(times: pl.Series, zone: str) -> pl.DataFrame:
+def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     """Read poll times, of whatever type, into UTC.
 
     Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and what has no zone is local in `zone`.
@@ -112,6 +113,18 @@ def instants(times: pl.Series, zone: str) -> pl.DataFrame:
     )
 
 
+def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -> pl.DataFrame:
+    """Read the poll times of a table, each in the zone of its own file system."""
+    zones = {name: job_times.require_zone(reading.zone_of(name)) for name in filesystems.unique().to_list()}
+    if len(set(zones.values())) <= 1:
+        return instants(rows["polled_at"], next(iter(zones.values()), reading.time_zone))
+    parts = []
+    for zone in set(zones.values()):
+        is_own = filesystems.is_in([name for name, own in zones.items() if own == zone])
+        parts.append(instants(rows["polled_at"].filter(is_own), zone).with_columns(place=is_own.arg_true()))
+    return pl.concat(parts, how="diagonal").sort("place").drop("place")
+
+
 def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
     time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
     numbers = [no_number(_GIVEN + name, name) for name in given]
@@ -131,11 +144,10 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
     `rows` also hold `line`, and `raw` if a refused row is to be shown. Returns the rows with `interval_s` NULL
     where the table does not say it, and the faults to sift them by.
     """
-    zone = job_times.require_zone(reading.time_zone)
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
     is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
-    times = instants(rows["polled_at"], zone)
+    times = _instants_of(rows, rows.select(filesystem.alias("filesystem")).to_series(), reading)
     frame = rows.select(
         *times.get_columns(),
         filesystem.alias("filesystem"),

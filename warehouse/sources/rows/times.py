@@ -1,12 +1,15 @@
-"""Times in job logs: from text to UTC instants and durations, where nothing is guessed."""
+"""Times in logs: from text to UTC instants and durations; a local time needs a time zone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 import polars as pl
 
-from warehouse.errors import UsageError
+from warehouse.errors import InputRefused, UsageError
 
 #: what logs write where there is no time (yet)
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")
@@ -30,14 +33,46 @@ _FORM_REMEDY = "Write times as YYYY-MM-DDTHH:MM:SS, with or without an offset, o
 _ZONE_REMEDY = "Export the log in UTC or as epoch seconds (for sacct: SLURM_TIME_FORMAT=%s)."
 
 
-def require_zone(name: str | None) -> str:
-    """Return the IANA name of a time zone (`UTC` for None), or raise UsageError if there is no such zone."""
-    zone = name or "UTC"
+_USED_ZONES: ContextVar[set[str] | None] = ContextVar("used_zones", default=None)
+
+
+def require_zone(name: str | None) -> str | None:
+    """Return an IANA name of a time zone, or None; raise UsageError if there is no such zone."""
+    if name is None:
+        return None
     try:
-        pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(zone)
+        pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name)
     except pl.exceptions.ComputeError as error:
-        raise UsageError(f"No time zone is called {zone!r}; give an IANA name such as Europe/Berlin.") from error
-    return zone
+        raise UsageError(f"No time zone is called {name!r}; give an IANA name such as Europe/Berlin.") from error
+    return name
+
+
+def local_zone(name: str | None, example: str) -> str:
+    """Return the zone of an input's local times, and record its use (see `recorded_zones`).
+
+    Raises InputRefused if the zone is not known. example: what is local, as the subject of a sentence.
+    """
+    if name is None:
+        raise InputRefused(
+            f"{example} has no time zone.",
+            "Give the zone of the input with --time-zone Europe/Berlin, or in the settings, as "
+            '[time_zones] sacct = "Europe/Berlin".',
+        )
+    used = _USED_ZONES.get()
+    if used is not None:
+        used.add(name)
+    return name
+
+
+@contextmanager
+def recorded_zones() -> Iterator[set[str]]:
+    """Collect the zones of local times that are read within the block; times in UTC or with an offset use none."""
+    used: set[str] = set()
+    token = _USED_ZONES.set(used)
+    try:
+        yield used
+    finally:
+        _USED_ZONES.reset(token)
 
 
 def in_range(instant: pl.Expr) -> pl.Expr:
@@ -62,15 +97,16 @@ def _offset(text: pl.Expr) -> pl.Expr:
     return pl.when(text.str.starts_with("-")).then(-ahead).otherwise(ahead)
 
 
-def parse(texts: pl.Series, time_zone: str, label: str) -> pl.DataFrame:
-    """Turn the texts of one column into UTC instants.
+def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
+    """Parse the texts of one column into UTC instants.
 
     Understood are ISO 8601 with T or a blank (fraction, `Z` and offset optional; finer than a microsecond is
     cut) and epoch seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset
     is local in `time_zone`; one that the clock change skips or repeats there is a fault, as is one outside
     1970 to 2261. `label` says in a reason which time it is (`start`).
 
-    Returns the columns `instant`, and `reason` and `remedy`, which are NULL where there is no fault.
+    Returns the columns `instant`, and `reason` and `remedy`, which are NULL where there is no fault. Raises
+    InputRefused for a local time without a time zone.
     """
     local = (pl.col("date") + "T" + pl.col("clock")).str.to_datetime(
         "%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False
@@ -84,13 +120,18 @@ def parse(texts: pl.Series, time_zone: str, label: str) -> pl.DataFrame:
         .unnest("epoch")
         .select("text", "offset", local=local, epoch=epoch.dt.replace_time_zone("UTC"))
     )
-    there = pl.col("local").dt.replace_time_zone(time_zone, ambiguous="null", non_existent="null")
+    local_texts = frame.filter(pl.col("local").is_not_null() & pl.col("offset").is_null())["text"]
+    if local_texts.is_empty():
+        zone = "UTC"
+    else:
+        zone = local_zone(time_zone, f"The {label} time {local_texts[0][:_SHOWN_CHARS]}")
+    there = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
     given = (pl.col("local") - _offset(pl.col("offset"))).dt.replace_time_zone("UTC")
     here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
     # A repeated time has an earliest reading, a skipped one has none: that tells the two apart.
-    repeated = pl.col("local").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null").is_not_null()
+    repeated = pl.col("local").dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").is_not_null()
     frame = frame.with_columns(instant=pl.coalesce("epoch", here), repeated=repeated)
-    return _with_faults(frame, time_zone, label)
+    return _with_faults(frame, zone, label)
 
 
 def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFrame:

@@ -146,7 +146,7 @@ def _layout(path: Path, reading: Reading) -> _Layout:
     return _Layout(("time", "value"), delimiter, 0, "time", (_Measure("value", direction, reading.value or "counter"),))
 
 
-def _seconds(times: pl.Series, zone: str) -> pl.DataFrame:
+def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
     """Read times into seconds: numbers as they are, or else ISO times as seconds since 1970.
 
     Most times decide which of the two the file has. Returns time_s, reason and remedy.
@@ -165,7 +165,7 @@ def _seconds(times: pl.Series, zone: str) -> pl.DataFrame:
     )
 
 
-def _timed(cells: pl.DataFrame, layout: _Layout, zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _timed(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Keep the rows whose times are good and later than all before; the others are refused."""
     timed = cells.with_columns(_seconds(cells[layout.time], zone))
     bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))

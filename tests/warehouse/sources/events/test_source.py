@@ -47,7 +47,7 @@ EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 def landed(path: Path, reading: Reading | None = None) -> Tables:
     """Return all rows by table; each batch meets its contract."""
     found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, reading or Reading()):
+    for batch in source.read(path, reading or Reading(time_zone="UTC")):
         frames.require(batch.rows, batch.table)
         assert not batch.rows.is_empty()
         found.setdefault(batch.table.name, []).append(batch.rows)
@@ -315,7 +315,7 @@ def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str
 def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     request_event_files.write(path, Plan(rank_count=4))
-    with opened(path, Settings(), Told()) as found:
+    with opened(path, Settings(), Told(time_zone="UTC")) as found:
         assert isinstance(found, TraceInput)
         assert found.read(REQUEST_EVENTS).height == pl.read_csv(path).height
         (counters,) = found.counters.to_dicts()
@@ -327,7 +327,7 @@ def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
 
 def test_it_lands_with_its_trace_id(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    made = land(store, put(tmp_path, *GOOD), lambda _: Reading()).landing
+    made = land(store, put(tmp_path, *GOOD), lambda _: Reading(time_zone="UTC")).landing
     parts = {part.table: store.root / part.path for part in made.parts}
     assert made.format == "request-events"
     assert set(pl.read_parquet(parts["request_events"])["trace_id"]) == {made.trace_id}

@@ -15,7 +15,7 @@ from warehouse.sources.files.limits import Limits, in_force, limited
 from warehouse.sources.files.opening import open_bytes, text_lines
 from warehouse.store.store import Store
 
-LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00|2026-03-03T10:20:00\n"
+LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n"
 
 
 def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: p
 
 
 def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
-    (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00|2026-03-03T10:20:00\n")
+    (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n")
     for line_bytes, refused_count in ((1024, 1), (4096, 0)):
         settings = Settings.model_validate({"limits": {"line_bytes": line_bytes}})
         (arrival,) = land_paths(Store(tmp_path / str(line_bytes)), settings, [str(tmp_path / "jobs")], Told())

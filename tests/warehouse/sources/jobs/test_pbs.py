@@ -36,7 +36,7 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-def read_lines(folder: Path, *lines: str, zone: str | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_lines(folder: Path, *lines: str, zone: str | None = "UTC") -> tuple[pl.DataFrame, pl.DataFrame]:
     return read_log(SOURCE, write(folder, *lines), Reading(time_zone=zone))
 
 

@@ -31,7 +31,7 @@ JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NO
 
 def batches(path: Path) -> tuple[pl.DataFrame, list[str]]:
     found: list[Batch] = []
-    for batch in squeue.read(path, Reading()):
+    for batch in squeue.read(path, Reading(time_zone="UTC")):
         frames.require(batch.rows, batch.table)
         found.append(batch)
     rows = [batch.rows for batch in found if batch.table != REJECTS]

@@ -36,28 +36,30 @@ def test_a_database_lands_from_a_file_and_behind_a_url(tmp_path: Path) -> None:
     assert recognize(read_head(path)) is SOURCE
     rows, refused = read_input(SOURCE, path)
     assert (rows.height, refused.height) == (1, 0)
-    assert gathered(read_url(f"sqlite:///{path}", Reading(), None)[0])[0].equals(rows)
+    assert gathered(read_url(f"sqlite:///{path}", Reading(time_zone="UTC"), None)[0])[0].equals(rows)
 
 
 def test_behind_a_url_it_goes_on_where_it_was_read_to(tmp_path: Path) -> None:
     chance = random.Random(4)
     rows = [(ost, ts, chance.randrange(1 << 40), ts << 20) for ts in range(60) for ost in (1, 2)]
-    whole = gathered(read_url(f"sqlite:///{database(tmp_path, rows)}", Reading(), None)[0])[0]
+    whole = gathered(read_url(f"sqlite:///{database(tmp_path, rows)}", Reading(time_zone="UTC"), None)[0])[0]
     found, cursor = [], None
     for count in (1, 30, 31, 61, 61, len(rows)):
         url = f"sqlite:///{database(tmp_path, rows[:count])}"
-        batches, cursor = read_url(url, Reading(), json.loads(json.dumps(cursor)))
+        batches, cursor = read_url(url, Reading(time_zone="UTC"), json.loads(json.dumps(cursor)))
         found += batches
     order = ("controller", "polled_at")
     assert gathered(found)[0].sort(order).equals(whole.sort(order))
     assert whole["flag"].n_unique() == 3
-    assert read_url(url, Reading(), cursor) == ([], cursor)
+    assert read_url(url, Reading(time_zone="UTC"), cursor) == ([], cursor)
 
 
 def test_another_database_behind_the_url_is_read_whole(tmp_path: Path) -> None:
-    _, cursor = read_url(f"sqlite:///{database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])}", Reading(), None)
+    _, cursor = read_url(
+        f"sqlite:///{database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])}", Reading(time_zone="UTC"), None
+    )
     other = [(1, 7, 1, 1), (1, 9, 2, 2), (1, 12, 4, 4)]
-    batches, _ = read_url(f"sqlite:///{database(tmp_path, other)}", Reading(), cursor)
+    batches, _ = read_url(f"sqlite:///{database(tmp_path, other)}", Reading(time_zone="UTC"), cursor)
     assert gathered(batches)[0].height == 2
 
 

@@ -45,8 +45,8 @@ def empty(folder: Path, infos: dict[str, Rows] | None = None) -> Path:
 def on(path: Path, cursor: Cursor | None = None, filesystem: str = "scratch") -> NewPolls:
     engine = engine_of(str(path))
     if cursor is None:
-        cursor = begin(engine, ZERO, Reading())
-    return read_on(engine, filesystem, Reading(), Cursor.of(json.loads(json.dumps(cursor.plain()))))
+        cursor = begin(engine, ZERO, Reading(time_zone="UTC"))
+    return read_on(engine, filesystem, Reading(time_zone="UTC"), Cursor.of(json.loads(json.dumps(cursor.plain()))))
 
 
 def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:
@@ -117,7 +117,7 @@ def test_it_begins_with_the_polls_after_an_instant(tmp_path: Path, monkeypatch: 
     engine = engine_of(str(path))
     for ts in (10, 1004, 1020, 1049, 1050, 1054, 1499, 1600):
         since = ZERO + timedelta(seconds=5 * ts)
-        found = read_on(engine, "scratch", Reading(), begin(engine, since, Reading()))
+        found = read_on(engine, "scratch", Reading(time_zone="UTC"), begin(engine, since, Reading(time_zone="UTC")))
         steps = [step for _, step, *_ in cells(found.rows)]
         expected = [t for t in range(1005, 1500) if t % 50 > 3 and t > ts]
         assert [step for step in steps if step > ts] == expected
@@ -163,7 +163,7 @@ def test_a_file_system_that_is_not_there_is_told_with_those_that_are(tmp_path: P
     with pytest.raises(UsageError, match="no target of the file system home; it has those of: scratch"):
         on(path, filesystem="home")
     engine = engine_of(f"sqlite:///{path}")
-    assert read_on(engine, "home", Reading("home"), begin(engine, ZERO, Reading()))
+    assert read_on(engine, "home", Reading("home", "UTC"), begin(engine, ZERO, Reading(time_zone="UTC")))
 
 
 def test_live_files_are_read_only_and_never_made(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_counters_become_rates_over_the_real_distance(tmp_path: Path) -> None:
         ("fs-OST0002", at(5), 5.0, 0.0, (2**62 - 7) / 5, None),
     ]
     assert rows["filesystem"].unique().to_list() == ["scratch"]
-    assert read_input(SOURCE, path, Reading("mine"))[0]["filesystem"].unique().to_list() == ["mine"]
+    assert read_input(SOURCE, path, Reading("mine", "UTC"))[0]["filesystem"].unique().to_list() == ["mine"]
 
 
 def test_a_fall_is_a_flagged_gap_of_both_directions(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Pat
 
 def test_batches_are_made_of_whole_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = database(tmp_path, [(ost, ts, ts, ts) for ost in (1, 2) for ts in range(6)])
-    whole = gathered(SOURCE.read(path, Reading()))
+    whole = gathered(SOURCE.read(path, Reading(time_zone="UTC")))
     monkeypatch.setattr(lmt_queries, "BATCH_ROWS", 1)
     monkeypatch.setattr(lmt_queries, "_FETCHED_ROWS", 4)
-    batches = list(SOURCE.read(path, Reading()))
+    batches = list(SOURCE.read(path, Reading(time_zone="UTC")))
     assert [batch.rows.height for batch in batches] == [5, 5]
     assert gathered(batches)[0].equals(whole[0])
 
@@ -160,13 +160,13 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
 def test_urls_that_no_driver_understands_are_usage_errors_and_show_no_password() -> None:
     for url in ("not a url", "oracle9://me:secret@host/db", "mysql://me:secret@host:port/db"):
         with pytest.raises(UsageError) as error:
-            read_url(url, Reading())
+            read_url(url, Reading(time_zone="UTC"))
         assert "secret" not in str(error.value)
 
 
 def test_a_server_that_does_not_answer_is_refused_and_shows_no_password() -> None:
     with pytest.raises(InputRefused) as error:
-        read_url("mysql://me:secret@127.0.0.1:1/lmt", Reading())
+        read_url("mysql://me:secret@127.0.0.1:1/lmt", Reading(time_zone="UTC"))
     assert "secret" not in str(error.value)
 
 

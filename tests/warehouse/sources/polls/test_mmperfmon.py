@@ -28,7 +28,7 @@ FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
 
 def read_polls(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     found = {table: [frames.empty(table)] for table in (POLLS, REJECTS)}
-    for batch in SOURCE.read(path, reading or Reading()):
+    for batch in SOURCE.read(path, reading or Reading(time_zone="UTC")):
         frames.require(batch.rows, batch.table)
         assert not batch.rows.is_empty()
         found[batch.table].append(batch.rows)
@@ -152,7 +152,7 @@ def test_reads_and_writes_of_two_queries_are_polls_of_their_own(tmp_path: Path) 
         query([DISK.format(disk, metric) for disk in ("d1", "d2")], [[60, 120], [180, 240]])
         for metric in ("bytes_read", "bytes_written")
     ]
-    polls, refused = read_text(tmp_path, "".join(both), Reading(filesystem="scratch"))
+    polls, refused = read_text(tmp_path, "".join(both), Reading(time_zone="UTC", filesystem="scratch"))
     assert refused.is_empty()
     assert polls["filesystem"].unique().to_list() == ["scratch"]
     assert sorted(polls["controller"].unique()) == ["nsd1:d1:read", "nsd1:d1:write", "nsd1:d2:read", "nsd1:d2:write"]

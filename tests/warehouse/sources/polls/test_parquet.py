@@ -123,7 +123,7 @@ def test_flipped_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
 
 def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no column ts"):
-        read_input(SOURCE, write(tmp_path), Reading(columns={"polled_at": "ts"}))
+        read_input(SOURCE, write(tmp_path), Reading(time_zone="UTC", columns={"polled_at": "ts"}))
     with pytest.raises(InputRefused, match="of type List"):
         read_input(SOURCE, write(tmp_path, polled_at=[[1], [2], [3], [4]]))
     with pytest.raises(InputRefused):

@@ -70,8 +70,10 @@ def intervals(*pieces: Sifted) -> dict[str, list[float]]:
 
 
 def test_columns_are_ours_unless_they_are_mapped() -> None:
-    assert locate([*REQUIRED, "other", "read_iops"], Reading()) == {name: name for name in (*REQUIRED, "read_iops")}
-    reading = Reading(columns={"polled_at": "ts", "interval_s": "dt"})
+    assert locate([*REQUIRED, "other", "read_iops"], Reading(time_zone="UTC")) == {
+        name: name for name in (*REQUIRED, "read_iops")
+    }
+    reading = Reading(time_zone="UTC", columns={"polled_at": "ts", "interval_s": "dt"})
     found = locate(["ts", "polled_at", "dt", "interval_s", *REQUIRED[1:]], reading)
     assert (found["polled_at"], found["interval_s"], found["controller"]) == ("ts", "dt", "controller")
 
@@ -87,7 +89,7 @@ def test_columns_are_ours_unless_they_are_mapped() -> None:
 )
 def test_columns_that_are_absent_are_named(names: tuple[str, ...], columns: dict[str, str], absent: str) -> None:
     with pytest.raises(InputRefused, match=rf"no column {absent}\."):
-        locate(names, Reading(columns=columns))
+        locate(names, Reading(time_zone="UTC", columns=columns))
 
 
 # ---- times
@@ -175,7 +177,7 @@ def test_an_unknown_time_zone_is_a_usage_error() -> None:
 
 def test_the_file_system_is_the_rows_or_the_readings_or_the_default() -> None:
     with_column = table(filesystem=[" home ", " "])
-    for reading, expected in ((Reading("mine"), "mine"), (Reading(), "default")):
+    for reading, expected in ((Reading("mine"), "mine"), (Reading(time_zone="UTC"), "default")):
         assert typed(with_column, reading)[0]["filesystem"].to_list() == ["home", expected]
         assert typed(table(), reading)[0]["filesystem"].to_list() == [expected] * 2
 
@@ -188,7 +190,7 @@ def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> No
     ]
     assert found.refused.select("line", "raw").rows() == [(3, "r2")]
     assert "`fast` is no number: it stands for read_bytes_per_s" in found.refused["reason"][0]
-    assert sifted(rows.drop("raw"), Reading()) is None, "there is nothing to show"
+    assert sifted(rows.drop("raw"), Reading(time_zone="UTC")) is None, "there is nothing to show"
 
 
 # ---- intervals

@@ -25,7 +25,7 @@ from warehouse.store.store import Store
 RANKS = [calls for calls in made_up(4, seed=11) if calls]
 RAW = naive.separate(RANKS)
 TEXT: dict[str, bytes | str] = {f"{rank}.txt": naive.text(calls) for rank, calls in enumerate(RANKS)}
-LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00|2018-02-09T11:00:00|COMPLETED\n"
+LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00Z|2018-02-09T11:00:00Z|COMPLETED\n"
 COUNTS = (8, 12, 16, 24)
 TRACES = [
     "ior_mpiio_chunk",

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from tests.naive.sources.rows.times import to_utc
-from warehouse.errors import UsageError
+from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.rows import times
 
 ZONES = ["America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "UTC"]
@@ -161,8 +161,25 @@ def test_what_is_no_duration_is_a_fault(text: str) -> None:
     assert times.parse_durations(pl.Series([text])).row(0) == (None, True)
 
 
+def test_a_local_time_needs_a_zone_and_no_other_time_does() -> None:
+    with pytest.raises(InputRefused, match="The start time 2026-03-02 10:00:00 has no time zone"):
+        times.parse(pl.Series(["1772445600", "2026-03-02 10:00:00"]), None, "start")
+    absolute = pl.Series(["1772445600", "2026-03-02T10:00:00Z", "2026-03-02T11:00:00+01:00", "Unknown", "soon"])
+    assert times.parse(absolute, None, "start").equals(times.parse(absolute, "Asia/Tokyo", "start"))
+
+
+def test_only_zones_of_local_times_are_recorded() -> None:
+    with times.recorded_zones() as zones:
+        times.parse(pl.Series(["1772445600", "2026-03-02T10:00:00Z", "Unknown"]), "Asia/Tokyo", "start")
+        assert zones == set()
+        times.parse(pl.Series(["2026-03-02T10:00:00"]), "Asia/Tokyo", "start")
+    assert zones == {"Asia/Tokyo"}
+    times.parse(pl.Series(["2026-03-02T10:00:00"]), "Europe/Berlin", "start")
+    assert zones == {"Asia/Tokyo"}
+
+
 def test_zones_are_checked_before_anything_is_read() -> None:
-    assert times.require_zone(None) == "UTC"
+    assert times.require_zone(None) is None
     assert times.require_zone("Europe/Berlin") == "Europe/Berlin"
     with pytest.raises(UsageError, match="Mars/Olympus"):
         times.require_zone("Mars/Olympus")

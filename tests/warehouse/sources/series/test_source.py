@@ -85,15 +85,23 @@ def test_a_header_may_be_mapped_and_be_told_that_bytes_are_volumes(tmp_path: Pat
 @pytest.mark.parametrize(
     ("first", "second", "zone"),
     [
-        ("1970-01-02", "1970-01-03", None),
+        ("1970-01-02", "1970-01-03", "UTC"),
         ("1970-01-02T00:00:00Z", "1970-01-03T01:00:00+01:00", None),
         ("1970-01-02T01:00:00", "1970-01-03T01:00:00", "Europe/Berlin"),
-        ("1970-01-02 00:00:00", "1970-01-03 00:00:00", None),
+        ("1970-01-02 00:00:00", "1970-01-03 00:00:00", "UTC"),
     ],
 )
 def test_iso_times_become_seconds_since_1970(tmp_path: Path, first: str, second: str, zone: str | None) -> None:
     rows, _ = read_series(write(tmp_path, f"{first},5\n{second},5\n"), Reading(time_zone=zone, value="rate"))
     assert cells(rows) == [("read", DAY_S, DAY_S, 5.0, None), ("read", 2 * DAY_S, DAY_S, 5.0, None)]
+
+
+@pytest.mark.parametrize("first", ["1970-01-02", "1970-01-02T01:00:00"])
+def test_iso_times_without_a_zone_are_refused(tmp_path: Path, first: str) -> None:
+    path = write(tmp_path, f"{first},5\n1970-01-03,5\n")
+    with pytest.raises(InputRefused, match="has no time zone") as error:
+        read_series(path, Reading(value="rate"))
+    assert "--time-zone Europe/Berlin" in error.value.remedy
 
 
 def test_bad_rows_are_refused_and_the_next_interval_reaches_back_over_them(tmp_path: Path) -> None:
@@ -227,7 +235,7 @@ def test_real_series_all_land_with_the_bytes_that_their_counters_gained(shared_d
     for path in paths:
         assert recognize(read_head(path)) is SOURCE
         value = "rate" if path.name.startswith("trends") else None
-        rows, refused = read_series(path, Reading(value=value))
+        rows, refused = read_series(path, Reading(time_zone="UTC", value=value))
         assert refused.is_empty()
         lines = path.read_bytes().count(b"\n") + (not path.read_bytes().endswith(b"\n"))
         assert rows.height == lines - (value is None)
