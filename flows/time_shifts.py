@@ -16,6 +16,7 @@ from flows.settings import Settings
 from transforms.time_shifts import TimeShift, TimeShiftParams, find_time_shift
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import POLLS
+from warehouse.printable import one_line
 from warehouse.releases.reading import opened
 from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
@@ -188,10 +189,11 @@ def _spans(log: Landing, day: date) -> bool:
 
 def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones: _Zones) -> str:
     """Return what was found, the likely zone, and how to correct it."""
+    name = one_line(filesystem)
     which = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
     if shift_h is None:
         return (
-            f"{filesystem}, {which}: the times of jobs and polls hardly overlap. Check the time zones of both, "
+            f"{name}, {which}: the times of jobs and polls hardly overlap. Check the time zones of both, "
             "and land what was wrong again with --replace --time-zone."
         )
     hours = f"{abs(shift_h)} {'hour' if abs(shift_h) == 1 else 'hours'}"
@@ -202,7 +204,7 @@ def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones:
     offset_h = _offset_h(zone or "UTC", days[-1]) - early_h
     read = f", read as {zone}," if zone else ""
     return (
-        f"{filesystem}, {which}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
+        f"{name}, {which}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
         f"Is their time zone {_zone_text(offset_h, days[-1])}? Then land the file again with --replace --time-zone."
     )
 

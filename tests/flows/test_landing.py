@@ -11,15 +11,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from flows import landing, processes
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from tests.small_traces import JOBS, write
+from tests.warehouse.sources.lmt_tables import database
 from warehouse.errors import InputRefused, IosigError, MissingExtra
+from warehouse.sources.polls import lmt_database
 from warehouse.store import lots
 from warehouse.store.landing import ledger
+from warehouse.store.positions import position
 from warehouse.store.store import Store
 
 
@@ -187,3 +191,141 @@ def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
     told = {Path(arrival.name).name: arrival.refusal for arrival in found}
     assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is no file."] * 2
     assert told["polls.csv"] is None or told["polls.csv"].reason != "This is no file."
+
+
+# ---- time zones
+
+
+LOCAL_JOBS = JOBS.replace("Z|", "|")
+
+
+def test_local_times_without_a_zone_are_refused_and_land_with_one(tmp_path: Path) -> None:
+    log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
+    log.write_text(LOCAL_JOBS)
+    (refused,) = land_paths(store, Settings(), [str(log)], Told())
+    assert refused.refusal is not None
+    assert "2026-03-03T00:00:00 has no time zone. Give the zone of the input with --time-zone" in refused.line()
+    (landed,) = land_paths(store, Settings(), [str(log)], Told(time_zone="America/Los_Angeles"))
+    assert landed.line().endswith(
+        "landed 1 rows (sacct), 2026-03-03 08:00:00 to 2026-03-03 09:00:00 UTC, local times read as America/Los_Angeles"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "zone"),
+    [
+        ({"jobs": {"time_zone": "Asia/Tokyo"}}, "Asia/Tokyo"),
+        ({"time_zones": {"sacct": "Asia/Tokyo"}, "jobs": {"time_zone": "Europe/Berlin"}}, "Asia/Tokyo"),
+        ({"time_zones": {"squeue": "Europe/Berlin"}, "jobs": {"time_zone": "Asia/Tokyo"}}, "Asia/Tokyo"),
+    ],
+)
+def test_the_settings_give_the_zone_of_a_format_or_of_its_kind(
+    tmp_path: Path, settings: dict[str, Any], zone: str
+) -> None:
+    log = tmp_path / "jobs.sacct"
+    log.write_text(LOCAL_JOBS)
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings.model_validate(settings), [str(log)], Told())
+    assert arrival.landed
+    assert arrival.landed.landing.time_zone == zone
+    (arrival,) = land_paths(
+        Store(tmp_path / "v"), Settings.model_validate(settings), [str(log)], Told(time_zone="America/Denver")
+    )
+    assert arrival.landed
+    assert arrival.landed.landing.time_zone == "America/Denver"
+
+
+def test_file_systems_have_zones_of_their_own(tmp_path: Path) -> None:
+    polls = tmp_path / "polls.csv"
+    lines = ["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s"]
+    for second in (10, 20):
+        lines += [f"2026-03-03T00:00:{second},c0,{name},1,1" for name in ("east", "west", "other")]
+    polls.write_text("\n".join(lines) + "\n")
+    settings = Settings.model_validate(
+        {"time_zones": {"east": "Asia/Tokyo", "west": "America/Los_Angeles"}, "polls": {"time_zone": "UTC"}}
+    )
+    store = Store(tmp_path / "w")
+    (arrival,) = land_paths(store, settings, [str(polls)], Told())
+    assert arrival.landed
+    rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
+    hours = {name: at.hour for name, at in rows.select("filesystem", "polled_at").iter_rows()}
+    assert hours == {"east": 15, "west": 8, "other": 0}
+    assert arrival.landed.landing.time_zone == "America/Los_Angeles, Asia/Tokyo, UTC"
+
+
+def test_no_zone_changes_times_that_carry_their_own(tmp_path: Path) -> None:
+    day_of_polls(tmp_path / "polls.csv", 2)
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told())
+    (other,) = land_paths(
+        Store(tmp_path / "v"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="Asia/Tokyo")
+    )
+    assert arrival.landed
+    assert other.landed
+    assert other.landed.landing.first_at == arrival.landed.landing.first_at == "2026-03-02T00:00:00+00:00"
+    assert other.landed.landing.time_zone is arrival.landed.landing.time_zone is None
+    (again,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="UTC"))
+    assert "--replace" not in again.line()
+
+
+def test_another_zone_is_offered_by_replace_which_supersedes_the_rows(tmp_path: Path) -> None:
+    log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
+    log.write_text(LOCAL_JOBS)
+    list(land_paths(store, Settings(), [str(log)], Told(time_zone="UTC")))
+    (again,) = land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"))
+    assert again.other_zone == "Asia/Tokyo"
+    assert "landed before with the time zone UTC, nothing changed; --replace lands it with Asia/Tokyo." in again.line()
+    list(land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"), replace=True))
+    (known,) = ledger(store)
+    assert (known.time_zone, known.first_at) == ("Asia/Tokyo", "2026-03-02T15:00:00+00:00")
+
+
+def poll_hours(store: Store) -> list[int]:
+    rows = [pl.read_parquet(store.root / part.path) for one in ledger(store) for part in one.parts]
+    return sorted({at.hour for frame in rows for at in frame["polled_at"]})
+
+
+def test_a_database_keeps_its_zone_until_all_of_it_is_replaced(tmp_path: Path) -> None:
+    readings = [(1, ts, ts, ts) for ts in (0, 5, 10)]
+    url, store = f"sqlite:///{database(tmp_path, readings[:2])}", Store(tmp_path / "w")
+    (refused,) = land_paths(store, Settings(), [url], Told())
+    assert refused.refusal
+    assert "has no time zone" in refused.refusal.reason
+    list(land_paths(store, Settings(), [url], Told(time_zone="UTC")))
+    database(tmp_path, readings)
+    (other,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    assert other.refusal
+    assert "landed with the time zone UTC before; with Asia/Tokyo its traffic would be there twice" in other.line()
+    assert poll_hours(store) == [0]
+    (more,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    assert more.row_count == 1
+    assert more.landed
+    assert more.landed.is_new
+    (replaced,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"), replace=True)
+    assert replaced.row_count == 2
+    assert poll_hours(store) == [15]
+    (same,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    assert same.landed
+    assert not same.landed.is_new
+
+
+def test_a_database_goes_on_where_an_earlier_version_left_it(tmp_path: Path) -> None:
+    url, store = f"sqlite:///{database(tmp_path, [(1, ts, ts, ts) for ts in (0, 5, 10)])}", Store(tmp_path / "w")
+    reading = landing.reading_of(lmt_database.SOURCE, Settings(), Told(time_zone="UTC"))
+    _, cursor = lmt_database.read_url(url, reading, None)
+    # versions before kept a position for each zone
+    position(store, f"{url} {reading}").move(cursor)
+    (arrival,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    assert arrival.row_count == 0
+
+
+def test_an_archive_in_local_time_is_recognized_beside_the_same_polls_in_utc(tmp_path: Path, shared_data: Path) -> None:
+    local, utc = (shared_data / "lmt" / f"snx11025_2018-01-28.{ending}" for ending in ("sqlite3", "h5lmt"))
+    store = Store(tmp_path / "w")
+    (refused,) = land_paths(store, Settings(), [str(local)], Told())
+    assert refused.refusal
+    arrivals = list(land_paths(store, Settings(), [str(local), str(utc)], Told(time_zone="America/Los_Angeles")))
+    keys = []
+    for arrival in arrivals:
+        assert arrival.landed
+        rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
+        keys.append(rows.filter(pl.col("read_bytes_per_s").is_not_null()).select("controller", "polled_at").unique())
+    assert keys[0].join(keys[1], on=["controller", "polled_at"]).height == min(key.height for key in keys)

@@ -43,3 +43,21 @@ def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pyt
     assert [one["reason"] for one in files[1:]] == [
         f"`{name}` is not on this machine, or may not be run." for name in ("sacct", "squeue")
     ]
+
+
+def test_the_zone_and_the_range_of_times_are_printed(cli: Cli, tmp_path: Path) -> None:
+    log, warehouse = tmp_path / "jobs.sacct", ("--warehouse", tmp_path / "w")
+    log.write_text("JobID|Start|End|State\n7|2026-03-03T10:00:00|2026-03-03T11:30:00|COMPLETED\n")
+    code, out, err = cli(*warehouse, "land", log)
+    assert "The start time 2026-03-03T10:00:00 has no time zone. Give the zone of the input with --time-zone" in err
+    assert "1 whole file" in out
+    code, _, err = cli(*warehouse, "land", log, "--time-zone", "Europe/Berlin")
+    assert code == 0
+    assert "2026-03-03 09:00:00 to 2026-03-03 10:30:00 UTC, local times read as Europe/Berlin" in err
+    code, out, err = cli(*warehouse, "land", log, "--time-zone", "Asia/Tokyo", "--json")
+    (file,) = json.loads(out)["files"]
+    assert "--replace lands it with Asia/Tokyo" in err
+    assert (file["time_zone"], file["other_time_zone"]) == ("Europe/Berlin", "Asia/Tokyo")
+    assert (file["first_at"], file["last_at"]) == ("2026-03-03T09:00:00+00:00", "2026-03-03T10:30:00+00:00")
+    code, out, _ = cli(*warehouse, "land", log, "--time-zone", "Asia/Tokyo", "--replace", "--json")
+    assert json.loads(out)["files"][0]["first_at"] == "2026-03-03T01:00:00+00:00"

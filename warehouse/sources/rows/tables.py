@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -165,7 +166,8 @@ def ahead(read: Callable[[Piece], Found], pieces: Iterable[Piece], thread_count:
     with ThreadPoolExecutor(thread_count) as threads:
         waiting: deque[tuple[Piece, Future[Found]]] = deque()
         for piece in pieces:
-            waiting.append((piece, threads.submit(read, piece)))
+            # limits and the record of zones hold in the threads as well
+            waiting.append((piece, threads.submit(copy_context().run, read, piece)))
             if len(waiting) > thread_count:
                 first, parsed = waiting.popleft()
                 yield first, parsed.result()

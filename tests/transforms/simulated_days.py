@@ -1,0 +1,75 @@
+"""Days of simulated sites of many sizes and loads: job times, and the traffic of each minute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from studies.joint.sites import FAMILIES, neighbours
+from transforms.arrays import Reals
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import APPLICATIONS, GB
+
+HOUR_S, DAY_S = 3600.0, 86_400.0
+_FAMILIES = ("fair", "mixed", "seeks", "stopping")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDay:
+    """Jobs in seconds since the first poll, and the bytes of each minute."""
+
+    started_s: Reals
+    ended_s: Reals
+    bytes_per_min: Reals
+
+    def shifted(self, shift_h: int) -> SimulatedDay:
+        """Return the day as it looks if job times are wrong by some hours, and the job log has the jobs of its own day.
+
+        The wrong log has the jobs that end on the day by its own clock, so that the others are missing.
+        """
+        started_s, ended_s = (each + shift_h * HOUR_S for each in (self.started_s, self.ended_s))
+        is_logged = (ended_s >= 0) & (ended_s < len(self.bytes_per_min) * 60.0)
+        return SimulatedDay(started_s[is_logged], ended_s[is_logged], self.bytes_per_min)
+
+
+def simulated_day(seed: int) -> SimulatedDay:
+    """Simulate a day, in a quarter of cases two, of a site whose size, load and poll interval are random."""
+    rng = np.random.default_rng([46, seed])
+    kind, days = rng.integers(3), float(rng.choice([1, 1, 1, 2]))
+    bandwidth, interval_s = float(rng.choice([5, 10, 40])) * GB, float(rng.choice([2.0, 5.0, 10.0, 30.0]))
+    if kind < 2:
+        count = int(rng.integers(1, len(APPLICATIONS) + 1))
+        chosen = sorted(rng.choice(len(APPLICATIONS), count, replace=False))
+        applications = tuple(APPLICATIONS[place] for place in chosen)
+        params = SiteParams(
+            seed=seed,
+            days=days,
+            controller_count=1,
+            controller_bytes_per_s=bandwidth,
+            interval_s=interval_s,
+            foreign_level=float(rng.choice([0.0, 0.5, 1.0, 2.0, 4.0])),
+            fault_level=float(rng.choice([0.0, 1.0])),
+            drift_ratio=float(rng.choice([0.003, 0.015])),
+            background_bytes_per_s=float(rng.choice([0.02, 0.1, 0.5])) * GB,
+        )
+    else:
+        applications = tuple(neighbours(seed, int(rng.integers(1, 30))))
+        family = FAMILIES[str(rng.choice(_FAMILIES))]
+        params = replace(family.params, seed=seed, days=days, interval_s=interval_s)
+    return _day_of(simulate(params, applications))
+
+
+def _day_of(site: Site) -> SimulatedDay:
+    """Return a site's jobs, those that still run ending with the last poll, and its traffic by minutes."""
+    start_us = int(site.params.start.timestamp() * 1e6)
+    last_us = start_us + int(site.params.span_s * 1e6)
+    started, ended = (site.jobs[name].dt.epoch("us") for name in ("started_at", "ended_at"))
+    per_minute = round(60 / site.params.interval_s)
+    moved = sum(site.traffic[f"{name}_bytes"].to_numpy().astype(np.float64) for name in ("read", "write"))
+    whole = len(moved) // per_minute * per_minute  # type: ignore[arg-type]
+    return SimulatedDay(
+        (started - start_us).to_numpy() / 1e6,
+        (ended.fill_null(last_us) - start_us).to_numpy() / 1e6,
+        moved[:whole].reshape(-1, per_minute).sum(axis=1),  # type: ignore[index]
+    )
