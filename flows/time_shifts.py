@@ -203,9 +203,11 @@ def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones:
     early_h = -shift_h if is_of_polls else shift_h
     offset_h = _offset_h(zone or "UTC", days[-1]) - early_h
     read = f", read as {zone}," if zone else ""
+    likely = _zone_with(offset_h, days[-1])
     return (
         f"{name}, {which}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
-        f"Is their time zone {_zone_text(offset_h, days[-1])}? Then land the file again with --replace --time-zone."
+        f"Is their time zone {_zone_text(offset_h, likely)}? Then land the file again with "
+        f"--replace --time-zone{f' {likely}' if likely else ''}."
     )
 
 
@@ -217,10 +219,14 @@ def _offset_h(zone: str, day: date) -> float:
     return 0.0 if offset is None else offset.total_seconds() / 3600
 
 
-def _zone_text(offset_h: float, day: date) -> str:
-    """Return an offset from UTC with the IANA name of a zone that has it on a day."""
-    name = next((zone for zone in _ZONES if _offset_h(zone, day) == offset_h), None)
-    if name == "UTC":
-        return name
+def _zone_with(offset_h: float, day: date) -> str | None:
+    """Return the IANA name of a zone that has an offset from UTC on a day, the most likely one; None if none has."""
+    return next((zone for zone in _ZONES if _offset_h(zone, day) == offset_h), None)
+
+
+def _zone_text(offset_h: float, zone: str | None) -> str:
+    """Return an offset from UTC, with the name of a zone that has it if there is one."""
+    if zone == "UTC":
+        return zone
     offset = f"UTC{offset_h:+g}"
-    return f"{name} ({offset})" if name else offset
+    return f"{zone} ({offset})" if zone else offset

@@ -54,7 +54,7 @@ def test_a_wrong_zone_is_named_when_it_lands_and_when_it_is_released(
     sentence = f"widow1, 2026-03-02: the times of jobs, read as {zone}, {found}"
     (warning,) = landed_warnings(store, Settings(), new)
     assert warning.startswith(sentence)
-    assert warning.endswith("Then land the file again with --replace --time-zone.")
+    assert warning.endswith("Then land the file again with --replace --time-zone UTC.")
     (released,) = released_warnings(store, Settings(), run_inline(store, Settings(), lambda *_: None))
     assert released == warning
 
@@ -83,7 +83,7 @@ def test_only_days_with_new_inputs_are_checked(tmp_path: Path, files: Path) -> N
     ],
 )
 def test_a_zone_is_named_by_its_offset_on_the_day(offset_h: float, day: date, text: str) -> None:
-    assert time_shifts._zone_text(offset_h, day) == text
+    assert time_shifts._zone_text(offset_h, time_shifts._zone_with(offset_h, day)) == text
 
 
 def test_several_days_are_one_warning() -> None:

@@ -55,8 +55,8 @@ def local_zone(name: str | None, example: str) -> str:
     if name is None:
         raise InputRefused(
             f"{example} has no time zone.",
-            "Give the zone of the input with --time-zone Europe/Berlin, or in the settings, as "
-            '[time_zones] sacct = "Europe/Berlin".',
+            "Give the zone of the input with --time-zone, as --time-zone Europe/Berlin, or in the settings under "
+            "[time_zones].",
         )
     used = _USED_ZONES.get()
     if used is not None:
