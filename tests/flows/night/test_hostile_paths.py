@@ -82,7 +82,7 @@ def run_nights(cli: Cli, folder: Path, tmp: Path) -> dict[str, dict[str, pl.Data
     found["first"] = tables(folder / "warehouse")
     (folder / "in" / "more.sacct").write_text(
         "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
-        "900|bob|vasp|batch|8|2026-03-03T01:00:00|2026-03-03T01:20:00|COMPLETED\n"
+        "900|bob|vasp|batch|8|2026-03-03T01:00:00Z|2026-03-03T01:20:00Z|COMPLETED\n"
     )
     iosig("land", "--", f"{folder}/in")
     iosig("run", "--inline")

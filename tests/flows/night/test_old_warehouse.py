@@ -54,7 +54,7 @@ def _write_third_day(folder: Path) -> None:
     start, end = _DAY + timedelta(hours=1), _DAY + timedelta(hours=2)
     (folder / "jobs.sacct").write_text(
         "JobID|User|Account|JobName|Partition|State|Submit|Start|End|NNodes|NodeList|Comment\n"
-        f"1200|ada|astro|flash|batch|COMPLETED|{start:%FT%T}|{start:%FT%T}|{end:%FT%T}|4|nid[0001-0004]|fs=scratch\n"
+        f"1200|ada|astro|flash|batch|COMPLETED|{start:%FT%TZ}|{start:%FT%TZ}|{end:%FT%TZ}|4|nid[0001-0004]|fs=scratch\n"
     )
     times = [_DAY + timedelta(seconds=10 * step) for step in range(1, 1081)]
     rows = [f"{time:%FT%TZ},c0,scratch,1000000,{2_000_000_000 * (n % 30 < 3)}\n" for n, time in enumerate(times)]

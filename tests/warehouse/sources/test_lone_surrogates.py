@@ -151,7 +151,7 @@ def test_the_other_series_of_an_answer_land_and_the_reject_names_the_series(tmp_
 
 
 _SACCT = b"JobID|User|JobName|Partition|NNodes|Start|End|State\n"
-_JOB = b"|ior|b|8|2026-03-01T12:00:00|2026-03-01T13:00:00|COMPLETED\n"
+_JOB = b"|ior|b|8|2026-03-01T12:00:00Z|2026-03-01T13:00:00Z|COMPLETED\n"
 _POLLS = b"polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
 
 
