@@ -442,7 +442,10 @@ def estimate_io(given: Given) -> int:
     """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
     with given.engine() as connection:
         given.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
-        return given.build(connection, JOB_IO)
+        rows = models.select(connection, JOB_IO)
+    # of days that overlap this one, only what belongs to its runs is complete
+    given.write_days(rows, JOB_IO, is_sparse=False)
+    return rows.height
 
 
 def _expose_minutes(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
@@ -454,7 +457,7 @@ def _expose_minutes(given: Given, connection: duckdb.DuckDBPyConnection) -> None
 def limited_days(run: Run) -> Sequence[date]:
     """Return the plan's days, and the published days whose runs overlap runs of these in time."""
     own = {day for day in run.plan.job_days if day is not None}
-    published = {file.day for file in run.released(ATTRIBUTED_IO) if file.day is not None} - own
+    published = {file.day for file in run.released(JOB_IO) if file.day is not None} - own
     return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
 
 
@@ -484,7 +487,7 @@ def _days(run: Run) -> Sequence[date]:
 def _first_day(run: Run, day: date) -> date:
     """Return on which day the first run of those that ended on a day began, now or in the release before."""
     if day not in run.first_days:
-        now, before = run.built(RUNS, [day]), [file for file in run.released(ATTRIBUTED_IO) if file.day == day]
+        now, before = run.built(RUNS, [day]), [file for file in run.released(JOB_IO) if file.day == day]
         found = [day]
         for file in (*now, *before):
             rows = scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
@@ -523,7 +526,9 @@ def _near(run: Run, day: Day) -> Iterator[File]:
 
 
 def _sources(run: Run, day: Day) -> list[File]:
-    return [file for file in run.live(JOB_IO_SOURCES) if file.day == day]
+    """Return the sources of a day, and of days that overlap it: a trace may end on another day than its run."""
+    days = {None} if day is None else _overlapping(run, day)
+    return [file for file in run.live(JOB_IO_SOURCES) if file.day in days]
 
 
 def _is_polled(run: Run, day: Day) -> bool:

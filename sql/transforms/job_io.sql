@@ -9,6 +9,25 @@ attributed_io as (
     select * from transforms.attributed_io
 ),
 
+-- a trace may end on another day than its run: the row is of the run's day
+run_days as (
+    select distinct
+        cluster,
+        job_id,
+        started_at,
+        ended_on as run_ended_on
+    from job_io_sources
+    where source = 'server'
+),
+
+dated as (
+    select
+        job_io_sources.* exclude (ended_on),
+        case when run_days.cluster is null then job_io_sources.ended_on else run_days.run_ended_on end as ended_on
+    from job_io_sources
+    left join run_days using (cluster, job_id, started_at)
+),
+
 -- several traced programs of one run add up
 known as (
     select
@@ -30,7 +49,7 @@ known as (
         any_value(missing_ratio) as missing_ratio,
         any_value(concurrent_job_count) as concurrent_job_count,
         any_value(metadata_operation_count) as metadata_operation_count
-    from job_io_sources
+    from dated
     group by all
 ),
 
@@ -75,15 +94,15 @@ best_own as (
         ) = 1
 ),
 
--- bytes of a run that its trace does not assign to a file system, or to a direction
-unplaced as (
+-- a trace has all bytes of its run: other file systems of the run, perhaps the same by another name, have none
+traced_runs as (
     select distinct
         cluster,
         job_id,
         started_at,
         unnest(case when direction = 'unstated' then ['read', 'write'] else [direction] end) as direction
     from own
-    where own_bytes is not null and (filesystem is null or direction = 'unstated')
+    where own_bytes is not null and source = 'client'
 ),
 
 attributed as (
@@ -133,7 +152,7 @@ joined as (
         polled.missing_ratio,
         polled.concurrent_job_count,
         best_own.operation_count as metadata_operation_count,
-        unplaced.cluster is not null and places.filesystem is not null as is_in_other_row,
+        traced_runs.cluster is not null as is_in_other_row,
         attributed.attributed_bytes,
         attributed.low_bytes,
         attributed.high_bytes,
@@ -156,11 +175,11 @@ joined as (
         and places.started_at = polled.started_at
         and places.filesystem is not distinct from polled.filesystem
         and places.direction = polled.direction
-    left join unplaced
-        on places.cluster = unplaced.cluster
-        and places.job_id = unplaced.job_id
-        and places.started_at = unplaced.started_at
-        and places.direction = unplaced.direction
+    left join traced_runs
+        on places.cluster = traced_runs.cluster
+        and places.job_id = traced_runs.job_id
+        and places.started_at = traced_runs.started_at
+        and places.direction = traced_runs.direction
     left join attributed
         on places.cluster = attributed.cluster
         and places.job_id = attributed.job_id

@@ -66,12 +66,20 @@ def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere
         3      10:00:00   lake       write     jobstats .        measured .                4
         3      10:00:00   .          write     client   c        measured .                5
         3      10:00:00   .          unstated  client   d        measured .                5
+        4      10:00:00   lake       write     server   .        measured 9                .
+        4      10:00:00   lake       read      server   .        measured 9                .
+        4      10:00:00   /scratch   write     client   e        measured .                7
+        5      10:00:00   lake       write     server   .        measured 9                .
+        5      10:00:00   pond       write     jobstats .        measured .                7
         """
     attributed = """
         job_id started_at filesystem direction minute_at explained_bytes estimate_source
         1      10:00:00   lake       write     10:01:00  2               attributed
         1      10:00:00   lake       read      10:01:00  3               attributed
         2      10:00:00   lake       write     10:01:00  2               attributed
+        4      10:00:00   lake       write     10:01:00  2               attributed
+        4      10:00:00   lake       read      10:01:00  2               attributed
+        5      10:00:00   lake       write     10:01:00  2               attributed
         """
     expect(
         select(JOB_IO, {SOURCES: sources, ATTRIBUTED: attributed}),
@@ -83,6 +91,11 @@ def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere
         2      lake       write     .               none            in_other_row
         2      .          unstated  6               traced          measured
         3      lake       write     4               counted         measured
+        4      /scratch   write     7               traced          measured
+        4      lake       read      2               attributed      attributed
+        4      lake       write     .               none            in_other_row
+        5      lake       write     2               attributed      attributed
+        5      pond       write     7               counted         measured
         """,
     )
 
@@ -106,5 +119,22 @@ def test_own_bytes_above_the_file_systems_are_flagged(select: Select) -> None:
         2      8               no                  7
         3      9               .                   .
         4      .               .                   .
+        """,
+    )
+
+
+def test_a_trace_that_ends_on_another_day_is_in_its_runs_row(select: Select) -> None:
+    sources = """
+        ended_on job_id started_at filesystem direction source trace_id filesystem_bytes own_bytes
+        9        1      10:00:00   lake       write     client a        .                5
+        9        2      10:00:00   lake       write     client b        .                6
+        10       1      10:00:00   lake       write     server .        9                .
+        """
+    expect(
+        select(JOB_IO, {SOURCES: sources}),
+        """
+        ended_on job_id estimated_bytes filesystem_bytes
+        9        2      6               .
+        10       1      5               9
         """,
     )

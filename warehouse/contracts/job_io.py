@@ -158,8 +158,8 @@ JOB_IO = Table(
             "so that the estimate is a lower bound. several_runs: the counters may mix runs of one job id. attributed: "
             "estimated from shared traffic. Without an estimate, the reason: polls exist, but attribution assigns no "
             "traffic to the run (not_attributed), the trace does not record the size of every request "
-            "(unknown_sizes), the bytes are in the run's row without a file system or of direction unstated "
-            "(in_other_row), or the file system was not polled (no_polls).",
+            "(unknown_sizes), the trace has the run's bytes in another row: of another file system, of none, or of "
+            "direction unstated (in_other_row), or the file system was not polled (no_polls).",
             choices=(
                 "measured",
                 "incomplete",
