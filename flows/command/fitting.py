@@ -108,23 +108,27 @@ def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
 _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
-def wrapped(text: str, width: int, *, keeps_words: bool = False) -> list[str]:
+def wrapped(text: str, width: int, *, keeps_words: bool = False, keeps_commands: bool = False) -> list[str]:
     """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word.
 
-    keeps_words: a word stays whole, however long. A command in backticks always does: it is there to be copied.
+    keeps_words: a word stays whole, however long. keeps_commands: commands in backticks stay whole,
+    so that they can be copied.
     """
-    broken = (_broken(line, width, keeps_words) if width_of(line) > width else [line] for line in text.split("\n"))
+    pieces = "|".join([*([_COMMAND] if keeps_commands else []), _WORD if keeps_words else _PART])
+    unbroken = "|".join([*([_COMMAND] if keeps_commands else []), *([_WORD] if keeps_words else [])])
+    lines = text.split("\n")
+    broken = (_broken(line, width, pieces, unbroken) if width_of(line) > width else [line] for line in lines)
     return [part for parts in broken for part in parts]
 
 
-def _broken(text: str, width: int, keeps_words: bool) -> list[str]:
+def _broken(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
     lines, line = [], ""
-    for piece in re.findall(f"{_COMMAND}|{_WORD if keeps_words else _PART}", text):
+    for piece in re.findall(pieces, text):
         if line and width_of(line + piece) > width:
             lines.append(line)
             line = ""
         line += piece if line else piece.lstrip()
-        while not keeps_words and not re.fullmatch(_COMMAND, line) and width_of(line) > width:
+        while width_of(line) > width and not re.fullmatch(unbroken, line):
             at = _cut(line, width)
             lines.append(line[:at])
             line = line[at:]

@@ -92,7 +92,9 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     """
     text, width = printable(runnable(text)), terminal_width(err=err)
     is_narrow = width is not None and max(map(len, text.split("\n"))) > width
-    for line in wrapped(text, width, keeps_words=err) if width is not None and is_narrow else [text]:
+    for line in (
+        wrapped(text, width, keeps_words=err, keeps_commands=True) if width is not None and is_narrow else [text]
+    ):
         click.echo(click.style(line, **style) if style else line, err=err)
 
 
@@ -151,7 +153,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return printable(runnable(str(value))).replace("\t", " ")
+    return printable(str(value)).replace("\t", " ")
 
 
 def show_json(name: str, fields: Mapping[str, Any]) -> None:

@@ -57,7 +57,7 @@ def test_only_commands_change() -> None:
 
 def test_a_command_is_never_broken_over_lines() -> None:
     text = "Nothing is there: `iosig --warehouse /a/very/long/path sql 'from rejects'` has the reasons."
-    lines = wrapped(text, 30)
+    lines = wrapped(text, 30, keeps_commands=True)
     assert "`iosig --warehouse /a/very/long/path sql 'from rejects'`" in lines
     assert " ".join(lines) == text
 

@@ -205,7 +205,9 @@ def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Pat
     assert cli("--warehouse", site.root, "rollback", first["release_id"])[0] == 0
     assert cli("--warehouse", site.root, "sql", count, "--format", "csv")[1].split() == ['"n"', "4"]
     assert cli("--warehouse", site.root, "rollback", first["release_id"], "--strict")[0] == 5
-    assert cli("--warehouse", site.root, "run", "--inline")[0] == 0, "what was rolled back is new again"
+    assert cli("--warehouse", site.root, "run", "--inline", "--strict")[0] == 5, "what was rolled back is excluded"
+    assert cli("--warehouse", site.root, "rollback", "--end")[0] == 0
+    assert cli("--warehouse", site.root, "run", "--inline")[0] == 0
     assert cli("--warehouse", site.root, "sql", count, "--format", "csv")[1].split() == ['"n"', "5"]
 
 

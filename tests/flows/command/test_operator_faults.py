@@ -54,7 +54,8 @@ def assert_told(name: str, command: tuple[object, ...], ended: Ended, told: str,
     print(f"| {name} | {' '.join(map(str, command[:3]))} | {ended.code} | {ended.sentence} |")
     assert "Traceback" not in ended.err
     assert (ended.code, ended.out) == (code, ""), ended.err
-    assert re.search(told, ended.sentence), ended.sentence
+    # suggested commands name the warehouse of the command line
+    assert re.search(told, re.sub(r"`iosig --warehouse \S+ ", "`iosig ", ended.sentence)), ended.sentence
     assert sum(line.startswith("iosig: ") for line in ended.err.splitlines()) == 1
     assert ended.err.splitlines()[-1] == f"iosig: {ended.sentence}"
 
@@ -328,7 +329,7 @@ def test_one_input_that_cannot_be_read_costs_itself_alone(tmp_path: Path) -> Non
     ended = USER.iosig("--warehouse", root, "land", inbox)
     for name in ("a.sacct", "shut"):
         (inbox / name).chmod(0o755)
-    assert ended.code == 3
+    assert ended.code == 0
     told = [line for line in ended.err.splitlines() if "refused" in line]
     remedy = "refused. It cannot be read: Permission denied. Give this user the right to read it."
     assert told == [f"{inbox / name}: {remedy}" for name in ("a.sacct", "shut")]
