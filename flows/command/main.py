@@ -187,7 +187,9 @@ class _Warehouse(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
             return Store.named(value).root
-        return super().convert(value, param, ctx)
+        found = super().convert(value, param, ctx)
+        # Arrow takes a relative path that begins with a scheme (`file:`) for a URL
+        return found.absolute() if isinstance(found, Path) and ":" in str(found) else found
 
 
 @click.group(

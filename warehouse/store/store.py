@@ -15,7 +15,7 @@ from os import environ, getpid, kill
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from warehouse.engine_paths import is_url, is_utf8
+from warehouse.engine_paths import is_url, is_utf8, utf8_path
 from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
 from warehouse.store.files import Busy, Files, Folder
@@ -203,7 +203,8 @@ def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
     dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
     split = {} if table.is_published else {c.name: "BYTE_STREAM_SPLIT" for c in table.columns if c.dtype == "real"}
     return pq.ParquetWriter(
-        path,
+        # Arrow takes a relative path that begins with `file:` for a URL
+        utf8_path(path),
         arrow.schema(table),
         compression="zstd",
         use_dictionary=dictionaries,
@@ -229,7 +230,7 @@ def join_parquet(
     with moved_into_place(path) as temporary:
         with parquet_writer(temporary, table) as writer:
             for part in parts:
-                for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
+                for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
                     if kept is None:
                         writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
                     elif (rows := kept(frames.widened(pl.DataFrame(batch), table))).height:
