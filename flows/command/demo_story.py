@@ -127,14 +127,14 @@ def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
 
 
 def _tell_volumes(volumes: pl.DataFrame) -> None:
-    """Print in a sentence what servers counted beside what was cut out of shared traffic."""
+    """Print what servers counted for runs, and what the file system moved meanwhile."""
     if volumes.is_empty():
         return
     row = volumes.sort("exact_bytes", descending=True).row(0, named=True)
     runs, exact = int(volumes["run_count"].sum()), int(volumes["true_run_count"].sum())
     _say(
         f"Servers that count by job: {exact} of {runs} volumes are true to the byte. A run of {row['application']} "
-        f"{row['direction']}s {bytes_text(row['exact_bytes'])}; what was cut out of shared traffic is "
+        f"{row['direction']}s {bytes_text(row['exact_bytes'])}, while the file system moves "
         f"{bytes_text(row['cut_bytes'])}."
     )
 
