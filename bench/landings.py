@@ -138,6 +138,15 @@ def _rows(path: Path, ids: dict[str, str], day: date) -> pl.DataFrame:
 
 def _release(store: Store) -> None:
     landed = ledger.read(store).in_force["landing_id"]
-    told = (Settings().parameters(), code_version(), "passed", None)
-    draft = Draft("night", "0" * 12, (), tuple(landed), (), *told)
+    draft = Draft(
+        fingerprint="0" * 12,
+        dates=(),
+        inputs=tuple(landed),
+        removed_inputs=(),
+        parameters=Settings().parameters(),
+        code_version=code_version(),
+        verdict="passed",
+        base_release_id=None,
+        release_id="night",
+    )
     publishing.publish(store, draft, {})

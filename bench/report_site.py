@@ -88,7 +88,17 @@ def made_up_release(store: Store, size: SiteSize, *, is_next_night: bool = False
     keep("sample_sets", latest.tail(_SET_RUNS).with_columns(pl.col("duration_s") * 1e8, interval_s=_STEP_S))
     last = _BEGAN + timedelta(days=days[-1])
     base = releases.current(store)
-    draft = Draft(f"{last}-{name}", name, (None,), (), (), "{}", "0", "passed", base.release_id if base else None)
+    draft = Draft(
+        fingerprint=name,
+        dates=(None,),
+        inputs=(),
+        removed_inputs=(),
+        parameters="{}",
+        code_version="0",
+        verdict="passed",
+        base_release_id=base.release_id if base else None,
+        release_id=f"{last}-{name}",
+    )
     return publishing.publish(store, draft, built)
 
 
