@@ -159,7 +159,7 @@ def _status() -> tuple[Field, ...]:
         _number("bytes_moved", "read and written on that day", "B"),
         _list("usual_bytes", "on each whole day before, up to fourteen", of="number"),
         _number("missing_ratio", "polls that were due on that day and are missing", "1"),
-        _flag("is_partial", "whether the data begin or end within that day"),
+        _flag("is_partial_day", "whether the data begin or end within that day"),
         _list(
             "incomplete_days",
             "days with too many missing polls, of the last fifteen",

@@ -151,7 +151,7 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
         moved = [
             (
                 one.filesystem,
-                f"{one.last_day}{' (partial)' if one.is_partial else ''}",
+                f"{one.last_day}{' (partial)' if one.is_partial_day else ''}",
                 bytes_text(one.bytes_moved),
                 f"{one.missing_ratio:.1%}",
             )

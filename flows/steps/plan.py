@@ -230,7 +230,7 @@ def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.
     if not own:
         return set()
     rows = pl.concat([frames.empty(POLL_DAYS), *map(read_parquet, own)], how="diagonal")
-    counted = rows.filter(pl.col("is_partial") | (pl.col("missing_ratio") > 0))["polled_on"]
+    counted = rows.filter(pl.col("is_partial_day") | (pl.col("missing_ratio") > 0))["polled_on"]
     return {*counted.to_list()}
 
 

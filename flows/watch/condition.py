@@ -74,7 +74,7 @@ class FilesystemCondition:
     bytes_moved: float
     usual_bytes: tuple[float, ...]
     missing_ratio: float
-    is_partial: bool = False
+    is_partial_day: bool = False
     incomplete_days: tuple[IncompleteDay, ...] = ()
 
 
@@ -183,7 +183,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             polled_on,
             coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved,
             missing_ratio,
-            coalesce(is_partial, false) as is_partial
+            coalesce(is_partial_day, false) as is_partial_day
         from poll_days
         qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
         order by filesystem, polled_on
@@ -196,14 +196,14 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
         whole = [row for row in own if not row[4]]
-        *before, (_, last_day, moved, missing, is_partial) = whole or own
+        *before, (_, last_day, moved, missing, is_partial_day) = whole or own
         yield FilesystemCondition(
             filesystem=name,
             last_day=last_day,
             bytes_moved=moved,
             usual_bytes=tuple(row[2] for row in before if not row[4]),
             missing_ratio=missing,
-            is_partial=is_partial,
+            is_partial_day=is_partial_day,
             incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),
         )
 

@@ -151,7 +151,7 @@ def rhythm_s(landed_at: tuple[datetime, ...]) -> float | None:
 
 
 def _of_filesystem(one: FilesystemCondition, settings: WatchSettings) -> Iterator[Problem]:
-    usual = median(one.usual_bytes) if len(one.usual_bytes) >= _LEAST_USUAL and not one.is_partial else 0.0
+    usual = median(one.usual_bytes) if len(one.usual_bytes) >= _LEAST_USUAL and not one.is_partial_day else 0.0
     if not usual > 0:
         return
     ratio = one.bytes_moved / usual

@@ -112,7 +112,7 @@ expected as (
         controllers.controller_count,
         greatest(1, round(86400 / steps.interval_s)::bigint - coalesce(outside.outside_count, 0))
         * controllers.controller_count as expected_poll_count,
-        coalesce(outside.outside_count, 0) > 0 as is_partial
+        coalesce(outside.outside_count, 0) > 0 as is_partial_day
     from totals
     inner join controllers using (filesystem)
     inner join steps using (filesystem)
@@ -128,7 +128,7 @@ select
     totals.poll_count,
     expected.expected_poll_count,
     greatest(0, 1 - totals.poll_count / expected.expected_poll_count) as missing_ratio,
-    expected.is_partial,
+    expected.is_partial_day,
     totals.gap_poll_count,
     totals.duplicate_poll_count,
     totals.conflicting_poll_count,

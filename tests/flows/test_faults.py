@@ -148,7 +148,7 @@ def test_a_form_that_nothing_tells_is_made_anew_by_repair(content: bytes | None,
     code, _, err = cli("--warehouse", site.root, "releases")
     assert code == 6
     assert f"{path} is" in err
-    assert "iosig repair" in err
+    assert f"iosig --warehouse {site.root} repair" in err
     code, out, err = cli("--warehouse", site.root, "repair")
     assert (code, path.read_bytes()) == (0, known), err
     assert "form.json" in out

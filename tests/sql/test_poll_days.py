@@ -124,7 +124,7 @@ _HOURLY = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:00:
 
 
 @pytest.mark.parametrize(
-    ("span", "expected_poll_count", "is_partial"),
+    ("span", "expected_poll_count", "is_partial_day"),
     [
         ((DAY, DAY + timedelta(days=3)), 18, "yes"),
         ((DAY - timedelta(days=3), DAY), 18, "yes"),
@@ -134,14 +134,14 @@ _HOURLY = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:00:
     ],
 )
 def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
-    select: Select, span: tuple[Any, Any], expected_poll_count: int, is_partial: str
+    select: Select, span: tuple[Any, Any], expected_poll_count: int, is_partial_day: str
 ) -> None:
     given = {POLLS: "controller \n c1", TICKS: _HOURLY}
     found = select(POLL_DAYS, given, first_polled_on=span[0], last_polled_on=span[1])
     missing_ratio = 1 - 12 / expected_poll_count
     expect(
         found,
-        f"expected_poll_count missing_ratio is_partial \n {expected_poll_count} {missing_ratio} {is_partial}",
+        f"expected_poll_count missing_ratio is_partial_day \n {expected_poll_count} {missing_ratio} {is_partial_day}",
     )
 
 
@@ -154,4 +154,4 @@ def test_polls_that_are_missing_within_a_partial_day_are_missing(select: Select)
 def test_a_whole_first_day_is_not_partial(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:59:59 3600 1" for hour in range(24))
     found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
-    expect(found, "expected_poll_count missing_ratio is_partial \n 24 0 no")
+    expect(found, "expected_poll_count missing_ratio is_partial_day \n 24 0 no")

@@ -17,6 +17,8 @@ _CERTAINTY = Column(
 _MINUTE_AT = Column("minute_at", "instant", "The right edge of the minute.")
 _RANGE = "a range that holds the run's bytes of a quarter of an hour or more four times of five."
 
+_MEASURED_BYTES = Column("measured_bytes", "real", "Bytes that the polls hold, each poll's spread over its interval.")
+
 ATTRIBUTED_IO = Table(
     name="attributed_io",
     layer="transforms",
@@ -59,7 +61,7 @@ POLLED_MINUTES = Table(
         c.FILESYSTEM,
         c.DIRECTION,
         _MINUTE_AT,
-        Column("measured_bytes", "real", "Bytes that the polls hold of the minute, each poll's spread over its time."),
+        _MEASURED_BYTES,
     ),
     is_published=False,
 )
@@ -115,7 +117,7 @@ EXPLAINED_DAYS = Table(
         c.POLLED_ON,
         c.FILESYSTEM,
         c.DIRECTION,
-        Column("measured_bytes", "real", "Bytes that the polls hold."),
+        _MEASURED_BYTES,
         _EXPLAINED_BYTES,
         Column("unexplained_bytes", "real", "Bytes that no signature explains."),
         Column(

@@ -133,11 +133,19 @@ SOURCE = Column(
     "of the subject's own, or a tracer in the program itself (client).",
     choices=("server", "jobstats", "series", "client"),
 )
-IS_SHARED_TRAFFIC = Column(
-    "is_shared_traffic",
+TRUST = Column(
+    "trust",
+    "real",
+    "The expected correlation of the signature with the truth, calibrated on simulated sites. It rests on how well "
+    "runs predict each other and how the signature fits them. NULL without a signature, and in older releases.",
+    unit="1",
+    low=0,
+    high=1,
+)
+IS_USED = Column(
+    "is_used",
     "bool",
-    "Whether other jobs' bytes are in it: true of all traffic of servers, but not of what they count by job, nor of "
-    "signatures.",
+    "Whether the signature rests on the run's exact sample, among others: then the comparison is not held out.",
 )
 BASIS = Column(
     "basis",

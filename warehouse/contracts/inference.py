@@ -1,6 +1,6 @@
 """Inference: how often a class or period inferred from a signature agrees with the one that was measured."""
 
-from warehouse.contracts import columns as c, signatures
+from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
 INFERENCE_CHECKS = Table(
@@ -17,12 +17,8 @@ INFERENCE_CHECKS = Table(
         c.DIRECTION,
         c.APPLICATION_ID,
         c.BASIS,
-        signatures.SIGNATURES.column("trust"),
-        Column(
-            "is_used",
-            "bool",
-            "Whether the signature rests on the run's counted sample: then the inferred answer is not held out.",
-        ),
+        c.TRUST.optional(),
+        c.IS_USED,
         Column(
             "measured_label", c.LABEL.dtype, "The class of the run's own bytes.", choices=c.LABEL.choices, nullable=True
         ),

@@ -108,7 +108,7 @@ POLL_DAYS = Table(
         ),
         c.MISSING_RATIO,
         Column(
-            "is_partial",
+            "is_partial_day",
             "bool",
             "Whether the data begin or end within the day: the first or last day of coverage.",
             nullable=True,

@@ -3,6 +3,12 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
+_IS_SHARED_TRAFFIC = Column(
+    "is_shared_traffic",
+    "bool",
+    "Whether other jobs' bytes are in it: true of all traffic of servers, but not of what they count by job, nor of "
+    "signatures.",
+)
 _KEY = ("followed_id", "direction", "evaluation")
 _COLUMNS = (
     Column("predicted_on", "date", "The UTC day on which the prediction was made."),
@@ -18,7 +24,7 @@ _COLUMNS = (
     c.FILESYSTEM.optional(),
     c.DIRECTION,
     c.SOURCE,
-    c.IS_SHARED_TRAFFIC,
+    _IS_SHARED_TRAFFIC,
     Column(
         "run_number",
         "int",

@@ -41,16 +41,7 @@ SIGNATURES = Table(
         Column("burst_count", "int", "Bursts of the signature.", nullable=True),
         c.VOLUME_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),
-        Column(
-            "trust",
-            "real",
-            "The correlation with the truth that is to be expected, by how well runs predict each other and how the "
-            "signature lies to them; NULL where there is no signature, or in releases that did not tell.",
-            unit="1",
-            low=0,
-            high=1,
-            nullable=True,
-        ),
+        c.TRUST.optional(),
         Column(
             "lacked_burst_count",
             "int",
@@ -172,7 +163,7 @@ EXACT_CHECKS = Table(
         c.JOB_ID,
         c.STARTED_AT,
         *_MADE,
-        Column("is_used", "bool", "Whether the signature rests on the run's exact sample, among others."),
+        c.IS_USED,
         _CROSS_CORRELATION,
         _CORRELATION,
         c.VOLUME_BYTES,

@@ -15,7 +15,6 @@ from warehouse.engine_paths import scan_parquet
 from warehouse.errors import UsageError
 from warehouse.releases import seals
 from warehouse.releases.releases import Release, files_of
-from warehouse.store.models import model_path
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -64,6 +63,9 @@ def require_current(store: Store, release: Release) -> None:
 
 def view_older(connection: duckdb.DuckDBPyConnection, relations: Mapping[str, duckdb.DuckDBPyRelation]) -> None:
     """Make views of this version's tables over the rows of older ones; relations: `job_io` and `attributed_io`."""
+    # it imports Polars, which `iosig sql` does not need for other releases
+    from warehouse.store.models import model_path
+
     for schema in {"older", *(table.layer for table in CONVERTED)}:
         connection.execute(f"create schema {schema}")
     connection.execute("use older")

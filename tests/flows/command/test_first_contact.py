@@ -256,7 +256,9 @@ def test_what_is_printed_fits(
     assert "more column" not in whole
     if "more column" in out:
         monkeypatch.setenv("COLUMNS", str(width))
-        assert cli("--warehouse", checked_night.store.root, *command, "--wide")[1] == whole
+        wide = cli("--warehouse", checked_night.store.root, *command, "--wide")[1]
+        # a title with a long path is wrapped
+        assert "".join(wide.split()) == "".join(whole.split())
 
 
 @pytest.mark.usefixtures("here")

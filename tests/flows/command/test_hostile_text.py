@@ -44,7 +44,9 @@ def test_what_a_prometheus_server_says(cli: Cli, tmp_path: Path) -> None:
     assert controls_in(out + err) == []
 
 
+@pytest.mark.extra
 def test_what_a_catalogue_server_says(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("psycopg2", reason="the extra `postgresql` is not installed")
     fields = f"SFATAL\0C28000\0Mno {HOSTILE}\0\0".encode()
     refusal = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
     write_small_site(tmp_path / "site")

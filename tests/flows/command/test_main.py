@@ -160,9 +160,9 @@ class TestReading:
         code, out, _ = cli("--warehouse", released, "export", "job_io", "--to", tmp_path / "io.parquet")
         assert code == 0
         assert "8 rows of job_io" in out
-        field = pq.read_schema(tmp_path / "io.parquet").field("volume_bytes")
+        field = pq.read_schema(tmp_path / "io.parquet").field("estimated_bytes")
         assert field.metadata[b"unit"] == b"B"
-        assert field.metadata[b"doc"].startswith(b"Bytes moved")
+        assert field.metadata[b"doc"].startswith(b"Best estimate of the bytes")
 
     def test_an_unknown_table_is_told_with_what_there_is(self, cli: Cli, released: Path, tmp_path: Path) -> None:
         code, _, err = cli("--warehouse", released, "export", "signature", "--to", tmp_path / "x.parquet")

@@ -111,12 +111,12 @@ def test_a_description_has_docs_and_units(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "sql", "describe job_io", "--format", "json")
     assert code == 0
     told = {row["column_name"]: row for row in json.loads(out)}
-    assert told["volume_bytes"]["unit"] == "B"
-    assert told["volume_bytes"]["doc"].startswith("Bytes moved")
+    assert told["estimated_bytes"]["unit"] == "B"
+    assert told["estimated_bytes"]["doc"].startswith("Best estimate of the bytes")
     assert (told["job_id"]["column_type"], told["job_id"]["key"], told["job_id"]["null"]) == ("VARCHAR", "PRI", "NO")
     for query in ("describe JOB_IO", "show job_io"):
         assert cli("--warehouse", store.root, "sql", query, "--format", "json")[1] == out
-    assert "Bytes moved" in cli("--warehouse", store.root, "sql", "describe job_io")[1]
+    assert "Best estimate of the bytes" in cli("--warehouse", store.root, "sql", "describe job_io")[1]
 
 
 @pytest.mark.parametrize("query", ["summarize jobs", "show tables", "describe select 1 as a", "show all tables"])

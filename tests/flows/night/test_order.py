@@ -65,7 +65,7 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
         applications = connection.sql("from applications order by application_id").pl()
         failed = connection.sql("select table_name, expectation from quality where not success and severity <> 'info'")
         assert failed.fetchall() == []
-        days = connection.sql("select missing_ratio, is_partial from poll_days").fetchall()
+        days = connection.sql("select missing_ratio, is_partial_day from poll_days").fetchall()
         assert days == [(0.0, True), (0.0, True)]
     assert io["outcome"].unique().to_list() == ["not_attributed"]
     assert io["estimated_bytes"].null_count() == 8, "two runs make no signature, and the traffic is nobody's estimate"

@@ -53,7 +53,7 @@ def peaks(store: Store) -> Mapping[int, float]:
 
 
 def days(store: Store) -> list[tuple[int, int, float, bool]]:
-    query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial from poll_days order by all"
+    query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial_day from poll_days order by all"
     with opened(store, releases.find(store, None)) as connection:
         return connection.sql(query).fetchall()
 

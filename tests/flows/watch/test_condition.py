@@ -34,14 +34,14 @@ def test_after_a_night(checked_night: Night) -> None:
     assert found.waiting == ()
     (filesystem,) = found.filesystems
     assert filesystem.bytes_moved > 0
-    assert (filesystem.missing_ratio, filesystem.is_partial, filesystem.incomplete_days) == (0.0, True, ())
+    assert (filesystem.missing_ratio, filesystem.is_partial_day, filesystem.incomplete_days) == (0.0, True, ())
     assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
 
 
 def test_refused_inputs_are_those_of_the_last_days(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
     (tmp_path / "jobs.sacct").write_text(
-        f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n104|ann\n"
+        f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n104|ann\n"
     )
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], Told()))

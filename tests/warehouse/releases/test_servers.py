@@ -259,8 +259,10 @@ def test_a_server_that_is_killed_after_its_commit_has_the_new_release(
     assert not verify(served, is_all=True)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("drip", [None, b"R"])
 def test_a_server_that_is_silent_or_drips_is_told(drip: bytes | None) -> None:
+    pytest.importorskip("psycopg2", reason="the extra `postgresql` is not installed")
     begun_s = time.monotonic()
     # the start of a message of 16 MB: an authentication request that never ends
     with tcp_server(b"R\x00\xff\xff\xff" if drip else b"", drip) as port:

@@ -240,7 +240,7 @@ def test_a_single_snapshot_was_read_when_its_file_is_called_or_the_newest_entry_
     tmp_path: Path, name: str
 ) -> None:
     text = header() + entry("1", 1, 4096) + header("fs1-OST0002") + entry("1", 3 if name == "stats" else 2, 4096)
-    _, scrapes, _ = read_text(tmp_path, text, name)
+    _, scrapes, _ = read_text(tmp_path, text, name, reading=Reading(time_zone="UTC"))
     assert scrapes["scraped_at"].to_list() == [at(3)] * 2
 
 

@@ -31,7 +31,12 @@ def test_the_contract_has_the_words_that_there_are() -> None:
     assert TABLE.column("transition_cause").choices == CAUSES
     assert TABLE.column("next_burst_outcome").choices == OUTCOMES
     known = {*PERIODS.column("outcome").choices, "tentative"}
-    assert set(TABLE.column("outcome").choices) == known - {"interval_only", "unknown_sizes"}
+    assert set(TABLE.column("outcome").choices) == known - {
+        "interval_only",
+        "unknown_sizes",
+        "no_signature",
+        "untrusted_signature",
+    }
     assert TABLE.column("method").choices == (*PERIODS.column("method").choices, "phases")
 
 
