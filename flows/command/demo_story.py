@@ -121,8 +121,6 @@ def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
         (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
     for sentence in happened:
         _say(f"  {sentence}")
-    if happened:
-        _say("  (The machine that counts by job was watched for a third of the last day.)")
     _say(f"  {counted(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
 
 

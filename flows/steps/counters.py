@@ -66,7 +66,7 @@ def stage_counters(given: Given) -> int:
     targets = pl.concat(told)
     jobs = _counted_jobs(given)
     write_parquet(jobs, COUNTED_JOBS, given.path(COUNTED_JOBS))
-    days = _day_rows(scrapes.filter("is_job_scrape"), targets, lost, jobs)
+    days = _day_rows(scrapes.filter("is_job_scrape"), targets, lost, jobs, _covered_s(given))
     write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
     polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
     write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
@@ -180,10 +180,21 @@ def _counted_jobs(given: Given) -> pl.DataFrame:
     return found.join(keys, on="job_key").select(COUNTED_JOBS.column_names).sort(COUNTED_JOBS.key)
 
 
-def _day_rows(scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+def _covered_s(given: Given) -> pl.Expr:
+    """Return the covered time of a day: the data begin within the first day of coverage and end within the last."""
+    (day,), (first, last) = given.days, given.piece.poll_span
+    midnight = pl.lit(day).cast(pl.Datetime("us", "UTC"))
+    start = pl.max_horizontal("counted_from_at", midnight) if day == first else midnight
+    end = pl.col("counted_until_at") if day == last else midnight + pl.duration(days=1)
+    return (end - start).dt.total_microseconds() / 1e6
+
+
+def _day_rows(
+    scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, jobs: pl.DataFrame, covered_s: pl.Expr
+) -> pl.DataFrame:
     """Return rows of `counter_days`: of the file systems of which two scrapes of one target are known."""
     counted = pl.len().cast(pl.Int64)
-    due = pl.max_horizontal((_DAY_S / pl.col("interval_s")).round().cast(pl.Int64), 1) * pl.col("target_count")
+    due = pl.max_horizontal((covered_s / pl.col("interval_s")).round().cast(pl.Int64), 1) * pl.col("target_count")
     summed = targets.group_by("filesystem").agg(
         pl.col("sample_count", "read_bytes", "written_bytes").sum(),
         other_sample_count=pl.col("other_count").sum(),

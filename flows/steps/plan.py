@@ -15,7 +15,7 @@ import polars as pl
 from flows.settings import Settings
 from transforms.counters import TARGET
 from warehouse.contracts import Table, frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SCRAPES
 from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from warehouse.contracts.polls import POLL_DAYS, POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
@@ -30,6 +30,7 @@ from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
+_DAY_S = 86_400.0
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)
 #: days of polls, on which runs and series ended, of predictions, of counters that may be of jobs, and of queues
 _Stale = tuple[list[date], list[date | None], list[date], list[date], list[date]]
@@ -225,13 +226,20 @@ def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.
     edges = {*poll_span(landed, before)} ^ {*poll_span(landed, landed.in_force)}
     if base is None or not edges - {None}:
         return set()
-    paths = releases.files_of(store, base).get(POLL_DAYS.name, [])
-    own = [store.here(path) for path in paths if locations.day_of(path) in edges]
-    if not own:
-        return set()
-    rows = pl.concat([frames.empty(POLL_DAYS), *map(read_parquet, own)], how="diagonal")
-    counted = rows.filter(pl.col("is_partial_day") | (pl.col("missing_ratio") > 0))["polled_on"]
-    return {*counted.to_list()}
+    polls, counters = (_rows_of_days(store, base, table, edges) for table in (POLL_DAYS, COUNTER_DAYS))
+    whole_day = (_DAY_S / pl.col("interval_s")).round().cast(pl.Int64) * pl.col("target_count")
+    partial = (
+        polls.filter(pl.col("is_partial_day") | (pl.col("missing_ratio") > 0))["polled_on"],
+        counters.filter((pl.col("expected_scrape_count") < whole_day) | (pl.col("missing_ratio") > 0))["counted_on"],
+    )
+    return {day for days in partial for day in days}
+
+
+def _rows_of_days(store: Store, release: Release, table: Table, days: set[date | None]) -> pl.DataFrame:
+    """Return a released table's rows of some days; columns that an older release lacks are NULL."""
+    paths = releases.files_of(store, release).get(table.name, [])
+    own = [store.here(path) for path in paths if locations.day_of(path) in days]
+    return pl.concat([frames.empty(table), *map(read_parquet, own)], how="diagonal")
 
 
 def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -49,6 +49,8 @@ def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tm
     assert days.select("interval_s", "grid_phase_s", "target_count", "gap_count").rows() == [(10.0, 0.0, 3, 0)] * 2
     assert days["written_bytes"].sum() == sum(site.moved.values())
     assert days["scrape_count"].sum() == site.scrapes.height
+    assert days["missing_ratio"].to_list() == [0.0, 0.0], "the data begin and end within these days"
+    assert days["expected_scrape_count"].max() < 3 * 8640
     assert found[COUNTER_ENDS].select("target", "job_key", "counted_on").is_unique().all()
 
 
