@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,11 @@ def contents(store: Store, release: Release) -> dict[str, Any]:
         for table in published():
             found[table.name] = sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
     return found
+
+
+def described(release: Release) -> Release:
+    """Remove from a release what differs between two equal runs: the time of publication and snapshot ids."""
+    return replace(release, release_id="", created_at="", snapshots=dict.fromkeys(release.snapshots, 0))
 
 
 # ---- what it makes
@@ -335,7 +340,7 @@ def test_killed_before_any_write_the_next_run_ends_the_same(
         break
     assert write > 10, "the run was killed at many places"
     assert again is not None
-    assert again.release_id == both_days.release.release_id
+    assert described(again) == described(both_days.release)
     assert contents(site, again) == contents(both_days.store, both_days.release)
 
 

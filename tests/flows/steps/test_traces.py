@@ -230,8 +230,17 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
 def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
-    told = {"parameters": "{}", "code_version": "0", "verdict": "passed", "base_release_id": None}
-    draft = Draft("r", "0" * 12, (), (ids["undated"],), (), **told)
+    draft = Draft(
+        fingerprint="0" * 12,
+        dates=(),
+        inputs=(ids["undated"],),
+        removed_inputs=(),
+        parameters="{}",
+        code_version="0",
+        verdict="passed",
+        base_release_id=None,
+        release_id="r",
+    )
     release = publishing.publish(store, draft, {})
     with opened(store, release, "from trace_requests") as connection:
         found = connection.sql("select distinct trace_id from trace_requests").fetchall()
