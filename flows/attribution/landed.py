@@ -160,7 +160,10 @@ def _signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
     signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")
     signed = signed.with_columns(duration_s=pl.col("duration_s_alone"))
     none = signed.clear().with_columns(
-        grid_started_at=pl.col("started_at"), sample_bytes_per_s=pl.lit(None, pl.List(pl.Float64)), counted_s=0.0
+        grid_started_at=pl.col("started_at"),
+        sample_bytes_per_s=pl.lit(None, pl.List(pl.Float64)),
+        counted_s=0.0,
+        estimate_source=pl.lit("counted"),
     )
     return signed, none
 
