@@ -28,9 +28,10 @@ def site(folder: Path) -> str:
     row = {"cluster": EVIL, "job_id": '7"8', "started_at": NOON, "ended_at": NOON, "user": EVIL, "application": EVIL}
     empty = dict.fromkeys(("account", "partition", "state"), "") | dict.fromkeys(("node_count", "task_count"), 2)
     runs = pl.DataFrame([row | empty | {"submitted_at": NOON, "duration_s": 1.0}])
-    of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "source": "server"}
+    of_io = {"filesystem": EVIL, "direction": "write", "application_id": EVIL, "estimate_source": "attributed"}
     # and bytes that a trace tells of without saying where they went
-    every = pl.DataFrame([of_io, of_io | {"filesystem": None, "application_id": None, "source": "client"}])
+    traced = of_io | {"filesystem": None, "application_id": None, "estimate_source": "traced"}
+    every = pl.DataFrame([of_io, traced])
     io = runs.select("cluster", "job_id", "started_at").join(every, how="cross")
     start = {"application_id": EVIL, "place": 1, "filesystem": "widow7", "delay_s": 90.0} | dict.fromkeys(_BYTES, 2e9)
     starts = AdviceFrames(NOON, pl.DataFrame([start, start | {"application_id": "other", "filesystem": "lost"}]), None)
