@@ -187,9 +187,12 @@ def chosen_release(store: Store, release_id: str | None) -> Release:
     from warehouse.releases.releases import find, led_from
 
     release = find(store, release_id)
-    if release_id and not release.release_id.startswith(release_id):
-        given = led_from(store, release.release_id)
-        old_id = next((name for name in given if name.startswith(release_id)), None)
+    given = led_from(store, release.release_id) if release_id else {}
+    # the id of a successor may begin with the id that it replaces
+    if release_id and (release_id in given or not release.release_id.startswith(release_id)):
+        old_id = (
+            release_id if release_id in given else next((name for name in given if name.startswith(release_id)), None)
+        )
         if old_id is None:
             click.echo(f"{release_id}: release {release.release_id}", err=True)
         else:

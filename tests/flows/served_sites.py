@@ -97,7 +97,7 @@ def landed(
     write_site(site, folder / "site")
     write_statistics(statistics, folder / "site", form)
     store = Store(folder / "warehouse")
-    for arrival in land_paths(store, Settings(), [str(folder / "site")], Told()):
+    for arrival in land_paths(store, Settings(), [str(folder / "site")], Told(time_zone="UTC")):
         assert not arrival.has_refusals, arrival.line()
     return store, site, statistics
 

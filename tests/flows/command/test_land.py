@@ -37,7 +37,7 @@ def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pyt
         code, out, _ = cli(*ours, "--prometheus", fake.url)
         assert (code, json.loads(out)["landed_rows"]) == (0, 2)
         monkeypatch.setenv("PATH", "")
-        code, out, _ = cli(*ours, "--prometheus", fake.url, "--slurm")
+        code, out, _ = cli(*ours, "--strict", "--prometheus", fake.url, "--slurm")
     files = json.loads(out)["files"]
     assert (code, files[0]["landed_rows"]) == (3, 0)
     assert [one["reason"] for one in files[1:]] == [

@@ -19,8 +19,8 @@ def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> Non
     code, out, err = cli("--warehouse", store.root, "population", "--by", "user", "--plot", tmp_path / "p.png")
     assert code == 0, err
     assert out.startswith("6 runs, 6 node hours\n")
-    assert "Classes go by: own bytes 4, signature 1, shared traffic 2.\n" in out
-    assert "Those of shared traffic agree with exact ones in 50% of 2 cases." in out
+    assert "Classes: 4 exact (counted 2, series 1, traced 1), 1 inferred from signatures.\n" in out
+    assert "Inferred and exact classes agree in 50% of 2 runs that have both.\n" in out
     assert max(map(len, out.splitlines())) <= 80
     assert (tmp_path / "p.png").exists()
     told = json.loads(cli("--warehouse", store.root, "population", "--json", "--top", "1")[1])

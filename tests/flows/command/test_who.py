@@ -75,7 +75,7 @@ def test_it_says_who_was_hurt(store: Store, cli: Cli) -> None:
         (("lake", "--at", "2018-02-09T10:01", "--hurt", "--plot", "x.png"), 2, "no picture"),
         (("lake",), 2, "Say when"),
         (("sea", "--at", "2018-02-09T10:01"), 2, "lake, pond"),
-        (("lake", "--at", "2019-02-09T10:01"), 5, "No polls of lake from 2019"),
+        (("lake", "--at", "2019-02-09T10:01", "--strict"), 5, "No polls of lake from 2019"),
     ],
 )
 def test_what_cannot_be_said_ends_with_a_sentence(
