@@ -33,7 +33,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
 from warehouse.contracts.releases import RELEASES
-from warehouse.engine_paths import path_of_location
+from warehouse.engine_paths import path_of_location, utf8_path
 from warehouse.errors import MachineFault
 from warehouse.placing import SyncedStream, make_folder
 from warehouse.releases.database import SqlTables
@@ -494,7 +494,7 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
 
     Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
     """
-    if not path.is_file() or not pq.read_metadata(path).num_rows:
+    if not path.is_file() or not pq.read_metadata(utf8_path(path)).num_rows:
         return None
     frames.require_file(path, table)
     place = data_place(table, part, fingerprint)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from warehouse.contracts import Table, arrow
+from warehouse.engine_paths import utf8_path
 from warehouse.placing import make_read_only, moved_into_place
 from warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
 from warehouse.releases.releases import Release, files_of, published
@@ -115,7 +116,7 @@ def _widened(table: Table, path: Path, made: Path) -> Path:
     """Return a file that has all columns of its table: itself, or one that is made."""
     import pyarrow.parquet as pq
 
-    if made.is_file() or pq.read_schema(path).names == list(table.column_names):
+    if made.is_file() or pq.read_schema(utf8_path(path)).names == list(table.column_names):
         return made if made.is_file() else path
     from warehouse.releases.export import join_files
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from warehouse.contracts import Table, table as contract
-from warehouse.engine_paths import duckdb_pattern
+from warehouse.engine_paths import duckdb_pattern, utf8_path
 from warehouse.errors import UsageError
 from warehouse.placing import copy, moved_into_place
 from warehouse.releases.links import NO_DAY, members
@@ -49,7 +49,7 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         lay_out(temporary, placed, is_copied=is_copied)
         counts = {table.name: 0 for table in published()}
         for place, path in placed.items():
-            counts[place.split("/")[0]] += pq.read_metadata(path).num_rows
+            counts[place.split("/")[0]] += pq.read_metadata(utf8_path(path)).num_rows
         write_json(_described(store, release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
     return counts
@@ -124,10 +124,11 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
 def _database_moved_into_place(target: Path) -> Iterator[Path]:
     """Give a path at which DuckDB can write a database; on leaving without error it is the file `target`."""
     with moved_into_place(target) as temporary:
-        if "?" not in str(temporary):
+        if not {"?", "\\"} & {*str(temporary)}:
             yield temporary
             return
-        # DuckDB inserts the `.wal` of its log's name before the first `?` of the path, in whichever folder that is
+        # DuckDB inserts the `.wal` of its log's name before the first `?` of the path, in whichever folder that is, and
+        # takes a backslash for a separator where the path has a pattern character
         with TemporaryDirectory(prefix="iosig-export-") as folder:
             yield Path(folder, "made.duckdb")
             copy(Path(folder, "made.duckdb"), temporary)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table, arrow
+from warehouse.engine_paths import utf8_path
 from warehouse.placing import make_read_only, moved_into_place
 from warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
@@ -57,7 +58,7 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
         # files do not wait for each other
         threads = files.enter_context(ThreadPoolExecutor(_WRITERS, "buckets"))
         for part in parts:
-            for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
+            for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
                 own = _split(batch, table.bucketed_by)
                 for number in own.keys() - writers.keys():
                     writers[number] = _begun(files, paths[number], table)
