@@ -12,7 +12,7 @@
 - `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
 - `storage_settings` (`StorageSettings`, `PrivacySettings`, `CatalogueSettings`): Settings of what a warehouse keeps.
-- `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `left_at_once`): Stopping in order, with what is begun.
+- `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `signal_errors_kept`): Stopping in order.
 - `time_shifts` (`landed_warnings`, `released_warnings`): Warnings about job logs and polls whose times differ by hours.
 - `trust` (`read_settings_file`): Whether a settings file may name programs: only its user may be able to write it.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.

@@ -36,7 +36,7 @@ _FOLDER, _PASSWORD_FILE, _LOG = "prefect", "password", "server.log"
 _USER = "iosig"
 #: environment variables with credentials of Prefect's clients
 CREDENTIALS = ("PREFECT_API_AUTH_STRING", "PREFECT_API_KEY")
-_START_TIMEOUT_S, _STOP_TIMEOUT_S, _REQUEST_TIMEOUT_S = 120.0, 15.0, 5.0
+_START_TIMEOUT_S, _STOP_TIMEOUT_S, _REQUEST_TIMEOUT_S, _EXIT_WAIT_S = 120.0, 15.0, 5.0, 1.0
 _POLL_INTERVAL_S = 0.25
 #: state of a listening socket in /proc/net/tcp
 _LISTEN = "0A"
@@ -180,7 +180,12 @@ class PrefectServer:
             )
         try:
             self._wait_until_running(process, stop)
-            yield lambda: self._require_alive(process)
+            try:
+                yield lambda: self._require_alive(process)
+            except Exception:
+                # a client's error, such as a refused connection, does not name its cause
+                self._require_alive(process, _EXIT_WAIT_S)
+                raise
         finally:
             _end(process)
 
@@ -210,8 +215,10 @@ class PrefectServer:
         if not stop.is_set():
             raise MachineFault(f"The Prefect server did not start. Its messages are in {self.folder / _LOG}.")
 
-    def _require_alive(self, process: subprocess.Popen[bytes]) -> None:
-        if process.poll() is not None:
+    def _require_alive(self, process: subprocess.Popen[bytes], wait_s: float = 0.0) -> None:
+        """Raise MachineFault if the server's process ends within `wait_s`: its connections close before it ends."""
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(wait_s)
             raise MachineFault(f"The Prefect server ended. Its messages are in {self.folder / _LOG}.")
 
     def _status_of(self, path: str, headers: Mapping[str, str] = MappingProxyType({})) -> int | None:

@@ -95,6 +95,42 @@ def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | 
         raise KeyboardInterrupt
 
 
+@contextmanager
+def signal_errors_kept() -> Iterator[None]:
+    """Raise what a signal handler raised, where DuckDB replaced it by "Query interrupted".
+
+    DuckDB runs handlers in the middle of a query and drops their exception, such as Prefect's on SIGTERM. Python runs
+    handlers in the main thread only, so this does nothing in other threads. Do not decorate a flow with it: Prefect
+    resolves a flow's annotations in the module of the decorated function.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received, send = os.pipe()
+    os.set_blocking(received, False)
+    os.set_blocking(send, False)
+    before = signal.set_wakeup_fd(send, warn_on_full_buffer=False)
+    try:
+        yield
+    except Exception as error:
+        if is_interrupt(error):
+            _call_handlers(received)
+        raise
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(send)
+        os.close(received)
+
+
+def _call_handlers(received: int) -> None:
+    """Call the handlers of the signals whose numbers a wakeup pipe holds."""
+    with suppress(BlockingIOError):
+        for number in os.read(received, select.PIPE_BUF):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handler(number, None)
+
+
 def is_interrupt(error: Exception) -> bool:
     """Return whether an error is how DuckDB tells of Ctrl-C."""
     return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"

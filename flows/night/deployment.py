@@ -42,7 +42,7 @@ from flows.report.nightly import after_release
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan, require_order
-from flows.stopping import Stop
+from flows.stopping import Stop, signal_errors_kept
 from flows.time_shifts import released_warnings
 from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
@@ -82,6 +82,7 @@ def _passes(_: object, __: object, state: State[Any]) -> bool:
 
 
 @task(cache_policy=NO_CACHE, retry_condition_fn=_passes)
+@signal_errors_kept()
 def land(store: Store, settings: Settings) -> int:
     """Land what is new in the inbox and the journal of predictions; returns the landings that are new."""
     logger = get_run_logger()
@@ -93,6 +94,7 @@ def land(store: Store, settings: Settings) -> int:
 
 
 @task(name="plan", cache_policy=NO_CACHE)
+@signal_errors_kept()
 def plan_run(store: Store, settings: Settings, since: date | None, until: date | None) -> Plan | None:
     """Find what is stale; None if nothing is."""
     try:
@@ -108,6 +110,7 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
 
 
 @task(cache_policy=NO_CACHE, task_run_name="{step.name}")
+@signal_errors_kept()
 def do_step(night: Night, step: Step) -> Any:
     """Do one step of the night; what an operator can mend is told in a sentence."""
     logger = get_run_logger()
@@ -127,6 +130,7 @@ def _failed(error: IosigError) -> State[Any]:
 
 
 @task(name="release", cache_policy=NO_CACHE, retry_condition_fn=_passes)
+@signal_errors_kept()
 def publish(night: Night) -> Release:
     """Publish the release and tell of it in an artifact."""
     release = night.release()
@@ -157,7 +161,7 @@ def nightly(since: date | None = None, until: date | None = None, wait_s: float 
         store = _warehouse()
         require_order(since, until)
         settings = load(Path(os.environ[SETTINGS]) if os.environ.get(SETTINGS) else None, store.root)
-        with telling(store, settings, get_run_logger().warning):
+        with telling(store, settings, get_run_logger().warning), signal_errors_kept():
             return _night(store, settings, since, until, wait_s)
     except GateFailed as error:
         create_markdown_artifact(key="iosig-gate", markdown=str(error), description="Why nothing was released")

@@ -11,7 +11,7 @@ import threading
 import duckdb
 import pytest
 
-from flows.stopping import Stop, interrupted_by, is_interrupt, stopped_by_signals
+from flows.stopping import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
 
 
 def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
@@ -63,6 +63,51 @@ def test_what_is_not_interrupted_ends_as_ever() -> None:
 )
 def test_what_duckdb_makes_of_an_interrupt_is_told_from_faults(error: Exception, is_one: bool) -> None:
     assert is_interrupt(error) == is_one
+
+
+class Terminated(BaseException):
+    """What a handler raises."""
+
+
+def raise_terminated(*_: object) -> None:
+    raise Terminated
+
+
+def divide_after_alarm(divisor: int) -> float:
+    signal.raise_signal(signal.SIGALRM)
+    return 1 / divisor
+
+
+class TestSignalErrorsKept:
+    def test_a_query_raises_what_the_handler_raised(self) -> None:
+        connection, before = duckdb.connect(), signal.signal(signal.SIGALRM, raise_terminated)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Terminated), signal_errors_kept():
+                # of bounded length, should a version of DuckDB not look for signals
+                connection.sql("select sum(a.range * b.range) from range(1000000) a, range(10000) b").fetchall()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def test_an_interrupt_without_a_signal_stays_an_error(self) -> None:
+        with pytest.raises(RuntimeError, match="Query interrupted"), signal_errors_kept():
+            raise RuntimeError("Query interrupted")
+
+    def test_another_error_stays_even_after_a_signal(self) -> None:
+        before = signal.signal(signal.SIGALRM, lambda *_: None)
+        try:
+            with pytest.raises(ZeroDivisionError), signal_errors_kept():
+                divide_after_alarm(0)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def test_it_leaves_signals_as_they_were(self) -> None:
+        before = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(before)
+        with signal_errors_kept():
+            pass
+        after = signal.set_wakeup_fd(before)
+        assert after == before
 
 
 _LEAVING = """
