@@ -81,9 +81,9 @@ def _tables(of: Site, days: Sequence[date]) -> _Tables:
     import polars as pl
 
     from bench.signatures import sample_sets
-    from flows.signatures.parallel import extract_in_chunks
-    from transforms.signatures.methods import SignatureParams
-    from transforms.signatures.sample_sets import SampleSets
+    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.transforms.signatures.methods import SignatureParams
+    from iosig.transforms.signatures.sample_sets import SampleSets
 
     started_us = np.round((of.first * float(_INTERVAL_S) - of.started_s) * 1e6).astype(np.int64)
     ended_us = started_us + np.round(of.duration_s * 1e6).astype(np.int64)
@@ -131,7 +131,7 @@ def _attributed(of: Site, tables: _Tables, day: date) -> tuple[int, int]:
     """Attribute a day as a night does; return how many jobs it had, and how many bursts of theirs were looked for."""
     import polars as pl
 
-    from flows.steps.attribution import Laid, There, Traffic, slowed_bursts
+    from iosig.flows.steps.attribution import Laid, There, Traffic, slowed_bursts
 
     runs = tables.runs.with_columns(is_own=pl.col("ended_on") == day)
     at, text = pl.Datetime("us", "UTC"), pl.String

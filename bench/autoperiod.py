@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure
-from transforms.arrays import Ragged
-from transforms.periods.autoperiod import detect
-from transforms.periods.autoperiod_periodogram import UnevenSignals
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.autoperiod import detect
+from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
 
 _LEAST_RATIO = 5
 _LARGEST_ERROR = 0.01

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from warehouse.sources.counters import influx_line, jobstats, ldms_csv, prometheus
-from warehouse.sources.protocol import Reading, Source
+from iosig.warehouse.sources.counters import influx_line, jobstats, ldms_csv, prometheus
+from iosig.warehouse.sources.protocol import Reading, Source
 
 _TARGETS, _JOBS, _SHARE = 20, 200, 0.5
 _T = 1_700_000_000

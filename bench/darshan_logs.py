@@ -13,9 +13,9 @@ from bench.processes import Cost, cost_of, in_turn, python
 _LAND = """
 import sys
 from pathlib import Path
-from warehouse.sources.protocol import Reading
-from warehouse.store import landing
-from warehouse.store.store import Store
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 log, into, count = sys.argv[1:]
 for number in range(int(count)):
     landing.land(Store(Path(into) / str(number)), Path(log), lambda _: Reading(), format_name="darshan")
@@ -43,9 +43,9 @@ _READ = """
 import sys
 from itertools import cycle, islice
 from pathlib import Path
-from warehouse.sources.darshan.source import SOURCE
-from warehouse.sources.files import child
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.darshan.source import SOURCE
+from iosig.warehouse.sources.files import child
+from iosig.warehouse.sources.protocol import Reading
 count, child.MOST_REQUESTS = int(sys.argv[1]), int(sys.argv[2])
 for log in islice(cycle(sys.argv[3:]), count):
     for batch in SOURCE.read(Path(log), Reading()):

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.figures import Figure
-from warehouse.sources.dftracer import source
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.dftracer import source
+from iosig.warehouse.sources.protocol import Reading
 
 _EVENTS = 1_000_000
 _FILES = 500

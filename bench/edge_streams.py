@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Transfers
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Transfers
 
 _REQUESTS, _FEWER, _GROUPED = 100_000_000, 20_000_000, 4_000_000
 _RANKS, _IO_NODES, _TARGETS, _WINDOWS = 8192, 256, 64, 64

@@ -10,10 +10,10 @@ from pathlib import Path
 from bench import recorder_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
-from flows.extrapolation.compressing import compressed
-from transforms.traces.frames import to_frame
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder import signatures
+from iosig.flows.extrapolation.compressing import compressed
+from iosig.transforms.traces.frames import to_frame
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder import signatures
 
 _MANY, _SOME = 1_000_000, 1_000
 _SIZES = ("8", "12", "16", "24")

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.findings import traced
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
+from iosig.flows.findings import traced
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
 
 _CODE = re.compile(r"\[([SPM]\d\d)\]")
 _LONGEST_S = 600

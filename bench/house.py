@@ -46,7 +46,7 @@ class Module:
     @property
     def is_product(self) -> bool:
         """Whether it is shipped."""
-        return self.name.split(".")[0] in ROOMS
+        return self.name.startswith("iosig.")
 
     @property
     def line_count(self) -> int:
@@ -63,7 +63,8 @@ def modules_of(root: Path) -> list[Module]:
 def _module(place: Path, path: Path) -> Module:
     is_front = place.name == "__init__.py"
     parts = place.parent.parts if is_front else (*place.parent.parts, place.stem)
-    return Module(".".join(parts), place.parent.as_posix(), path.read_text(encoding="utf-8"), is_front)
+    name = ".".join(("iosig", *parts) if parts[0] in ROOMS else parts)
+    return Module(name, place.parent.as_posix(), path.read_text(encoding="utf-8"), is_front)
 
 
 def imports(module: Module, names: set[str]) -> set[str]:

@@ -15,15 +15,15 @@ import polars as pl
 from bench.figures import Figure
 from bench.processes import cost_of, iosig, median_s, python
 from bench.small_traces import write
-from flows.landing import Told, land_paths
-from flows.settings import Settings
-from flows.steps.plan import code_version
-from warehouse.releases import publishing
-from warehouse.releases.publishing import Draft
-from warehouse.store import ledger
-from warehouse.store.files import Sealed
-from warehouse.store.manifests import MANIFEST, in_folder
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.flows.steps.plan import code_version
+from iosig.warehouse.releases import publishing
+from iosig.warehouse.releases.publishing import Draft
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.manifests import MANIFEST, in_folder
+from iosig.warehouse.store.store import Store
 
 _BEGAN = date(2026, 1, 1)
 _LOT = 500
@@ -35,9 +35,9 @@ _MOST_QUERY_S = 1.5
 _PLAN = """
 import sys, time
 from pathlib import Path
-from flows.settings import Settings
-from flows.steps import plan
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.flows.steps import plan
+from iosig.warehouse.store.store import Store
 for _ in range(int(sys.argv[2])):
     made = plan.make_plan(Store(Path(sys.argv[1])), Settings())
     assert len(made.inputs) == int(sys.argv[3]), len(made.inputs)

@@ -26,9 +26,9 @@ _CATALOGUES = {"rest": "a REST catalogue", "postgresql": "PostgreSQL"}
 _NIGHT = """
 import contextlib, json, sys, time
 from pathlib import Path
-from flows.night import executors, order
-from flows.settings import load
-from warehouse.store.store import Store
+from iosig.flows.night import executors, order
+from iosig.flows.settings import load
+from iosig.warehouse.store.store import Store
 store = Store.named(sys.argv[1])
 settings = load(Path(sys.argv[2]), store.root)
 def watched():

@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from reports.networks.page import MOST_BYTES, write_page
-from reports.networks.view import NetworkView
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, Transfers
-from transforms.networks.patterns import patterns
-from transforms.networks.rings import layout
+from iosig.reports.networks.page import MOST_BYTES, write_page
+from iosig.reports.networks.view import NetworkView
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Network, Transfers
+from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.rings import layout
 
 _RANKS, _HOSTS, _TARGETS = 8192, 32, 8
 _WINDOWS, _TURNS = 64, 192

@@ -12,14 +12,14 @@ import polars as pl
 from bench.figures import Figure
 from bench.network_pages import made_up_view
 from bench.processes import cost_of, in_turn, python
-from flows.landing import Told
-from flows.networks.making import Asked, network_of_trace
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
-from reports.networks.page import write_page
-from reports.networks.view import NetworkView
-from transforms.networks.network import NetworkParams
-from transforms.networks.rings import layout
+from iosig.flows.landing import Told
+from iosig.flows.networks.making import Asked, network_of_trace
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.reports.networks.page import write_page
+from iosig.reports.networks.view import NetworkView
+from iosig.transforms.networks.network import NetworkParams
+from iosig.transforms.networks.rings import layout
 
 _MOST_TIMES, _AND_S = 3.0, 1.0
 _MOST_CPU_S = 5.0
@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from bench.network_pages import made_up_view
 view = made_up_view(1)
-from reports.networks.picture import draw
+from iosig.reports.networks.picture import draw
 {work}
 """
 

@@ -24,7 +24,7 @@ import numpy as np
 from bench.figures import Figure
 from bench.processes import cost_of, in_turn, iosig, median_s
 from bench.tmio_traces import FTIO
-from transforms.arrays import Reals
+from iosig.transforms.arrays import Reals
 
 _HZ = 10.0
 _PERIOD_S, _BURST_S, _BYTES_PER_S = 20.0, 1.5, 1e9
@@ -215,11 +215,11 @@ def _frequencies_text(frequencies_hz: list[float]) -> str:
 
 
 def _detection_side() -> dict[str, Callable[[], object]]:
-    from transforms.periods import autocorrelation, controlled, ftio
-    from transforms.periods.answers import Detections
-    from transforms.periods.even_signals import EvenSignals
-    from transforms.throughput.even_values import Instants, at_instants
-    from transforms.throughput.requests import Requests, step_function
+    from iosig.transforms.periods import autocorrelation, controlled, ftio
+    from iosig.transforms.periods.answers import Detections
+    from iosig.transforms.periods.even_signals import EvenSignals
+    from iosig.transforms.throughput.even_values import Instants, at_instants
+    from iosig.transforms.throughput.requests import Requests, step_function
 
     starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
     volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
@@ -243,9 +243,9 @@ def _detection_side() -> dict[str, Callable[[], object]]:
 def _batch_side() -> dict[str, Callable[[], object]]:
     import scipy.fft
 
-    from transforms.periods import autocorrelation, controlled, ftio
-    from transforms.periods.answers import Detections
-    from transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
+    from iosig.transforms.periods import autocorrelation, controlled, ftio
+    from iosig.transforms.periods.answers import Detections
+    from iosig.transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
 
     values = _signals()
     sampled = EvenSignals(values, np.ones(len(values)), np.zeros(len(values)))

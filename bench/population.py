@@ -16,11 +16,11 @@ import polars as pl
 
 from bench.backfill import FIRST_JOB, NODE_COUNT
 from bench.signatures import Site, site
-from flows.population.asking import Asked, population
-from transforms import classes
-from transforms.arrays import offsets_of
-from warehouse.releases.releases import find
-from warehouse.store.store import Store
+from iosig.flows.population.asking import Asked, population
+from iosig.transforms import classes
+from iosig.transforms.arrays import offsets_of
+from iosig.warehouse.releases.releases import find
+from iosig.warehouse.store.store import Store
 
 _INTERVAL_S = 2.0
 #: two periods that differ by less are the same

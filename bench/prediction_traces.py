@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transforms.arrays import Reals
+from iosig.transforms.arrays import Reals
 
 _REQUEST_BYTES = 1 << 20
 _MEANS = ("weighted_harmonic_mean", "harmonic_mean", "arithmetic_mean", "median", "max", "min")

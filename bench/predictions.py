@@ -23,21 +23,21 @@ import numpy as np
 from bench.figures import Figure
 from bench.prediction_traces import Appending, Program, write_trace
 from bench.processes import cost_of, iosig
-from flows.following.followed import Followed
-from flows.following.follower import Follower
-from flows.following.inputs import Opener
-from flows.following.rows import Row
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.periods import Asked, find_periods
-from transforms.arrays import Ragged
-from transforms.periods.finding import PeriodParams, find
-from transforms.throughput.even_values import Grid, binned
-from transforms.throughput.requests import Requests
-from warehouse.errors import InputRefused
-from warehouse.sources.predictions.lines import row_of
-from warehouse.sources.tmio.following import TmioFeed
-from warehouse.store.journal import Journal
+from iosig.flows.following.followed import Followed
+from iosig.flows.following.follower import Follower
+from iosig.flows.following.inputs import Opener
+from iosig.flows.following.rows import Row
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.periods import Asked, find_periods
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.finding import PeriodParams, find
+from iosig.transforms.throughput.even_values import Grid, binned
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.predictions.lines import row_of
+from iosig.warehouse.sources.tmio.following import TmioFeed
+from iosig.warehouse.store.journal import Journal
 
 #: 10,000 requests in each flush: 10 bursts of 1,000 ranks
 _PROGRAM = Program(period_s=10.0, rank_count=1000, flush_s=100.0)

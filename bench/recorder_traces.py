@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.figures import Figure
+from iosig.warehouse.sources.recorder import files as recorder_files, raw
 from tests.naive import recorder_traces as naive
-from warehouse.sources.recorder import files as recorder_files, raw
 
 #: iterations of the traced program, per rank
 _ITERATIONS = 20_000

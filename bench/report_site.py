@@ -20,14 +20,14 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from flows.report.making import report
-from reports.site.library import assets
-from warehouse.contracts import frames, table as contract
-from warehouse.contracts.types import Column
-from warehouse.releases import publishing, releases
-from warehouse.releases.publishing import Draft
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, write_parquet
+from iosig.flows.report.making import report
+from iosig.reports.site.library import assets
+from iosig.warehouse.contracts import frames, table as contract
+from iosig.warehouse.contracts.types import Column
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.publishing import Draft
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, write_parquet
 
 _BEGAN = date(2026, 1, 1)
 _STEP_S, _STEPS, _SECONDS = 10.0, 150, 1200

@@ -4,7 +4,7 @@ IOSI (Liu et al., FAST'14), section 6.3, names that many jobs in three months of
 cutting the same samples out of the series with NumPy, in the same process and in turn. Run as a module, this is that
 process: it makes its site in memory, measures one topic, and prints what it found as JSON.
 
-The comparison by samples and length of one set (Figure 19) is `studies.signatures.timing`.
+The comparison by samples and length of one set (Figure 19) is `iosig.studies.signatures.timing`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 #: 90 days at 2 s, and the paper's number of jobs
 TICKS, JOBS, SETS = 3_888_000, 80_815, 5_000
@@ -224,8 +224,8 @@ def _side(topic: str, rounds: int) -> dict[str, Any]:
 
 def sample_sets(drawn: Site, set_count: int | None = None) -> Any:
     """Return the samples of the first sets."""
-    from transforms.arrays import cut
-    from transforms.signatures.sample_sets import SampleSets
+    from iosig.transforms.arrays import cut
+    from iosig.transforms.signatures.sample_sets import SampleSets
 
     sizes = drawn.sizes[:set_count]
     jobs = slice(0, int(sizes.sum()))
@@ -240,9 +240,9 @@ def sample_sets(drawn: Site, set_count: int | None = None) -> Any:
 
 def _scale(rounds: int) -> dict[str, Any]:
     """Cut and extract in turn; our own methods once, as they take longest."""
-    from flows.signatures.parallel import extract_in_chunks
-    from transforms.arrays import cut
-    from transforms.signatures.methods import SignatureParams
+    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.transforms.arrays import cut
+    from iosig.transforms.signatures.methods import SignatureParams
 
     drawn = site()
     sets = sample_sets(drawn)
@@ -295,8 +295,8 @@ def _growth(_: int) -> dict[str, Any]:
 
 def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[int, float]:
     """Return a size, of the number of jobs if none is given, and the processor time."""
-    from flows.signatures.parallel import extract_in_chunks
-    from transforms.signatures.methods import SignatureParams
+    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.transforms.signatures.methods import SignatureParams
 
     sets = sample_sets(drawn, set_count)
     # imports and what is kept from call to call
@@ -309,7 +309,7 @@ def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[
 def _outliers(rounds: int) -> dict[str, Any]:
     from sklearn.neighbors import LocalOutlierFactor
 
-    from transforms.signatures import left_out
+    from iosig.transforms.signatures import left_out
 
     rng = np.random.default_rng(7)
     duration_s = rng.lognormal(7.0, 0.05, _LOF_SETS * _LOF_RUNS)

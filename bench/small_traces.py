@@ -15,10 +15,10 @@ from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 _LAND = """
 import sys
 from pathlib import Path
-from flows.landing import Told, land_paths
-from flows.settings import Settings
-from warehouse.store import lots
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.store import lots
+from iosig.warehouse.store.store import Store
 folder, into, lots.FEWEST_INPUTS = sys.argv[1], sys.argv[2], int(sys.argv[3])
 for _ in land_paths(Store(Path(into)), Settings(), [folder], Told()):
     pass

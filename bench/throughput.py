@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure
-from transforms.throughput.even_values import Binned, Grid, binned
-from transforms.throughput.requests import Requests, step_function
+from iosig.transforms.throughput.even_values import Binned, Grid, binned
+from iosig.transforms.throughput.requests import Requests, step_function
 
 _BINS = 200
 _LEAST_RATIO = 100

@@ -20,16 +20,16 @@ import numpy as np
 import polars as pl
 
 from bench.processes import Cost, cost_of, iosig
-from flows.landing import Told, land_paths
-from flows.settings import load
-from flows.steps import release as releasing
-from reports.style import INK, PURPLE
-from studies.drawing import figure_of, save_study, styled
-from warehouse.contracts import table as contract
-from warehouse.releases import expiring, publishing, releases
-from warehouse.releases.locations import Part, part_of
-from warehouse.releases.publishing import Draft
-from warehouse.store.store import Store, locked, write_parquet
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import load
+from iosig.flows.steps import release as releasing
+from iosig.reports.style import INK, PURPLE
+from iosig.studies.drawing import figure_of, save_study, styled
+from iosig.warehouse.contracts import table as contract
+from iosig.warehouse.releases import expiring, publishing, releases
+from iosig.warehouse.releases.locations import Part, part_of
+from iosig.warehouse.releases.publishing import Draft
+from iosig.warehouse.store.store import Store, locked, write_parquet
 
 _BEGAN = date(2025, 1, 6)
 _CONTROLLERS = 4

@@ -16,15 +16,15 @@ from typing import Any
 
 import polars as pl
 
-from expectations import sentences, suites
-from expectations.suites import Rule
-from warehouse.contracts import table as table_named
-from warehouse.contracts.quality import QUALITY
-from warehouse.contracts.releases import FAILED
-from warehouse.engine_paths import read_parquet
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.expectations import sentences, suites
+from iosig.expectations.suites import Rule
+from iosig.warehouse.contracts import table as table_named
+from iosig.warehouse.contracts.quality import QUALITY
+from iosig.warehouse.contracts.releases import FAILED
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 _PAGES = Path(__file__).parent / "pages"
 _SEVERITIES = {"critical": "critical failure", "warning": "warning", "info": "note"}

@@ -26,13 +26,13 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from expectations import suites, thrift
-from expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
-from expectations.suites import Rule
-from warehouse.contracts import Table, frames
-from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
-from warehouse.contracts.releases import PASSED, WITH_WARNINGS
-from warehouse.errors import GateFailed
+from iosig.expectations import suites, thrift
+from iosig.expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
+from iosig.expectations.suites import Rule
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.releases import PASSED, WITH_WARNINGS
+from iosig.warehouse.errors import GateFailed
 
 _EXAMPLES = 5
 _TEXT_LIMIT_CHARS = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from expectations.suites import Rule
+from iosig.expectations.suites import Rule
 
 #: what is observed of an expectation instead, where it could not be evaluated: what was raised
 ERROR = "error"

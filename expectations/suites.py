@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from warehouse.contracts import TABLES, Column, Table, table
+from iosig.warehouse.contracts import TABLES, Column, Table, table
 
 Severity = Literal["critical", "warning", "info"]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from expectations import suites
-from expectations.sentences import ERROR, NOT_CONFIGURED
-from expectations.suites import Rule, Severity
-from warehouse.contracts import Table, frames
-from warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+from iosig.expectations import suites
+from iosig.expectations.sentences import ERROR, NOT_CONFIGURED
+from iosig.expectations.suites import Rule, Severity
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS
 
 _EXAMPLES = 5
 #: failing days that are named, the latest ones; how many there are is told too

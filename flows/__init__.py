@@ -36,10 +36,3 @@
 - `wall/`: What the figures for the wall show of a release.
 - `watch/`: How a warehouse fares: what is landed and released, what is wrong, and who is told of it.
 """
-
-import os
-
-# No library that runs under iosig may call home; set before any of them is imported.
-os.environ.setdefault("DO_NOT_TRACK", "1")
-os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")

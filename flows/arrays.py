@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 
 
 def floats(values: pl.Series) -> Reals:

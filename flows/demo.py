@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from transforms import classes
-from transforms.arrays import Reals, offsets_of
-from transforms.signatures.bursts import Bursts
-from transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
-from transforms.synthetic.job_statistics_texts import Form, lctl_texts
-from transforms.synthetic.site import Site, SiteParams, signature, simulate
-from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
+from iosig.transforms import classes
+from iosig.transforms.arrays import Reals, offsets_of
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
+from iosig.transforms.synthetic.job_statistics_texts import Form, lctl_texts
+from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 
 FILESYSTEM = "widow1"
 #: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
@@ -200,7 +200,7 @@ def shipped_logs() -> tuple[Path, ...]:
 def classes_truth(site: Site) -> pl.DataFrame:
     """Return each application's class, alone on the machine: what shared traffic ought not to hide.
 
-    Columns: application, user, node_count, direction, and those of `transforms.classes.classify`; one row
+    Columns: application, user, node_count, direction, and those of `iosig.transforms.classes.classify`; one row
     per application and direction.
     """
     last_s = site.params.span_s

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS, DAY_S, Application, Burst, Revision, bursts
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, DAY_S, Application, Burst, Revision, bursts
 
 DAYS = 3
 #: writes twice as much in each burst from the last day on

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from transforms.synthetic.site import Site
-from warehouse.sources.darshan.library import counter_names
+from iosig.transforms.synthetic.site import Site
+from iosig.warehouse.sources.darshan.library import counter_names
 
 _HEADER = struct.Struct("<8sqB3sI34Q16I")
 _MAGIC, _SLOTS, _POSIX, _POSIX_VERSION = 6567223, 16, 1, 4

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from traceback import walk_tb
 
-from warehouse.engine_paths import original_paths
-from warehouse.errors import MachineFault
-from warehouse.store.store import Store
+from iosig.warehouse.engine_paths import original_paths
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.store.store import Store
 
 _SPACE = "Free some space there, and do it again: nothing is half done."
 _RIGHT = ("there is no right to do that", "Give this user the right, or run as one who has it.")
@@ -106,7 +106,7 @@ def _place(error: OSError, root: Path) -> str:
         return os.fsdecode(error.filename)
     if found := _QUOTED.search(str(error)):
         return found[1]
-    return "What is printed" if _is_of(error, "click", "rich", "flows.command.printing") else str(root)
+    return "What is printed" if _is_of(error, "click", "rich", "iosig.flows.command.printing") else str(root)
 
 
 def _is_of(error: BaseException, *libraries: str) -> bool:
@@ -177,7 +177,7 @@ def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
         frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)
     ):
         return None
-    from warehouse.releases.seals import damaged_metadata
+    from iosig.warehouse.releases.seals import damaged_metadata
 
     try:
         found = damaged_metadata(Store(root))

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flows.landing import DONE, Arrival, Told, land_paths, within
-from flows.settings import Settings
-from flows.stopping import Stop
-from warehouse.sources.files.opening import unreadable
-from warehouse.store.store import Store
+from iosig.flows.landing import DONE, Arrival, Told, land_paths, within
+from iosig.flows.settings import Settings
+from iosig.flows.stopping import Stop
+from iosig.warehouse.sources.files.opening import unreadable
+from iosig.warehouse.store.store import Store
 
 #: names under which tools write what they rename when it is whole
 UNFINISHED = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", "~")

@@ -13,24 +13,24 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flows import processes
-from flows.settings import Settings
-from warehouse.engine_paths import is_url
-from warehouse.errors import InputRefused
-from warehouse.external.deadlines import Timeouts
-from warehouse.printable import one_line
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.files.opening import content_hash, file_size, unreadable
-from warehouse.sources.protocol import Reading, Source, owner, sources
-from warehouse.sources.rows.times import recorded_zones
-from warehouse.store import landing
-from warehouse.store.landing import Landed
-from warehouse.store.ledger import Known
-from warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
-from warehouse.store.manifests import Landing
-from warehouse.store.positions import Position, position
-from warehouse.store.pseudonyms import Names, names_of
-from warehouse.store.store import Store
+from iosig.flows import processes
+from iosig.flows.settings import Settings
+from iosig.warehouse.engine_paths import is_url
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.opening import content_hash, file_size, unreadable
+from iosig.warehouse.sources.protocol import Reading, Source, owner, sources
+from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.ledger import Known
+from iosig.warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.pseudonyms import Names, names_of
+from iosig.warehouse.store.store import Store
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
@@ -416,7 +416,7 @@ def _land_database(
 
     Raises InputRefused where its local times were read in another zone before: the same traffic would land twice.
     """
-    from warehouse.sources.polls import lmt_database
+    from iosig.warehouse.sources.polls import lmt_database
 
     reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
     begun = _database_position(store, name, reading)

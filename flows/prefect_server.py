@@ -25,11 +25,11 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from flows.settings import Settings
-from flows.stopping import Stop
-from warehouse.errors import MachineFault, UsageError
-from warehouse.placing import make_folder, synced
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.flows.stopping import Stop
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.placing import make_folder, synced
+from iosig.warehouse.store.store import Store
 
 HOST = "127.0.0.1"
 _FOLDER, _PASSWORD_FILE, _LOG = "prefect", "password", "server.log"

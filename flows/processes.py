@@ -19,8 +19,8 @@ from importlib import import_module
 from multiprocessing import get_context, parent_process, resource_tracker
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from flows.stopping import left_at_once
-from warehouse.errors import MachineFault
+from iosig.flows.stopping import left_at_once
+from iosig.warehouse.errors import MachineFault
 
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")

@@ -70,7 +70,7 @@ def cron_line(line: str) -> str:
 
 def job_key(text: str) -> str:
     """Return how servers name jobs, or raise ValueError if it cannot be read."""
-    from transforms.job_keys import expression
+    from iosig.transforms.job_keys import expression
 
     try:
         expression(text)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from flows.setting_values import (
+from iosig.flows.setting_values import (
     Section,
     amount_of_memory,
     cron_line,
@@ -23,12 +23,12 @@ from flows.setting_values import (
     time_zone,
     with_group,
 )
-from flows.storage_settings import CatalogueSettings, PrivacySettings, StorageSettings
-from flows.trust import read_settings_file
-from warehouse.errors import UsageError
-from warehouse.sources.files.limits import Limits
-from warehouse.sources.protocol import TARGET_PATTERN
-from warehouse.store.store import Store
+from iosig.flows.storage_settings import CatalogueSettings, PrivacySettings, StorageSettings
+from iosig.flows.trust import read_settings_file
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.files.limits import Limits
+from iosig.warehouse.sources.protocol import TARGET_PATTERN
+from iosig.warehouse.store.store import Store
 
 FILE_NAME = "iosig.toml"
 

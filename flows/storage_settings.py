@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from flows.setting_values import Section, without_password
-from warehouse.errors import UsageError
-from warehouse.releases.servers import EMBEDDED, NAME, Server
+from iosig.flows.setting_values import Section, without_password
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.servers import EMBEDDED, NAME, Server
 
 
 class StorageSettings(Section):

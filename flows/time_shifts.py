@@ -11,22 +11,22 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats
-from flows.settings import Settings
-from transforms.time_shifts import TimeShift, TimeShiftParams, find_time_shift
-from warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from warehouse.contracts.polls import POLLS
-from warehouse.printable import one_line
-from warehouse.releases.reading import opened
-from warehouse.store import ledger, models
-from warehouse.store.ledger import Ledger
-from warehouse.store.manifests import Landing
+from iosig.flows.arrays import epoch_s, floats
+from iosig.flows.settings import Settings
+from iosig.transforms.time_shifts import TimeShift, TimeShiftParams, find_time_shift
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.manifests import Landing
 
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.releases.releases import Release
-    from warehouse.store.store import Store
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 #: bounds the work of one call; the latest days are checked
 _MAX_DAYS = 7

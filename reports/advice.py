@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import panels
-from reports.style import (
+from iosig.reports import panels
+from iosig.reports.style import (
     BLUE,
     GREEN,
     GREY,
@@ -33,8 +33,8 @@ from reports.style import (
     VERMILION,
     Style,
 )
-from reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
-from transforms.arrays import Reals
+from iosig.reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

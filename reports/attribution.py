@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import svg_of
-from reports.style import GREY, HUES, INK, LIGHT, PALE, Style
-from reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, Style
+from iosig.reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

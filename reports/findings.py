@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.inline_svg import svg_of
-from reports.panels import headings, inch_axes, write
-from reports.style import (
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.panels import headings, inch_axes, write
+from iosig.reports.style import (
     DIRECTION_HUES,
     INK,
     LIGHT,
@@ -21,7 +21,7 @@ from reports.style import (
     WIDTH_IN,
     Style,
 )
-from reports.texts import (
+from iosig.reports.texts import (
     RATES,
     TIMES,
     VOLUMES,
@@ -32,8 +32,8 @@ from reports.texts import (
     unit_for,
     volume_text,
 )
-from transforms.arrays import Bools, Ints, Reals
-from transforms.findings.rank_times import RankTimes
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.findings.rank_times import RankTimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

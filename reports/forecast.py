@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.style import GREY, HUES, INK, LIGHT, PALE, VERMILION, Style
-from reports.texts import RATES, TIMES, plain, rate_text, unit_for
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, VERMILION, Style
+from iosig.reports.texts import RATES, TIMES, plain, rate_text, unit_for
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, fromstring, tostring
 
-from reports.panels import KINDS, blank
-from reports.style import DARK, FONT, LIGHT, Style, drawn_in
+from iosig.reports.panels import KINDS, blank
+from iosig.reports.style import DARK, FONT, LIGHT, Style, drawn_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

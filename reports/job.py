@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.findings import files_text
-from reports.inline_svg import page_rules, svg_of
-from reports.panels import inch_axes
-from reports.slowdowns import most_there, slowed_text
-from reports.style import BLUE, GREY, VERMILION, WIDTH_IN
-from reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
+from iosig.reports.findings import files_text
+from iosig.reports.inline_svg import page_rules, svg_of
+from iosig.reports.panels import inch_axes
+from iosig.reports.slowdowns import most_there, slowed_text
+from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
+from iosig.reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
-from reports.texts import shortened
-from transforms.arrays import Ints, Reals
-from warehouse.placing import moved_into_place
+from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
+from iosig.reports.texts import shortened
+from iosig.transforms.arrays import Ints, Reals
+from iosig.warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl

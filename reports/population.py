@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK, LIGHT, Style
-from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK, LIGHT, Style
+from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

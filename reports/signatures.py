@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import svg_of
-from reports.panels import Columns
-from reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
-from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
-from transforms.arrays import Ragged, Reals, offsets_of
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.left_out import are_usual
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
-from transforms.signatures.trust import LACKING, missed
+from iosig.reports import panels
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.panels import Columns
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
+from iosig.reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.left_out import are_usual
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.trust import LACKING, missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reports.texts import counted
+from iosig.reports.texts import counted
 
 NOBODY_KNOWN = "nobody known"
 

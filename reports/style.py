@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transforms.arrays import Reals
+    from iosig.transforms.arrays import Reals
 
 # ---- colours, by their roles
 

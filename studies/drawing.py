@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
-from reports.style import DOTS_PER_INCH, FINDING_POINTS, drawn_in, in_force
+from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, drawn_in, in_force
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from typing import Any, ParamSpec
 
 import polars as pl
 
-from reports.style import LIGHT, Style, drawn_in
-from warehouse.placing import moved_into_place
+from iosig.reports.style import LIGHT, Style, drawn_in
+from iosig.warehouse.placing import moved_into_place
 
 Asked = ParamSpec("Asked")
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats
-from flows.landing import Told, reading_of
-from flows.settings import Settings
-from flows.single.one_input import PollInput, opened
-from transforms.arrays import Bools, Ints, Reals
-from transforms.unnamed_patterns.leftover import on_steps
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import recognize
+from iosig.flows.arrays import epoch_s, floats
+from iosig.flows.landing import Told, reading_of
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import PollInput, opened
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.unnamed_patterns.leftover import on_steps
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import recognize
 
 MINUTE_S = 60.0
 

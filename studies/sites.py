@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
-from transforms.attribution.runs import Runs
-from transforms.signatures import methods
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import DIRECTIONS, Direction
-from transforms.unnamed_patterns.leftover import on_steps
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.attribution.runs import Runs
+from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import DIRECTIONS, Direction
+from iosig.transforms.unnamed_patterns.leftover import on_steps
 
 #: other users' activity, in multiples of the usual
 LEVELS = {"calm": 0.3, "busy": 1.0, "stormy": 3.0}

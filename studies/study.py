@@ -21,8 +21,8 @@ from typing import Any
 
 import click
 
-import studies
-from reports.style import LIGHT, Style
+import iosig.studies
+from iosig.reports.style import LIGHT, Style
 
 WORKERS = click.Option(
     ["--workers", "worker_count"],
@@ -77,12 +77,12 @@ class Study:
     @property
     def running(self) -> ModuleType:
         """What runs it."""
-        return importlib.import_module(f"studies.{self.name}.running")
+        return importlib.import_module(f"iosig.studies.{self.name}.running")
 
     @property
     def page(self) -> ModuleType:
         """What shows its results."""
-        return importlib.import_module(f"studies.{self.name}.page")
+        return importlib.import_module(f"iosig.studies.{self.name}.page")
 
     def params(self, arguments: Mapping[str, Any]) -> Any:
         """Return the parameters of a run."""
@@ -90,7 +90,7 @@ class Study:
 
     def write(self, params: Any, results: Any, folder: Path, style: Style = LIGHT) -> Path:
         """Write the page and its figures, on the ground of a style, into a folder; return the page."""
-        from studies.pages import written
+        from iosig.studies.pages import written
 
         mark = (
             f"<!-- Made by `iosig study {self.name} {self._told(params)} --into DIR`: run it again instead of editing "
@@ -110,6 +110,6 @@ class Study:
 
 def found() -> Iterator[Study]:
     """Yield all studies, by name."""
-    for module in pkgutil.iter_modules(studies.__path__):
+    for module in pkgutil.iter_modules(iosig.studies.__path__):
         if module.ispkg:
-            yield importlib.import_module(f"studies.{module.name}").STUDY
+            yield importlib.import_module(f"iosig.studies.{module.name}").STUDY

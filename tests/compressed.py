@@ -14,8 +14,8 @@ from operator import mul
 
 from hypothesis import strategies as st
 
-from transforms.traces.progressions import Listed, Progression, Stretch, values
-from transforms.traces.trace import (
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, values
+from iosig.transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from reports import panels, style
+from iosig.reports import panels, style
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from types import CodeType
 import numpy as np
 from hypothesis import strategies as st
 
+from iosig.transforms.traces.compression import compress_together
+from iosig.transforms.traces.trace import CompressedTrace, Loop, Node, RankClass
 from tests.compressed import class_ranks, nodes, rank_values
 from tests.spmd_programs import Ranked, ranked
-from transforms.traces.compression import compress_together
-from transforms.traces.trace import CompressedTrace, Loop, Node, RankClass
 
 #: module, function, arguments
 Made = tuple[str, str, str]

@@ -10,8 +10,8 @@ from typing import Any
 import msgpack
 from hypothesis import strategies as st
 
-from warehouse.following.flushes import Flush, Moves
-from warehouse.sources.tmio.stream import StreamedFlush
+from iosig.warehouse.following.flushes import Flush, Moves
+from iosig.warehouse.sources.tmio.stream import StreamedFlush
 
 MODES = ("read_sync", "read_async_t", "read_async_b", "write_async_t", "write_async_b", "write_sync")
 

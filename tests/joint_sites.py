@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ragged, Reals
-from transforms.joint.shared import Known, Shared
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Ragged, Reals
+from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.signature import Signature
 
 STEP_S = 2.0
 #: an application: how long it runs, and its bursts: begin, end [s] and rate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from studies.predictions import planted as planted_phases
-from studies.predictions.planted import PlantedRun, planted
-from transforms.predictions.predictor import Due, Evaluation, OnlineParams, Predictor, evaluate
+from iosig.studies.predictions import planted as planted_phases
+from iosig.studies.predictions.planted import PlantedRun, planted
+from iosig.transforms.predictions.predictor import Due, Evaluation, OnlineParams, Predictor, evaluate
 
 __all__ = ["PlantedRun", "add_phase", "changing", "hacc_like", "planted", "predicted"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.landing import Arrival, Told, land_paths
-from flows.settings import Settings
+from iosig.flows.landing import Arrival, Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.store import landing, models
+from iosig.warehouse.store.store import Store
 from tests.flushed_traces import IO_TIME, line_of
-from warehouse.contracts import Table
-from warehouse.store import landing, models
-from warehouse.store.store import Store
 
 #: a job log that is as small
 JOBS = "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n"

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 from hypothesis import strategies as st
 
+from iosig.transforms.traces.compression import compress
+from iosig.transforms.traces.requests import Form, Forms
+from iosig.transforms.traces.trace import CompressedTrace
 from tests.naive.traces.totals import Made
-from transforms.traces.compression import compress
-from transforms.traces.requests import Form, Forms
-from transforms.traces.trace import CompressedTrace
 
 #: how the functions below are logged
 FORMS = Forms(

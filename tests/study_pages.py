@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from studies.study import Study
+from iosig.studies.study import Study
 
 
 def page_of(study: Study, params: Any, results: Any, folder: Path) -> str:

@@ -14,17 +14,17 @@ import duckdb
 import pytest
 from pydantic import BaseModel
 
-from expectations import suites
-from flows.command import reference
-from flows.command.main import iosig
-from flows.settings import QualitySettings, Settings, load
+from iosig.expectations import suites
+from iosig.flows.command import reference
+from iosig.flows.command.main import iosig
+from iosig.flows.settings import QualitySettings, Settings, load
+from iosig.warehouse.contracts import TABLES, frames
+from iosig.warehouse.contracts.counters import COUNTER_RISES
+from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.sources.protocol import sources
 from tests.expectations.cases import CHECKED
 from tests.sql import given
-from warehouse.contracts import TABLES, frames
-from warehouse.contracts.counters import COUNTER_RISES
-from warehouse.contracts.job_io import JOB_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.sources.protocol import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
@@ -53,7 +53,9 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize("name", list(reference.PAGES))
 def test_page_is_what_the_code_declares(name: str) -> None:
     page = (reference.DOCS / name).read_text(encoding="utf-8")
-    assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m flows.command.reference`"
+    assert page == reference.PAGES[name](), (
+        f"docs/{name} is stale: run `uv run python -m iosig.flows.command.reference`"
+    )
 
 
 def test_stale_pages_are_told(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_stale_pages_are_told(tmp_path: Path) -> None:
 
 def test_pages_need_no_heavy_library() -> None:
     code = (
-        "import sys; from flows.command import reference; [page() for page in reference.PAGES.values()]; "
+        "import sys; from iosig.flows.command import reference; [page() for page in reference.PAGES.values()]; "
         "print(*sorted({'prefect', 'great_expectations', 'duckdb', 'polars', 'pandas'} & sys.modules.keys()))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,61 +1,75 @@
-"""Our packages have plain names, so another distribution could take them: nobody does, and ours are found.
+"""Everything of ours is imported as `iosig.<package>`, so that it can be installed beside other people's packages.
 
-This is asked in a process of its own, started elsewhere: pytest puts the checkout first on the path, which
-would hide the clash.
+The checkout is on the path of pytest, where `import flows` would work and give a second copy of every class.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import subprocess
-import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ("bench", "expectations", "flows", "reports", "sql", "studies", "tests", "transforms", "warehouse")
-_PROBE = """
-import json, sys
-from importlib.metadata import packages_distributions
-from importlib.util import find_spec
-
-def places(name):
-    spec = find_spec(name)
-    return [] if spec is None else list(spec.submodule_search_locations or [spec.origin])
-
-owners = packages_distributions()
-names = sys.argv[1:]
-print(json.dumps({name: [owners.get(name, []), places(name)] for name in names}))
-"""
+PACKAGES = ("expectations", "flows", "reports", "sql", "studies", "transforms", "warehouse")
+_DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
+_IMPORT = re.compile(rf"(?<![\w.])(?:from|import) (?:{'|'.join(PACKAGES)})(?=[ .,;]|$)")
+#: text about these names, and published history
+_EXEMPT = {"CHANGELOG.md", "DECISIONS.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
 
 
-def clashes(elsewhere: Path, *path: Path) -> list[str]:
-    """Ask a fresh process, started elsewhere with more entries on its path, whose our names are."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, path))
-    command = [sys.executable, "-c", _PROBE, *NAMES]
-    told = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=True)
-    found = []
-    for name, (owners, places) in json.loads(told.stdout).items():
-        foreign = [owner for owner in owners if owner != "iosig"]
-        found += [f"{name} is provided by {owner}" for owner in foreign]
-        if [Path(place).resolve() for place in places] != [ROOT / name]:
-            found.append(f"{name} is found at {places}, not in {ROOT}")
-    return found
+def is_module(dotted: str) -> bool:
+    """Return whether the first two parts of a dotted name are a module of the checkout, and not only a table's name."""
+    parts = dotted.split(".")
+    path = ROOT.joinpath(*parts[:2])
+    is_table = len(parts) == 2 and (ROOT / "sql" / parts[0]).is_dir()
+    return not is_table and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
 
 
-def test_our_names_are_ours(tmp_path: Path) -> None:
-    assert clashes(tmp_path) == []
+def bare_names(path: Path) -> list[str]:
+    """Return the places in a file that name a package of ours without `iosig.`."""
+    place = path.relative_to(ROOT).as_posix()
+    text = path.read_text(encoding="utf-8")
+    matches = [match for match in _DOTTED.finditer(text) if is_module(match.group())]
+    matches += _IMPORT.finditer(text) if path.suffix in {".py", ".yaml", ".toml", ""} else []
+    return [f"{place}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in matches]
 
 
-def test_a_foreign_package_is_told(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    (site / "transforms").mkdir(parents=True)
-    (site / "transforms" / "__init__.py").touch()
-    (site / "foreign-1.0.dist-info").mkdir()
-    (site / "foreign-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
-    (site / "foreign-1.0.dist-info" / "top_level.txt").write_text("transforms\n")
-    found = clashes(tmp_path, site)
-    assert found[0] == "transforms is provided by foreign"
-    assert found[1].startswith("transforms is found at")
-    assert len(found) == 2
+def test_a_link_leads_to_each_folder() -> None:
+    links = {path.name: os.readlink(path) for path in (ROOT / "iosig").iterdir() if path.is_symlink()}
+
+    assert links == {name: f"../{name}" for name in PACKAGES}
+
+
+def test_no_file_uses_a_bare_name() -> None:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode:
+        pytest.skip("this is not a git checkout")
+    names = [name for name in listing.stdout.decode().split("\0") if name and name not in _EXEMPT]
+    suffixes = {"", ".md", ".py", ".sql", ".toml", ".yaml"}
+    paths = [ROOT / name for name in names if Path(name).suffix in suffixes and (ROOT / name).is_file()]
+
+    assert [place for path in paths for place in bare_names(path)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from flows.command import main",
+        '"import sys; import warehouse.contracts"',
+        '("flows.command.land", "land")',
+        "`transforms.periods.ftio` has the formulas",
+        "uv run python -m flows.command.reference",
+    ],
+)
+def test_a_bare_name_is_found(text: str) -> None:
+    assert _IMPORT.search(text) or any(is_module(match.group()) for match in _DOTTED.finditer(text))
+
+
+@pytest.mark.parametrize("text", ["from iosig.flows import x", "stage.jobs", "transforms.periods", "docs/flows.md"])
+def test_other_names_are_left_alone(text: str) -> None:
+    assert not _IMPORT.search(text)
+    assert not any(is_module(match.group()) for match in _DOTTED.finditer(text))

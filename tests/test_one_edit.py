@@ -32,8 +32,8 @@ group by jobs.user
     "warehouse/contracts/users.py": '''\
 """Users: who ran how much."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 USERS = Table(
     name="users",
@@ -46,10 +46,10 @@ USERS = Table(
     "flows/steps/users.py": '''\
 """Users: who ran how much."""
 
-from flows.steps.pieces import Given
-from flows.steps.run import Work, live
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.users import USERS
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, live
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.users import USERS
 
 
 def count_users(given: Given) -> int:
@@ -66,11 +66,11 @@ WORK = Work("users", count_users, (live(JOBS),), (USERS,))
 
 import polars as pl
 
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.jobs.records import INSTANT, settle
-from warehouse.sources.protocol import Source
-from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.sources.jobs.records import INSTANT, settle
+from iosig.warehouse.sources.protocol import Source
+from iosig.warehouse.sources.rows.log_lines import blocks
+from iosig.warehouse.sources.rows.rejects import refused
 
 _FIELDS = ("roll", "job_id", "user", "job_name", "node_count", "started_at", "ended_at")
 
@@ -93,7 +93,7 @@ SOURCE = Source("roll", "A job a line.", "jobs", lambda head: head.start.startsw
     "reports/users.py": '''\
 """The picture of users: a bar each."""
 
-from reports import panels
+from iosig.reports import panels
 
 
 def draw(counts, path):
@@ -113,9 +113,9 @@ import click
 @click.pass_obj
 def users_command(obj, target):
     """Draw who ran how much."""
-    from reports.users import draw
-    from warehouse.releases.reading import opened
-    from warehouse.releases.releases import find
+    from iosig.reports.users import draw
+    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.releases import find
 
     with opened(obj[0], find(obj[0], None)) as connection:
         draw(dict(connection.sql("select user, logged_count from users").fetchall()), target)
@@ -123,7 +123,7 @@ def users_command(obj, target):
     "studies/coins/__init__.py": '''\
 """How often coins show heads: `iosig study coins`."""
 
-from studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seeds
 
 STUDY = Study("coins", "How often coins show heads.", "Toss coins.", (seeds(10, "Coins."), SEED))
 ''',
@@ -132,7 +132,7 @@ STUDY = Study("coins", "How often coins show heads.", "Toss coins.", (seeds(10, 
 
 import random
 
-from studies.study import SeedParams as StudyParams
+from iosig.studies.study import SeedParams as StudyParams
 
 __all__ = ["StudyParams", "study"]
 
@@ -145,7 +145,7 @@ def study(params, told=None):
     "studies/coins/page.py": '''\
 """What the study shows."""
 
-from studies.pages import Table
+from iosig.studies.pages import Table
 
 
 def tables(results):
@@ -194,7 +194,7 @@ EDITS = {
     "subcommand": (
         "flows/command/main.py",
         "SUBCOMMANDS = {\n",
-        '    "users": ("flows.command.users", "Draw who ran how much."),\n',
+        '    "users": ("iosig.flows.command.users", "Draw who ran how much."),\n',
     ),
     "setting": (
         "flows/settings.py",
@@ -216,6 +216,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for name in _COPIED:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copytree(ROOT / "iosig", copy / "iosig", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     write_small_site(copy / "site")
     iosig(copy, "land", "site")
     iosig(copy, "run", "--inline", "--until", "2026-03-02")
@@ -244,7 +245,7 @@ def copy(before: Path) -> Path:
 
 def iosig(copy: Path, *arguments: str) -> str:
     """Run the copy's own command; return what it prints."""
-    return python(copy, "-c", "from flows.command import main; main()", *arguments)
+    return python(copy, "-c", "from iosig.flows.command import main; main()", *arguments)
 
 
 def python(copy: Path, *arguments: str) -> str:
@@ -267,13 +268,13 @@ def queried(copy: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def test_it_is_the_copy_that_runs(copy: Path) -> None:
-    assert Path(python(copy, "-c", "import flows; print(flows.__file__)").strip()).is_relative_to(copy)
+    assert Path(python(copy, "-c", "import iosig.flows; print(iosig.flows.__file__)").strip()).is_relative_to(copy)
 
 
 def test_a_column(copy: Path) -> None:
     found = queried(copy, "select application, listed_count from applications where user = 'ann' order by all")
     assert found == [("ior", 2), ("s3d", 2)]
-    python(copy, "-m", "flows.command.reference")
+    python(copy, "-m", "iosig.flows.command.reference")
     assert "runs that the job log has of it" in (copy / "docs" / "dictionary.md").read_text()
 
 
@@ -300,10 +301,11 @@ def test_a_check(copy: Path) -> None:
 def test_a_setting(copy: Path) -> None:
     (copy / "own.toml").write_text("[quality]\nmost_listed_count = 3\n")
     code = (
-        "import sys; from pathlib import Path; from flows.settings import load; print(load(Path(sys.argv[1]), Path()))"
+        "import sys; from pathlib import Path; from iosig.flows.settings import load; "
+        "print(load(Path(sys.argv[1]), Path()))"
     )
     assert "most_listed_count=3" in python(copy, "-c", code, "own.toml")
-    python(copy, "-m", "flows.command.reference")
+    python(copy, "-m", "iosig.flows.command.reference")
     assert "an application with more runs is told" in (copy / "docs" / "settings.md").read_text()
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from flows.command.main import iosig
+from iosig.flows.command.main import iosig
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, read
-from warehouse.releases import releases
-from warehouse.store.store import Store
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reading.md"
 #: the packages of readers that are none of ours

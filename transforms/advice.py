@@ -26,8 +26,8 @@ from typing import Literal
 import numpy as np
 from scipy import fft
 
-from transforms.arrays import Ints, Reals
-from transforms.demands import Demand, Demands, standard_errors
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.demands import Demand, Demands, standard_errors
 
 #: what choices are ranked by
 Method = Literal["correlation", "contention"]

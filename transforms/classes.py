@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 Texts = npt.NDArray[np.str_]
 
@@ -120,7 +120,7 @@ def interval_sections(
     return Sections(volume, covered * np.where(duration > 0, duration, 0.0)[:, None], duration)
 
 
-#: a run that is shorter than one alone by more was stopped (ours, as `transforms.attribution` has it)
+#: a run that is shorter than one alone by more was stopped (ours, as `iosig.transforms.attribution` has it)
 _SHORT_RATIO = 0.08
 
 

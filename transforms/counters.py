@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from transforms.arrays import Bools, Ints
+from iosig.transforms.arrays import Bools, Ints
 
 TARGET = ("filesystem", "component", "target")
 ENTRY = (*TARGET, "job_key")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from transforms.arrays import InPieces, Ints, Reals, offsets_of
+from iosig.transforms.arrays import InPieces, Ints, Reals, offsets_of
 
 
 @dataclass(frozen=True, slots=True)

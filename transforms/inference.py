@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from transforms import classes
-from transforms.arrays import Ints, Reals, offsets_of
-from transforms.classes import ClassParams
+from iosig.transforms import classes
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.classes import ClassParams
 
 #: a run of which a smaller share of the signature is found in the traffic moved nothing, where at least
 #: `_USUALLY_FOUND` of its application's runs are found: else bursts are too small to be missed (both are ours)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: aligned: the traffic fits the job times best as they are. shifted: it fits them clearly better at another whole hour.
 #: no_overlap: jobs and polls hardly overlap, and would at another whole hour. unclear: no whole hour stands out.

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import MachineFault
+from iosig.warehouse.errors import MachineFault
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warehouse.printable import printable
+from iosig.warehouse.printable import printable
 
 
 def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:

@@ -13,13 +13,21 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Rates, SignatureSource, SiteState, most_told
-from flows.settings import AdviceSettings
-from flows.signatures.view import choose_application, near_applications
-from reports.texts import printable
-from transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
-from transforms.demands import Demand
-from warehouse.errors import NothingToDo, UsageError
+from iosig.flows.advice.inputs import (
+    FilesystemState,
+    KnownSignature,
+    LeftOut,
+    Rates,
+    SignatureSource,
+    SiteState,
+    most_told,
+)
+from iosig.flows.settings import AdviceSettings
+from iosig.flows.signatures.view import choose_application, near_applications
+from iosig.reports.texts import printable
+from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
+from iosig.transforms.demands import Demand
+from iosig.warehouse.errors import NothingToDo, UsageError
 
 #: what readers compare; another number means that old readers must not read on
 FORMAT = "iosig-advice/1"

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from warehouse.contracts import Column, table
-from warehouse.errors import UsageError
-from warehouse.placing import moved_into_place
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Column, table
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -353,7 +353,7 @@ def _schema(kind: str) -> pa.Schema:
     """Return the Arrow schema of a feed's entries, each field with its unit and doc."""
     import pyarrow as pa
 
-    from warehouse.contracts.arrow import field
+    from iosig.warehouse.contracts.arrow import field
 
     fields = [field(column) for column in FIELDS[kind]]
     if kind == "signatures":

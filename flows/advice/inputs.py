@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from transforms.arrays import Reals
+from iosig.transforms.arrays import Reals
 
 #: whether the curve of a release is used, the bursts of a feed, or those that a mix holds itself
 SignatureBasis = Literal["curve", "bursts", "mix"]

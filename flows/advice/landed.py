@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from flows.advice.inputs import (
+from iosig.flows.advice.inputs import (
     FilesystemState,
     KnownSignature,
     LeftOut,
@@ -27,17 +27,17 @@ from flows.advice.inputs import (
     SiteState,
     on_filesystem,
 )
-from flows.advice.queue import beside_the_log, queue_at
-from flows.settings import AdviceSettings, Settings
-from transforms.arrays import Reals
-from warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
-from warehouse.errors import NothingToDo
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store import ledger, models
-from warehouse.store.ledger import Ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.queue import beside_the_log, queue_at
+from iosig.flows.settings import AdviceSettings, Settings
+from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store
 
 #: polls that are older tell nothing of now; a file system without younger ones is left out
 _OLDEST_LOAD_S = 86_400.0

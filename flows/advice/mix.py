@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from flows.advice.inputs import (
+from iosig.flows.advice.inputs import (
     FilesystemState,
     KnownSignature,
     Load,
@@ -30,9 +30,9 @@ from flows.advice.inputs import (
     SiteState,
     on_filesystem,
 )
-from flows.settings import AdviceSettings
-from reports.texts import printable
-from warehouse.errors import InputRefused
+from iosig.flows.settings import AdviceSettings
+from iosig.reports.texts import printable
+from iosig.warehouse.errors import InputRefused
 
 FORMAT = "iosig-mix/1"
 MOST_BYTES = 16 << 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from flows.advice.advising import Advised
-from flows.advice.inputs import FilesystemState, Rates
-from reports.advice import AdviceView, DrawnFilesystem
-from reports.texts import duration_text
-from transforms.advice import Choice
-from transforms.arrays import Reals
+from iosig.flows.advice.advising import Advised
+from iosig.flows.advice.inputs import FilesystemState, Rates
+from iosig.reports.advice import AdviceView, DrawnFilesystem
+from iosig.reports.texts import duration_text
+from iosig.transforms.advice import Choice
+from iosig.transforms.arrays import Reals
 
 #: steps of the axis of time, about as many as there are pixels; and the share of it that is left after the last end
 _STEPS, _MARGIN_RATIO = 1200, 0.04

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.settings import Settings
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import QUEUE_RECORDS, QUEUED_JOBS
-from warehouse.store import models
-from warehouse.store.ledger import Ledger
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS, QUEUED_JOBS
+from iosig.warehouse.store import models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

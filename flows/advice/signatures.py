@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.advice.feed import FORMAT, VALID_DAYS, by_volume
-from flows.advice.inputs import KnownSignature, Rates
-from transforms.signatures.signature import Signature
-from warehouse.errors import InputRefused
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.advice.feed import FORMAT, VALID_DAYS, by_volume
+from iosig.flows.advice.inputs import KnownSignature, Rates
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 _MOST_FEED_BYTES = 1 << 30
 #: longer ones are no runs, and their edges would fill the memory
@@ -29,8 +29,8 @@ class ReleaseSignatures:
 
     def __init__(self, store: Store, release: Release) -> None:
         """Read which applications have signatures; their curves are read when they are asked for."""
-        from flows.signatures.published import defaults
-        from warehouse.releases.reading import opened
+        from iosig.flows.signatures.published import defaults
+        from iosig.warehouse.releases.reading import opened
 
         self.store, self.release = store, release
         with opened(store, release, "signatures applications") as connection:
@@ -50,8 +50,8 @@ class ReleaseSignatures:
 
     def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
         """Return the signatures of some applications, by application and file system; what has none is left out."""
-        from flows.signatures.published import TABLES, read_signatures
-        from warehouse.releases.reading import opened
+        from iosig.flows.signatures.published import TABLES, read_signatures
+        from iosig.warehouse.releases.reading import opened
 
         wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
         if wanted.is_empty():

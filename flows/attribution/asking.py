@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.attribution.likely import BESIDE, Beside, likely_moved
-from warehouse.errors import NothingToDo, UsageError, meant
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.attribution.likely import BESIDE, Beside, likely_moved
+from iosig.warehouse.errors import NothingToDo, UsageError, meant
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.attribution.asking import Asked, instant_text, plain_row, polled
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.attribution.asking import Asked, instant_text, plain_row, polled
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

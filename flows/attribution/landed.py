@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from flows.advice.landed import engine, jobs_near
-from flows.arrays import epoch_s, floats
-from flows.attribution.asking import Answer, Asked, answer
-from flows.attribution.hurting import HurtAnswer, hurt_of
-from flows.settings import Settings
-from flows.steps.attribution import Laid, There, Traffic, known_signatures, slowed_bursts
-from transforms.arrays import Reals
-from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
-from warehouse.errors import NothingToDo
-from warehouse.releases.reading import connected, opened
-from warehouse.releases.releases import Release
-from warehouse.store import ledger, models
-from warehouse.store.ledger import Ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.landed import engine, jobs_near
+from iosig.flows.arrays import epoch_s, floats
+from iosig.flows.attribution.asking import Answer, Asked, answer
+from iosig.flows.attribution.hurting import HurtAnswer, hurt_of
+from iosig.flows.settings import Settings
+from iosig.flows.steps.attribution import Laid, There, Traffic, known_signatures, slowed_bursts
+from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.reading import connected, opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ints
-from transforms.arrays import Reals
+from iosig.flows.arrays import epoch_s, floats, ints
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
-    from transforms.attribution.likely import Likely
+    from iosig.transforms.attribution.likely import Likely
 
 #: what flowed so long before and after tells who moves much
 BESIDE = timedelta(hours=12)
@@ -49,7 +49,7 @@ def likely_moved(beside: Beside, directions: Sequence[str], window: tuple[dateti
 
 def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[datetime, datetime]) -> Reals:
     """Return what each run is likely to have moved in a window, in one direction."""
-    from transforms.attribution.likely import likely
+    from iosig.transforms.attribution.likely import likely
 
     left, explained, began_s, step_s = _left(runs, beside, direction)
     started, ended = ((epoch_s(runs[name]) - began_s) / step_s for name in ("started_at", "ended_at"))
@@ -63,8 +63,8 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
 
 def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Likely, float, float]:
     """Return what nobody explains in steps, what is explained of runs, when the first begins, and how long they are."""
-    from transforms.attribution.likely import STEP_S, spread
-    from transforms.unnamed_patterns.leftover import left_in_proportion, on_steps, step_for
+    from iosig.transforms.attribution.likely import STEP_S, spread
+    from iosig.transforms.unnamed_patterns.leftover import left_in_proportion, on_steps, step_for
 
     ticks = beside.ticks
     edge_s, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])

@@ -7,10 +7,10 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.attribution.asking import Answer
-from reports.attribution import AttributionView, DrawnTraffic
-from transforms.arrays import Ints, Reals
+from iosig.flows.arrays import floats
+from iosig.flows.attribution.asking import Answer
+from iosig.reports.attribution import AttributionView, DrawnTraffic
+from iosig.transforms.arrays import Ints, Reals
 
 #: steps of a panel, about: more are too thin to tell their colours
 _MOST_STEPS = 400

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.contracts.attribution import UNNAMED_PATTERNS
-from warehouse.errors import UsageError
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.warehouse.contracts.attribution import UNNAMED_PATTERNS
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 #: outcomes that say why there is no pattern
 _NONE = ("nothing_recurs", "too_short")

@@ -34,7 +34,7 @@
 - `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
 - `query`: `iosig sql`.
 - `query_limits` (`limited_memory`, `batches`): What one query may take of memory, per row and in columns.
-- `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
+- `reference`: The reference pages under `docs/`, generated from what they describe.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.
 - `report`: `iosig report`.
@@ -51,6 +51,6 @@
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 
-from flows.command.main import main, program
+from iosig.flows.command.main import main, program
 
 __all__ = ["main", "program"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import filesystems, quietly, users
-from flows.command.options import (
+from iosig.flows.command.completing import filesystems, quietly, users
+from iosig.flows.command.options import (
     application_argument,
     chosen_release,
     json_option,
@@ -20,14 +20,14 @@ from flows.command.options import (
     strict_option,
     style_option,
 )
-from flows.command.windows import read_instant
-from warehouse.store.store import Store
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.advice.advising import Advised, Asked
-    from flows.advice.inputs import SignatureSource, SiteState
-    from flows.settings import Settings
-    from reports.style import Style
+    from iosig.flows.advice.advising import Advised, Asked
+    from iosig.flows.advice.inputs import SignatureSource, SiteState
+    from iosig.flows.settings import Settings
+    from iosig.reports.style import Style
 
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONGEST_S = 7 * 86_400.0
@@ -117,8 +117,8 @@ def advise_command(
     that means no other. File systems are ranked by the bytes that are expected to find no room, by the signatures of
     the application and of what runs there: see docs/advice.md.
     """
-    from flows.advice.advising import Asked, advise_on, choose, document, signature_of
-    from flows.settings import load
+    from iosig.flows.advice.advising import Asked, advise_on, choose, document, signature_of
+    from iosig.flows.settings import load
 
     settings = load(obj[1], obj[0].root)
     asked = Asked(application, user, nodes, filesystems, most_delay_s, method)
@@ -131,7 +131,7 @@ def advise_command(
     if plot is not None:
         _draw(advised, plot, style)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
         told = document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from)
@@ -143,8 +143,8 @@ def advise_command(
 
 def _signatures(store: Store, feed_path: Path | None, release_id: str | None) -> tuple[SignatureSource, str]:
     """Return where signatures come from, and the release that they are of."""
-    from flows.advice.signatures import FeedSignatures, ReleaseSignatures
-    from warehouse.errors import UsageError
+    from iosig.flows.advice.signatures import FeedSignatures, ReleaseSignatures
+    from iosig.warehouse.errors import UsageError
 
     if feed_path is None:
         release = chosen_release(store, release_id)
@@ -165,18 +165,18 @@ def _state(
     release_id: str,
 ) -> SiteState:
     """Return what the file systems do, from a mix or from what has landed."""
-    from warehouse.errors import InputRefused, UsageError
+    from iosig.warehouse.errors import InputRefused, UsageError
 
     if mix_path is None:
-        from flows.advice.landed import site_state
-        from warehouse.releases.releases import current, history
+        from iosig.flows.advice.landed import site_state
+        from iosig.warehouse.releases.releases import current, history
 
         known = {release.release_id: release for release in history(store)}
         release = known.get(release_id, current(store))
         return site_state(store, release, settings, signatures, at, asked.filesystems)
     if at is not None:
         raise UsageError("A mix says itself for which instant it is (`at`): give --mix or --at, not both.")
-    from flows.advice.mix import read_mix
+    from iosig.flows.advice.mix import read_mix
 
     now = datetime.now(UTC)
     if str(mix_path) == "-":
@@ -189,15 +189,15 @@ def _state(
 
 
 def _draw(advised: Advised, target: Path, style: Style) -> None:
-    from flows.advice.picture import view_of
-    from reports.advice import draw
+    from iosig.flows.advice.picture import view_of
+    from iosig.reports.advice import draw
 
     draw(view_of(advised), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
 
 
 def _show(advised: Advised) -> None:
-    from flows.command.printing import bytes_text, printable, say, show
+    from iosig.flows.command.printing import bytes_text, printable, say, show
 
     signature = advised.signature
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
@@ -226,7 +226,7 @@ _LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
 
 
 def _cells(advised: Advised, number: int) -> tuple[Any, ...]:
-    from flows.command.printing import bytes_text
+    from iosig.flows.command.printing import bytes_text
 
     now, best = advised.choices[number]
     one = advised.filesystems[best.partition]

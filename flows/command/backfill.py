@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import DAY, exit_code_of, json_option, strict_option, wait_option
-from warehouse.errors import NothingToDo
-from warehouse.store.store import Store
+from iosig.flows.command.options import DAY, exit_code_of, json_option, strict_option, wait_option
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.night.backfill import Chunk
+    from iosig.flows.night.backfill import Chunk
 
 
 class _Days(click.ParamType[int]):
@@ -53,10 +53,10 @@ def backfill_command(
     One that was stopped goes on where it was, if it is asked for again in the same words. `iosig diff` says what
     changed.
     """
-    from flows.command.printing import say, show_json, steps_told
-    from flows.night.backfill import backfill, chunks
-    from flows.settings import load
-    from flows.watch.notices import telling
+    from iosig.flows.command.printing import say, show_json, steps_told
+    from iosig.flows.night.backfill import backfill, chunks
+    from iosig.flows.settings import load
+    from iosig.flows.watch.notices import telling
 
     store, settings_path = obj
     settings = load(settings_path, store.root)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import (
+from iosig.flows.command.options import (
     exit_code,
     json_option,
     strict_option,
@@ -15,13 +15,13 @@ from flows.command.options import (
     trace_argument,
     value_option,
 )
-from warehouse.store.store import Store
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.single.classes import Classified
-    from flows.single.throughput import By
+    from iosig.flows.single.classes import Classified
+    from iosig.flows.single.throughput import By
 
 
 @click.command("classify")
@@ -57,11 +57,11 @@ def classify_command(
     TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer trace
     (its folder or file), or a compressed trace.
     """
-    from flows.command.printing import bytes_text, show, show_json
-    from flows.landing import Told
-    from flows.settings import load
-    from flows.single.classes import classify_input, signal_intervals
-    from warehouse.errors import UsageError
+    from iosig.flows.command.printing import bytes_text, show, show_json
+    from iosig.flows.landing import Told
+    from iosig.flows.settings import load
+    from iosig.flows.single.classes import classify_input, signal_intervals
+    from iosig.warehouse.errors import UsageError
 
     told = Told(direction=direction, value=value, time_zone=time_zone)
     if by and signal is None:
@@ -96,7 +96,7 @@ def classify_command(
 
 def _modules(found: Classified) -> list[tuple[Any, ...]]:
     """Return what is told of a trace's modules: how each was read, whether it counts, what its signal is made of."""
-    from flows.command.printing import bytes_text
+    from iosig.flows.command.printing import bytes_text
 
     bases: dict[str, set[str]] = {}
     for row in found.signals.iter_rows(named=True):
@@ -118,8 +118,8 @@ def _modules(found: Classified) -> list[tuple[Any, ...]]:
 
 def _write_steps(steps: pl.DataFrame, target: Path) -> None:
     """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
-    from warehouse.errors import UsageError
-    from warehouse.placing import moved_into_place
+    from iosig.warehouse.errors import UsageError
+    from iosig.warehouse.placing import moved_into_place
 
     if steps.is_empty():
         raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")

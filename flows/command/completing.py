@@ -21,7 +21,7 @@ Completing = Callable[[click.Context, click.Parameter, str], list[str]]
 
 def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Return the published tables that begin so."""
-    from warehouse.contracts import TABLES
+    from iosig.warehouse.contracts import TABLES
 
     return _beginning(sorted(table.name for table in TABLES if table.is_published), begun)
 
@@ -72,7 +72,7 @@ def _of_latest(context: click.Context, table: str, column: str, begun: str, *, i
         return []
     import duckdb
 
-    from warehouse.engine_paths import duckdb_paths
+    from iosig.warehouse.engine_paths import duckdb_paths
 
     test = "contains" if is_part else "starts_with"
     query = (

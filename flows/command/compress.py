@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from flows.command.options import compressed_option, json_option
-from warehouse.store.store import Store
+from iosig.flows.command.options import compressed_option, json_option
+from iosig.warehouse.store.store import Store
 
 
 @click.command("compress")
@@ -21,11 +21,11 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
     TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
-    from flows.command.printing import bytes_text, progress_bar, show, show_json
-    from flows.extrapolation.compressing import call_total, compressed, keep_apart
-    from transforms.traces.frames import to_frame
-    from warehouse.sources.extrapolations import compressed_traces
-    from warehouse.sources.recorder import files as recorder_files
+    from iosig.flows.command.printing import bytes_text, progress_bar, show, show_json
+    from iosig.flows.extrapolation.compressing import call_total, compressed, keep_apart
+    from iosig.transforms.traces.frames import to_frame
+    from iosig.warehouse.sources.extrapolations import compressed_traces
+    from iosig.warehouse.sources.recorder import files as recorder_files
 
     keep_apart(into, [trace])
     found = compressed(trace, progress_bar)

@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import json_option
-from warehouse.errors import UsageError
-from warehouse.placing import scratch
-from warehouse.store.store import Store
+from iosig.flows.command.options import json_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.placing import scratch
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import polars as pl
 
-    from flows.command.demo_planted import Planted
-    from flows.demo import TrueSignature
-    from flows.night.executors import Executor
-    from flows.settings import Settings
-    from flows.steps.pieces import Done, Piece
-    from transforms.signatures.signature import Signature
-    from transforms.synthetic.job_statistics import JobStatistics
-    from transforms.synthetic.site import Site
-    from warehouse.releases.releases import Release
+    from iosig.flows.command.demo_planted import Planted
+    from iosig.flows.demo import TrueSignature
+    from iosig.flows.night.executors import Executor
+    from iosig.flows.settings import Settings
+    from iosig.flows.steps.pieces import Done, Piece
+    from iosig.transforms.signatures.signature import Signature
+    from iosig.transforms.synthetic.job_statistics import JobStatistics
+    from iosig.transforms.synthetic.site import Site
+    from iosig.warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
 #: modules that import most of what a night's worker processes need
-_WORKED_WITH = ("flows.steps.periods", "flows.steps.joint")
+_WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
 
 
 @click.command("demo")
@@ -56,8 +56,8 @@ def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> 
     polls is cut: both are refused, the rest lands. The servers of a second file system count by job for a third of that
     day. The real Darshan logs that ship inside the `darshan` wheel land, too.
     """
-    from flows import processes
-    from flows.night.executors import with_child
+    from iosig.flows import processes
+    from iosig.flows.night.executors import with_child
 
     folder = _fresh(into)
     click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
@@ -87,14 +87,14 @@ class _KeptOpen:
 
 def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, as_json: bool) -> None:
     """Simulate the site, run its nights, and print what was found, with two pictures; with `--json` as a document."""
-    from flows.command.demo_planted import find_planted
-    from flows.command.demo_story import Story, tell
-    from flows.command.hints import for_warehouse
-    from flows.command.summary import show_summary
-    from flows.demo import FILESYSTEMS, PARTITIONS, classes_truth, exact_site, signatures_truth
-    from flows.demo_site import DAYS, demo_site
-    from flows.settings import ScheduleSettings, Settings
-    from transforms.synthetic.workload import DAY_S
+    from iosig.flows.command.demo_planted import find_planted
+    from iosig.flows.command.demo_story import Story, tell
+    from iosig.flows.command.hints import for_warehouse
+    from iosig.flows.command.summary import show_summary
+    from iosig.flows.demo import FILESYSTEMS, PARTITIONS, classes_truth, exact_site, signatures_truth
+    from iosig.flows.demo_site import DAYS, demo_site
+    from iosig.flows.settings import ScheduleSettings, Settings
+    from iosig.transforms.synthetic.workload import DAY_S
 
     store, inbox = Store(folder / "warehouse"), folder / "site"
     settings = Settings(
@@ -137,10 +137,10 @@ def _nights(
     counted: the machine whose servers count by job, and what they counted; its files come on the last day. Returns the
     releases, and how many real logs landed.
     """
-    from flows.command.printing import steps_told
-    from flows.demo import days_of, shipped_logs, write_site
-    from flows.landing import Told, land_paths
-    from flows.night.order import run_inline
+    from iosig.flows.command.printing import steps_told
+    from iosig.flows.demo import days_of, shipped_logs, write_site
+    from iosig.flows.landing import Told, land_paths
+    from iosig.flows.night.order import run_inline
 
     days, releases, landed_count = days_of(site), [], 0
     with steps_told(is_brief=True) as steps:
@@ -164,9 +164,9 @@ def _nights(
 
 def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path) -> None:
     """Write what comes on the last day only: a trace of a run, and the files of the machine that counts by job."""
-    from flows.demo import EXACT_FILESYSTEM, write_site, write_statistics
-    from flows.demo_site import traced_job_id
-    from flows.demo_trace import write_trace
+    from iosig.flows.demo import EXACT_FILESYSTEM, write_site, write_statistics
+    from iosig.flows.demo_site import traced_job_id
+    from iosig.flows.demo_trace import write_trace
 
     write_trace(site, traced_job_id(site), inbox / "traces")
     write_site(exact, inbox / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
@@ -175,8 +175,8 @@ def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path)
 
 def _prepare_drawing() -> None:
     """Let the shared processes import what draws: the release is published by this process alone."""
-    from flows import processes
-    from flows.command.demo_story import IMPORTED_TO_DRAW
+    from iosig.flows import processes
+    from iosig.flows.command.demo_story import IMPORTED_TO_DRAW
 
     processes.make_ready(*IMPORTED_TO_DRAW)
 
@@ -184,8 +184,8 @@ def _prepare_drawing() -> None:
 def _show_document(
     store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[Planted]
 ) -> None:
-    from flows.command.printing import show_json
-    from flows.demo import classes_truth, signatures_truth
+    from iosig.flows.command.printing import show_json
+    from iosig.flows.demo import classes_truth, signatures_truth
 
     documents = {
         "planted": [asdict(one) for one in planted],
@@ -218,7 +218,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
     """
     import polars as pl
 
-    from warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import opened
 
     query = """
         select jobs.application, classes.direction, classes.label, count(*) as run_count
@@ -255,8 +255,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     """
     import polars as pl
 
-    from flows.signatures.published import TABLES, defaults, read_signatures
-    from warehouse.releases.reading import opened
+    from iosig.flows.signatures.published import TABLES, defaults, read_signatures
+    from iosig.warehouse.releases.reading import opened
 
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
@@ -277,8 +277,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
 
 def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
-    from transforms.signatures.bursts import Bursts
-    from transforms.signatures.similarity import correlation, cross_correlation, pair_in_order
+    from iosig.transforms.signatures.bursts import Bursts
+    from iosig.transforms.signatures.similarity import correlation, cross_correlation, pair_in_order
 
     row: dict[str, Any] = {
         "application": true.application.name,
@@ -309,7 +309,7 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
     """
     import polars as pl
 
-    from warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import opened
 
     query = """
         select jobs.application, exact.job_id, exact.direction, exact.own_bytes, cut.filesystem_bytes as cut_bytes
@@ -344,7 +344,7 @@ def traced_runs(store: Store, release: Release) -> pl.DataFrame:
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
     (what their signals are made of), problems (modules that are not sound).
     """
-    from warehouse.releases.reading import opened
+    from iosig.warehouse.releases.reading import opened
 
     query = """
         with signals as (
@@ -375,7 +375,7 @@ def traced_runs(store: Store, release: Release) -> pl.DataFrame:
 
 
 def _show_traces(traced: pl.DataFrame) -> None:
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     rows = [
         (
@@ -394,7 +394,7 @@ def _show_traces(traced: pl.DataFrame) -> None:
 
 
 def _show_comparison(compared: pl.DataFrame) -> None:
-    from flows.command.printing import show
+    from iosig.flows.command.printing import show
 
     rows = [
         (
@@ -413,7 +413,7 @@ def _show_comparison(compared: pl.DataFrame) -> None:
 
 def _show_signatures(compared: pl.DataFrame) -> None:
     """Print the signatures beside the truth; where nothing is moved and nothing was found, a sentence will do."""
-    from flows.command.printing import bytes_text, say, show
+    from iosig.flows.command.printing import bytes_text, say, show
 
     columns = (
         "application", "direction", "method", "trust", "cross-corr.", "correlation", "volume found", "true",
@@ -446,7 +446,7 @@ def _show_signatures(compared: pl.DataFrame) -> None:
 
 
 def _show_volumes(volumes: pl.DataFrame) -> None:
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     rows = [
         (

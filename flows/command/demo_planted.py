@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flows.command.printing import bytes_text
-from flows.demo import FILESYSTEM
-from flows.demo_site import CHANGED, CULPRIT, VICTIM, collision, traced_job_id
-from reports.texts import counted, duration_text
-from warehouse.releases.reading import opened
-from warehouse.store.store import Store
+from iosig.flows.command.printing import bytes_text
+from iosig.flows.demo import FILESYSTEM
+from iosig.flows.demo_site import CHANGED, CULPRIT, VICTIM, collision, traced_job_id
+from iosig.reports.texts import counted, duration_text
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
 
-    from flows.settings import Settings
-    from transforms.synthetic.site import Site
-    from warehouse.releases.releases import Release
+    from iosig.flows.settings import Settings
+    from iosig.transforms.synthetic.site import Site
+    from iosig.warehouse.releases.releases import Release
 
 
 #: of a volume that was doubled
@@ -36,7 +36,7 @@ class Planted:
 
 def find_planted(store: Store, release: Release, settings: Settings, site: Site) -> list[Planted]:
     """Look up each planted fact in a release."""
-    from flows.findings.traced import TABLES
+    from iosig.flows.findings.traced import TABLES
 
     with opened(store, release, f"signatures slowdowns jobs ticks {TABLES}") as connection:
         return [
@@ -61,8 +61,8 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
 
 
 def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
-    from flows.attribution.asking import Asked
-    from flows.attribution.hurting import hurt_of
+    from iosig.flows.attribution.asking import Asked
+    from iosig.flows.attribution.hurting import hurt_of
 
     truth = collision(site)
     longer = truth.duration_s - truth.alone_s
@@ -83,7 +83,7 @@ def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
 
 
 def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
-    from flows.findings import traced
+    from iosig.flows.findings import traced
 
     job_id = traced_job_id(site)
     planted = f"job {job_id} is traced by Darshan: small, misaligned writes"
@@ -96,7 +96,7 @@ def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
 def _start(
     store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection
 ) -> Planted:  # fmt: skip
-    from flows.report import advice
+    from iosig.flows.report import advice
 
     names = [
         name

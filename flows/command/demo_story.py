@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows import processes
-from flows.command.hints import command
-from flows.command.printing import bytes_text, show
-from flows.demo import FILESYSTEM
-from reports.texts import counted
-from warehouse.store.store import Store
+from iosig.flows import processes
+from iosig.flows.command.hints import command
+from iosig.flows.command.printing import bytes_text, show
+from iosig.flows.demo import FILESYSTEM
+from iosig.reports.texts import counted
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.command.demo_planted import Planted
-    from warehouse.releases.releases import Release
+    from iosig.flows.command.demo_planted import Planted
+    from iosig.warehouse.releases.releases import Release
 
 _DAY = timedelta(days=1)
 #: signatures with a lower expected correlation are named as unreliable
@@ -111,8 +111,8 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
 
 def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
     """Print each night's release, and the warnings of the last one's checks."""
-    from flows.command.summary import warnings
-    from warehouse.releases.reading import opened
+    from iosig.flows.command.summary import warnings
+    from iosig.warehouse.releases.reading import opened
 
     for release in releases:
         _say(f"Release {release.release_id}: {release.verdict}")
@@ -153,22 +153,22 @@ def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
 # ---- the pictures, drawn by processes of their own
 
 #: what these import
-IMPORTED_TO_DRAW = ("reports.signatures", "flows.attribution.picture", "matplotlib.backends.backend_agg")
+IMPORTED_TO_DRAW = ("iosig.reports.signatures", "iosig.flows.attribution.picture", "matplotlib.backends.backend_agg")
 
 
 def _draw_signature(root: Path, release: Release, application: str, direction: str, target: Path) -> None:
-    from flows.signatures.view import Asked, view_of
-    from reports.signatures import draw
+    from iosig.flows.signatures.view import Asked, view_of
+    from iosig.reports.signatures import draw
 
     draw(view_of(Store(root), release, Asked(application, direction=direction)), target)
 
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
     """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
-    from flows.attribution.asking import Asked, who
-    from flows.attribution.picture import view_of
-    from reports.attribution import draw
-    from warehouse.errors import NothingToDo
+    from iosig.flows.attribution.asking import Asked, who
+    from iosig.flows.attribution.picture import view_of
+    from iosig.reports.attribution import draw
+    from iosig.warehouse.errors import NothingToDo
 
     try:
         told = who(Store(root), release, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import name_option
-from warehouse.errors import UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.options import name_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.settings import Settings
+    from iosig.flows.settings import Settings
 
 _UNIT = """\
 [Unit]
@@ -65,7 +65,7 @@ def deploy_command(obj: tuple[Store, Path | None], work_pool: str | None, printe
     The schedule is that of the settings. A deployment is named after the warehouse's folder, and never replaces
     the deployment of another warehouse.
     """
-    from flows.settings import load
+    from iosig.flows.settings import load
 
     store, settings_path = obj
     settings = load(settings_path, store.root)
@@ -85,14 +85,14 @@ def deploy_command(obj: tuple[Store, Path | None], work_pool: str | None, printe
 
 
 def _deploy(store: Store, settings_path: Path | None, settings: Settings, work_pool: str, name: str | None) -> None:
-    from flows.prefect_server import PrefectServer, named_api_url
+    from iosig.flows.prefect_server import PrefectServer, named_api_url
 
     if not named_api_url():
         server = PrefectServer.of(store, settings)
         server.require_running()
         os.environ.update(server.client_environment())
     # Prefect reads its environment when it is imported
-    from flows.night.deployment import FLOW, deploy, free_name
+    from iosig.flows.night.deployment import FLOW, deploy, free_name
 
     name = free_name(store, name)
     deploy(store, settings.schedule, work_pool, name)

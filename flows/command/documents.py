@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from flows.command.fields import (
+from iosig.flows.command.fields import (
     Field,
     column_fields as _columns,
     count_field as _count,
@@ -22,9 +22,9 @@ from flows.command.fields import (
     object_field as _object,
     text_field as _text,
 )
-from flows.command.job_fields import job_fields
-from flows.command.live_fields import live_fields
-from warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
+from iosig.flows.command.job_fields import job_fields
+from iosig.flows.command.live_fields import live_fields
+from iosig.warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import json_option, strict_option
-from flows.extrapolation.view import spans
-from warehouse.errors import NothingToDo, UsageError
+from iosig.flows.command.options import json_option, strict_option
+from iosig.flows.extrapolation.view import spans
+from iosig.warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from transforms.traces.trace import CompressedTrace
+    from iosig.transforms.traces.trace import CompressedTrace
 
 _TICKS_PER_S = 10_000_000
 #: times beyond it are no run's, and have no 64 bits of ticks
@@ -46,7 +46,7 @@ def expand_command(
         raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
     if into is not None and (as_json or with_totals):
         raise UsageError("--into writes ranks as text: leave out --json and --totals.")
-    from flows.extrapolation.view import read
+    from iosig.flows.extrapolation.view import read
 
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise UsageError(f"{into} exists and is not an empty folder: nothing in it is touched.")
@@ -61,7 +61,7 @@ def expand_command(
     elif as_json:
         _print_json(trace, ranks)
     else:
-        from flows.command.printing import binary_stdout
+        from iosig.flows.command.printing import binary_stdout
 
         stream = binary_stdout("text")
         for rank in ranks:
@@ -71,8 +71,8 @@ def expand_command(
 
 
 def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    from flows.extrapolation.view import used
-    from transforms.traces.expansion import rank_calls
+    from iosig.flows.extrapolation.view import used
+    from iosig.transforms.traces.expansion import rank_calls
 
     with used():
         found = rank_calls(trace, rank)
@@ -88,7 +88,7 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
     """Return the calls as recorder2text prints them; a line end within a text, which no trace has, is written out."""
     import polars as pl
 
-    from transforms.traces.checks import MODULES
+    from iosig.transforms.traces.checks import MODULES
 
     def seconds(name: str) -> list[pl.Expr]:
         ticks = (pl.col(name) * _TICKS_PER_S).round().cast(pl.Int64)
@@ -120,7 +120,7 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
 
 def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
     """Write a file for each rank, all of them or none."""
-    from warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import moved_into_place
 
     width, line_count = len(str(trace.process_count - 1)), 0
     with moved_into_place(into.absolute()) as folder:
@@ -141,8 +141,8 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
 def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     import polars as pl
 
-    from flows.command.documents import format_of
-    from warehouse.printable import escaped
+    from iosig.flows.command.documents import format_of
+    from iosig.warehouse.printable import escaped
 
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
     click.echo(f'{{"format": "{format_of("calls")}", "calls": {escaped(rows.write_json())}}}')
@@ -151,9 +151,9 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from flows.command.printing import bytes_text, show, show_json
-    from flows.extrapolation.view import recorder_forms, used
-    from transforms.traces.totals import totals
+    from iosig.flows.command.printing import bytes_text, show, show_json
+    from iosig.flows.extrapolation.view import recorder_forms, used
+    from iosig.transforms.traces.totals import totals
 
     with used():
         found = totals(trace, recorder_forms())
@@ -181,7 +181,7 @@ def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
 
 
 def _file_cells(row: Any) -> tuple[Any, ...]:
-    from flows.command.printing import bytes_text
+    from iosig.flows.command.printing import bytes_text
 
     nested = (
         None

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from flows.command.completing import quietly, tables
-from flows.command.options import chosen_release, raw_csv_option, release_option
-from flows.command.printing import binary_stdout, say
-from warehouse.errors import UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.completing import quietly, tables
+from iosig.flows.command.options import chosen_release, raw_csv_option, release_option
+from iosig.flows.command.printing import binary_stdout, say
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
 
 _STDOUT = Path("-")
 
@@ -100,7 +100,7 @@ def _leave_out(when: str, **given: object) -> None:
 
 
 def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:
-    from warehouse.releases.export import export_table
+    from iosig.warehouse.releases.export import export_table
 
     count = export_table(store, chosen_release(store, release_id), table_name, target, is_raw=is_raw)
     say(f"{target}: {count:,} rows of {table_name}")
@@ -108,7 +108,7 @@ def _export_table(store: Store, table_name: str, target: Path, release_id: str |
 
 
 def _print_table(store: Store, table_name: str, release_id: str | None, format_name: str, is_raw: bool) -> int:
-    from warehouse.releases.export import require_published, write_table
+    from iosig.warehouse.releases.export import require_published, write_table
 
     table, release = require_published(table_name), chosen_release(store, release_id)
     write_table(store, release, table, binary_stdout(format_name), format_name, is_raw=is_raw)
@@ -117,7 +117,7 @@ def _print_table(store: Store, table_name: str, release_id: str | None, format_n
 
 def _export_all(store: Store, target: Path | None, folder: Path | None, release_id: str | None, is_copied: bool) -> int:
     """Write a whole release and say what is in it."""
-    from warehouse.releases.whole_release import export_database, export_folder
+    from iosig.warehouse.releases.whole_release import export_database, export_folder
 
     if (target is None) == (folder is None):
         raise UsageError("A whole release goes --into a folder, or --to a file that ends in .duckdb.")
@@ -134,7 +134,7 @@ def _export_all(store: Store, target: Path | None, folder: Path | None, release_
 
 def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
     """Write a feed for schedulers and say what is in it, and what is not."""
-    from flows.advice.feed import VALID_DAYS, export_feed
+    from iosig.flows.advice.feed import VALID_DAYS, export_feed
 
     days = VALID_DAYS if valid_days is None else valid_days
     header = export_feed(store, chosen_release(store, release_id), kind, target, days).header

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import REFUSED, compressed_option, json_option
-from warehouse.store.store import Store
+from iosig.flows.command.options import REFUSED, compressed_option, json_option
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from transforms.extrapolation.result import Extrapolated
+    from iosig.transforms.extrapolation.result import Extrapolated
 
 
 @click.command("extrapolate")
@@ -42,13 +42,13 @@ def extrapolate_command(
     counts or more. Each rank list, loop, offset, count and file name must follow a model in the ranks exactly, at all
     rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
     """
-    from flows.command.printing import progress_bar, say, show_json
-    from flows.extrapolation.compressing import keep_apart
-    from flows.extrapolation.extrapolating import Asked, extrapolated
-    from flows.extrapolation.records import land_if_there, metadata
-    from flows.settings import load
-    from transforms.traces.frames import to_frame
-    from warehouse.sources.extrapolations import compressed_traces
+    from iosig.flows.command.printing import progress_bar, say, show_json
+    from iosig.flows.extrapolation.compressing import keep_apart
+    from iosig.flows.extrapolation.extrapolating import Asked, extrapolated
+    from iosig.flows.extrapolation.records import land_if_there, metadata
+    from iosig.flows.settings import load
+    from iosig.transforms.traces.frames import to_frame
+    from iosig.warehouse.sources.extrapolations import compressed_traces
 
     keep_apart(into, traces)
     found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
@@ -66,7 +66,7 @@ def extrapolate_command(
 
 
 def _show(found: Extrapolated, into: Path) -> None:
-    from flows.command.printing import show
+    from iosig.flows.command.printing import show
 
     known = ", ".join(map(str, found.rank_counts))
     if found.trace is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from warehouse.contracts import Column
+    from iosig.warehouse.contracts import Column
 
 Kind = Literal["text", "integer", "number", "boolean", "instant", "day", "object", "list", "map", "any"]
 
@@ -78,7 +78,7 @@ def map_field(name: str, doc: str, *fields: Field, of: Kind = "object") -> Field
 
 def column_fields(table_name: str, *names: str, but: Iterable[str] = ()) -> tuple[Field, ...]:
     """Return columns of a table as fields, all of them where none is named."""
-    from warehouse.contracts import table
+    from iosig.warehouse.contracts import table
 
     columns = table(table_name).columns
     chosen = names or tuple(column.name for column in columns)

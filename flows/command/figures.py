@@ -1,4 +1,7 @@
-"""The pictures of `docs/pictures.md`, by that page's commands on the demo: `python -m flows.command.figures DEMO`."""
+"""The figures of `docs/pictures.md`, drawn by the commands of that page on the demo.
+
+Usage: `python -m iosig.flows.command.figures DEMO`.
+"""
 
 from __future__ import annotations
 

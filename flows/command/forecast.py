@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import filesystems, quietly
-from flows.command.options import (
+from iosig.flows.command.completing import filesystems, quietly
+from iosig.flows.command.options import (
     chosen_release,
     json_option,
     plot_option,
@@ -17,13 +17,13 @@ from flows.command.options import (
     strict_option,
     style_option,
 )
-from flows.command.windows import read_instant
-from warehouse.store.store import Store
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.forecast.asking import Told
-    from flows.forecast.jobs import JobAhead
-    from reports.style import Style
+    from iosig.flows.forecast.asking import Told
+    from iosig.flows.forecast.jobs import JobAhead
+    from iosig.reports.style import Style
 
 
 @click.command("forecast")
@@ -77,8 +77,8 @@ def forecast_command(
     By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
     times alike of which nobody knew: see docs/forecast.md.
     """
-    from flows.forecast.asking import Asked, document, told
-    from flows.settings import load
+    from iosig.flows.forecast.asking import Asked, document, told
+    from iosig.flows.settings import load
 
     release = chosen_release(obj[0], release_id)
     asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
@@ -86,7 +86,7 @@ def forecast_command(
     if plot is not None:
         _draw(found, plot, style)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         show_json("forecast", document(found, release.release_id))
     else:
@@ -95,21 +95,21 @@ def forecast_command(
 
 
 def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | None:
-    from warehouse.errors import UsageError
+    from iosig.warehouse.errors import UsageError
 
     if not traces:
         if rank_count is not None:
             raise UsageError("--ranks says what traces are extrapolated to: give them with --what-if.")
         return None
-    from flows.command.printing import progress_bar
-    from flows.forecast.what_if import asked_for
+    from iosig.flows.command.printing import progress_bar
+    from iosig.flows.forecast.what_if import asked_for
 
     return asked_for(traces, rank_count, progress_bar)
 
 
 def _draw(told: Told, target: Path, style: Style) -> None:
-    from flows.forecast.asking import view_of
-    from reports.forecast import draw
+    from iosig.flows.forecast.asking import view_of
+    from iosig.reports.forecast import draw
 
     draw(view_of(told), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
@@ -122,7 +122,7 @@ _MOST_CHARACTERS, _MOST_JOBS = 20, 3
 
 
 def _show(told: Told) -> None:
-    from flows.command.printing import printable, say, show
+    from iosig.flows.command.printing import printable, say, show
 
     hours = len(told.forecast.expected_bytes_per_s) * told.forecast.step_s / 3600
     say(printable(f"{told.asked.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ} on"))
@@ -137,8 +137,8 @@ def _show(told: Told) -> None:
 
 
 def _cells(told: Told, place: int) -> tuple[Any, ...]:
-    from flows.command.printing import bytes_text
-    from reports.texts import RATES, unit_for
+    from iosig.flows.command.printing import bytes_text
+    from iosig.reports.texts import RATES, unit_for
 
     found = told.forecast
     high = float(found.high_bytes_per_s[place])
@@ -158,9 +158,9 @@ def _cells(told: Told, place: int) -> tuple[Any, ...]:
 
 
 def _meetings(told: Told) -> list[tuple[Any, ...]]:
-    from flows.command.printing import bytes_text
-    from flows.forecast.asking import collisions
-    from reports.texts import shortened
+    from iosig.flows.command.printing import bytes_text
+    from iosig.flows.forecast.asking import collisions
+    from iosig.reports.texts import shortened
 
     return [
         (
@@ -176,7 +176,7 @@ def _meetings(told: Told) -> list[tuple[Any, ...]]:
 
 def _remarks(told: Told) -> list[str]:
     """Return what has to be known of the table's numbers."""
-    from flows.forecast.asking import counts
+    from iosig.flows.forecast.asking import counts
 
     of = counts(told)
     lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; of {of['known']:,} a signature says what comes."]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option, strict_option, wait_option
-from warehouse.errors import UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.options import json_option, strict_option, wait_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.night.forgetting import Found
+    from iosig.flows.night.forgetting import Found
 
 
 @click.command("forget")
@@ -39,11 +39,11 @@ def forget_command(
     and its id leads there from then on; then the old files and landed data go. One that was stopped goes on when it is
     asked for again. Backups, exports and the inputs themselves are out of its reach.
     """
-    from flows.command.printing import progress, show_json
-    from flows.night.forgetting import Asked, find, forget, out_of_reach
-    from flows.settings import load
-    from warehouse.store.form import require_form
-    from warehouse.store.store import locked
+    from iosig.flows.command.printing import progress, show_json
+    from iosig.flows.night.forgetting import Asked, find, forget, out_of_reach
+    from iosig.flows.settings import load
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
 
     if (landing_id is None) == (user is None):
         raise UsageError("Give --landing or --user.")
@@ -68,7 +68,7 @@ def forget_command(
 
 def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
     """Say what is concerned, and what is not."""
-    from flows.command.printing import say
+    from iosig.flows.command.printing import say
 
     verb = "were" if is_done else "would be"
     say(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import jobs, quietly
-from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
-from flows.command.windows import read_instant
-from warehouse.store.store import Store
+from iosig.flows.command.completing import jobs, quietly
+from iosig.flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.findings.traced import TracedRun
-    from flows.job.telling import ToldJob
-    from reports.style import Style
+    from iosig.flows.findings.traced import TracedRun
+    from iosig.flows.job.telling import ToldJob
+    from iosig.reports.style import Style
 
 #: findings on a screen, neighbours, and bursts that were hurt
 _MOST_FOUND, _MOST_NEIGHBOURS, _MOST_HURT = 4, 3, 3
@@ -66,8 +66,8 @@ def job_command(
     if html is not None:
         _write_page(told, html)
     if as_json:
-        from flows.command.printing import show_json
-        from flows.job.telling import document
+        from iosig.flows.command.printing import show_json
+        from iosig.flows.job.telling import document
 
         show_json("job", document(told, _MOST_TOLD))
     elif plot is None and html is None:
@@ -88,27 +88,27 @@ def _told(
     if trace is not None:
         if cluster or started or release_id:
             raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
-        from flows.job.telling import of_trace
-        from flows.settings import load
+        from iosig.flows.job.telling import of_trace
+        from iosig.flows.settings import load
 
         return of_trace(trace, load(obj[1], obj[0].root))
-    from flows.job.telling import of_release
+    from iosig.flows.job.telling import of_release
 
     assert job_id is not None
     return of_release(obj[0], chosen_release(obj[0], release_id), job_id, cluster, started)
 
 
 def _draw(told: ToldJob, target: Path, style: Style) -> None:
-    from flows.job.telling import heat_view
-    from reports.findings import draw
+    from iosig.flows.job.telling import heat_view
+    from iosig.reports.findings import draw
 
     draw(heat_view(told), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
 
 
 def _write_page(told: ToldJob, target: Path) -> None:
-    from flows.job.telling import page_of
-    from warehouse.placing import moved_into_place
+    from iosig.flows.job.telling import page_of
+    from iosig.warehouse.placing import moved_into_place
 
     content = page_of(told, _MOST_TOLD)
     with moved_into_place(target.absolute()) as temporary:
@@ -120,7 +120,7 @@ def _write_page(told: ToldJob, target: Path) -> None:
 
 
 def _show(told: ToldJob, is_all: bool) -> None:
-    from flows.command.printing import say
+    from iosig.flows.command.printing import say
 
     say(_heading(told), bold=True)
     for trace in told.traces:
@@ -134,9 +134,9 @@ def _show(told: ToldJob, is_all: bool) -> None:
 
 
 def _heading(told: ToldJob) -> str:
-    from flows.command.printing import printable
-    from reports.job import kind_of
-    from reports.texts import counted, duration_text, shortened
+    from iosig.flows.command.printing import printable
+    from iosig.reports.job import kind_of
+    from iosig.reports.texts import counted, duration_text, shortened
 
     job = told.job
     if job is None:
@@ -152,8 +152,8 @@ def _heading(told: ToldJob) -> str:
 
 
 def _show_trace(trace: TracedRun, is_all: bool) -> None:
-    from flows.command.printing import printable, say
-    from reports.texts import counted, duration_text
+    from iosig.flows.command.printing import printable, say
+    from iosig.reports.texts import counted, duration_text
 
     job, found = trace.job, trace.found
     ranks = "" if job["process_count"] is None else f", {counted(job['process_count'], 'rank')}"
@@ -177,9 +177,9 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
 
 def _show_finding(row: dict[str, Any]) -> None:
     """Print a finding: how bad, what it is, and what helps, a few lines that hang together."""
-    from flows.command.fitting import wrapped
-    from flows.command.printing import printable, terminal_width
-    from reports.findings import files_text, filled
+    from iosig.flows.command.fitting import wrapped
+    from iosig.flows.command.printing import printable, terminal_width
+    from iosig.reports.findings import files_text, filled
 
     width = min(terminal_width() or _WIDTH, 100)
     mark = f"{row['severity']:<9}"
@@ -197,7 +197,7 @@ def _show_finding(row: dict[str, Any]) -> None:
 
 def _show_rest(trace: TracedRun) -> None:
     """Print which rules found nothing, and which have no answer."""
-    from flows.command.printing import say
+    from iosig.flows.command.printing import say
 
     words = {"not_found": "Not found", "not_applicable": "Not about this run", "unknown": "Not known"}
     for outcome, word in words.items():
@@ -208,8 +208,8 @@ def _show_rest(trace: TracedRun) -> None:
 
 
 def _show_layers(trace: TracedRun) -> None:
-    from flows.command.printing import bytes_text, show
-    from reports.texts import duration_text
+    from iosig.flows.command.printing import bytes_text, show
+    from iosig.reports.texts import duration_text
 
     def time_text(value: float | None) -> str | None:
         return None if value is None else duration_text(value)
@@ -231,8 +231,8 @@ def _show_layers(trace: TracedRun) -> None:
 
 
 def _show_bytes(told: ToldJob) -> None:
-    from flows.command.printing import bytes_text, show
-    from reports.texts import duration_text, shortened
+    from iosig.flows.command.printing import bytes_text, show
+    from iosig.reports.texts import duration_text, shortened
 
     rows = [
         (
@@ -254,7 +254,7 @@ def _show_bytes(told: ToldJob) -> None:
 
 def _range_text(row: dict[str, Any]) -> str | None:
     """Return the range of an estimate: of counted bytes, only where it is not the value itself."""
-    from flows.command.printing import bytes_text
+    from iosig.flows.command.printing import bytes_text
 
     low, high = row["estimated_low_bytes"], row["estimated_high_bytes"]
     if low is None or (low == high == row["estimated_bytes"]):
@@ -269,9 +269,9 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 
 def _show_slowed(told: ToldJob) -> None:
     """Print which of its bursts took longer than alone, and whose bytes stood there most."""
-    from flows.command.printing import bytes_text, say, show
-    from reports.slowdowns import most_there, slowed_text
-    from reports.texts import duration_text, shortened
+    from iosig.flows.command.printing import bytes_text, say, show
+    from iosig.reports.slowdowns import most_there, slowed_text
+    from iosig.reports.texts import duration_text, shortened
 
     every = told.slowdowns.to_dicts()
     if not every:
@@ -299,7 +299,7 @@ def _show_slowed(told: ToldJob) -> None:
 
 def _show_advice(told: ToldJob) -> None:
     """Print what says where and when to start the next run, of an application that has a signature."""
-    from flows.command.printing import printable, say
+    from iosig.flows.command.printing import printable, say
 
     known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures
     for name in known["application_id"].unique(maintain_order=True) if known.height else ():
@@ -307,8 +307,8 @@ def _show_advice(told: ToldJob) -> None:
 
 
 def _show_neighbours(told: ToldJob) -> None:
-    from flows.command.printing import bytes_text, show
-    from reports.texts import shortened
+    from iosig.flows.command.printing import bytes_text, show
+    from iosig.reports.texts import shortened
 
     rows = [
         (

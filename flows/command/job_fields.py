@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from flows.command.fields import Field, column_fields, count_field, flag_field, list_field, number_field, text_field
+from iosig.flows.command.fields import (
+    Field,
+    column_fields,
+    count_field,
+    flag_field,
+    list_field,
+    number_field,
+    text_field,
+)
 
 
 def job_fields() -> tuple[Field, ...]:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
-from flows.command.printing import printable
-from warehouse.engine_paths import is_url
-from warehouse.errors import NothingToDo, UsageError, meant
-from warehouse.store.store import Store
+from iosig.flows.command.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
+from iosig.flows.command.printing import printable
+from iosig.warehouse.engine_paths import is_url
+from iosig.warehouse.errors import NothingToDo, UsageError, meant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flows.landing import Arrival, Told
-    from flows.settings import Settings
+    from iosig.flows.landing import Arrival, Told
+    from iosig.flows.settings import Settings
 
 
 @click.command("land")
@@ -102,8 +102,8 @@ def land_command(
     reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
     is whole lands, and what is being written is left alone; servers are asked again and again.
     """
-    from flows.landing import Told
-    from flows.settings import load
+    from iosig.flows.landing import Told
+    from iosig.flows.settings import load
 
     if format_name == "help":
         _list_formats(as_json)
@@ -134,8 +134,8 @@ class _Asked:
 
     def land(self, store: Store, settings: Settings, told: Told) -> Iterator[Arrival]:
         """Land what is new of it."""
-        from flows.live.prometheus import land_prometheus
-        from flows.live.slurm import land_slurm
+        from iosig.flows.live.prometheus import land_prometheus
+        from iosig.flows.live.slurm import land_slurm
 
         for url in self.servers:
             yield from land_prometheus(store, settings, url, told, since=self.since)
@@ -192,8 +192,8 @@ def _land(
     as_json: bool,
 ) -> int:
     """Land paths, and what is asked for, and tell of each input; return the exit code."""
-    from flows.landing import land_paths
-    from flows.night.executors import helped
+    from iosig.flows.landing import land_paths
+    from iosig.flows.night.executors import helped
 
     arrivals = []
     with helped(settings, store.root):
@@ -222,7 +222,7 @@ def _time_shifts(store: Store, settings: Settings, arrivals: Sequence[Arrival]) 
     new = [arrival.landed.landing for arrival in arrivals if arrival.landed and arrival.landed.is_new]
     if not new:
         return []
-    from flows.time_shifts import landed_warnings
+    from iosig.flows.time_shifts import landed_warnings
 
     return landed_warnings(store, settings, new)
 
@@ -241,9 +241,9 @@ def _follow(
     as_json: bool,
 ) -> None:
     """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
-    from flows.command.printing import json_line
-    from flows.inbox import Inbox, follow
-    from flows.stopping import Stop, stopped_by_signals
+    from iosig.flows.command.printing import json_line
+    from iosig.flows.inbox import Inbox, follow
+    from iosig.flows.stopping import Stop, stopped_by_signals
 
     stop = Stop()
     with stopped_by_signals(stop):
@@ -258,8 +258,8 @@ def _follow(
 
 
 def _list_formats(as_json: bool) -> None:
-    from flows.command.printing import show, show_json
-    from warehouse.sources.protocol import sources
+    from iosig.flows.command.printing import show, show_json
+    from iosig.warehouse.sources.protocol import sources
 
     if as_json:
         show_json("formats", {"formats": [{"name": source.name, "doc": source.doc} for source in sources()]})
@@ -268,8 +268,8 @@ def _list_formats(as_json: bool) -> None:
 
 
 def _summarize(arrivals: Sequence[Arrival], warnings: Sequence[str], as_json: bool) -> None:
-    from flows.command.printing import say, show_json
-    from reports.texts import counted
+    from iosig.flows.command.printing import say, show_json
+    from iosig.reports.texts import counted
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
     summary = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.command.fields import (
+from iosig.flows.command.fields import (
     Field,
     column_fields,
     count_field,

@@ -11,17 +11,17 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from flows.command.hints import runnable
-from flows.command.printing import bytes_text, printable
-from flows.moment.looking import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
-from flows.watch.problems import rhythm_s
-from reports.texts import duration_text, ratio_text, shortened
+from iosig.flows.command.hints import runnable
+from iosig.flows.command.printing import bytes_text, printable
+from iosig.flows.moment.looking import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
+from iosig.flows.watch.problems import rhythm_s
+from iosig.reports.texts import duration_text, ratio_text, shortened
 
 if TYPE_CHECKING:
-    from flows.attribution.asking import Answer
-    from flows.moment.bursts import Burst
-    from flows.moment.looking import FilesystemMoment, Moment
-    from flows.watch.condition import SourceCondition
+    from iosig.flows.attribution.asking import Answer
+    from iosig.flows.moment.bursts import Burst
+    from iosig.flows.moment.looking import FilesystemMoment, Moment
+    from iosig.flows.watch.condition import SourceCondition
 
 #: from few to many; where the terminal's encoding has no blocks, letters
 _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-~=+*#"

@@ -12,80 +12,86 @@ from typing import Any
 
 import click
 
-from flows.command.hints import keep_options
-from flows.command.options import STRICT
-from flows.stopping import is_interrupt, left_at_once
-from warehouse.engine_paths import is_url, is_utf8
-from warehouse.errors import IosigError, MachineFault, NothingToDo, meant
-from warehouse.store.store import Store, default_root
+from iosig.flows.command.hints import keep_options
+from iosig.flows.command.options import STRICT
+from iosig.flows.stopping import is_interrupt, left_at_once
+from iosig.warehouse.engine_paths import is_url, is_utf8
+from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
+from iosig.warehouse.store.store import Store, default_root
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
 SUBCOMMANDS = {
     "advise": (
-        "flows.command.advise",
+        "iosig.flows.command.advise",
         "Say on which file system an application should run, and how long it should wait.",
     ),
-    "backfill": ("flows.command.backfill", "Make many days anew, some at a time, each time with a release."),
-    "classify": ("flows.command.classify", "Classify one series or trace, without a warehouse."),
-    "compress": ("flows.command.compress", "Compress a traced run into one small file."),
-    "demo": ("flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
+    "backfill": ("iosig.flows.command.backfill", "Make many days anew, some at a time, each time with a release."),
+    "classify": ("iosig.flows.command.classify", "Classify one series or trace, without a warehouse."),
+    "compress": ("iosig.flows.command.compress", "Compress a traced run into one small file."),
+    "demo": ("iosig.flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
     "deploy": (
-        "flows.command.deploy",
+        "iosig.flows.command.deploy",
         "Have the night run by itself: on a Prefect work pool, under systemd, from cron.",
     ),
-    "diff": ("flows.command.releases", "Compare two releases, table by table."),
-    "expand": ("flows.command.expand", "Print the calls of a rank of a compressed trace, or what all ranks come to."),
+    "diff": ("iosig.flows.command.releases", "Compare two releases, table by table."),
+    "expand": (
+        "iosig.flows.command.expand",
+        "Print the calls of a rank of a compressed trace, or what all ranks come to.",
+    ),
     "export": (
-        "flows.command.export",
+        "iosig.flows.command.export",
         "Write a release or one of its tables as plain files, or a feed for schedulers.",
     ),
     "extrapolate": (
-        "flows.command.extrapolate",
+        "iosig.flows.command.extrapolate",
         "Make the exact I/O trace of a program at a rank count that nobody ran.",
     ),
     "forecast": (
-        "flows.command.forecast",
+        "iosig.flows.command.forecast",
         "Say which rate is to be expected of a file system in the hours to come.",
     ),
     "forget": (
-        "flows.command.forget",
+        "iosig.flows.command.forget",
         "Take an input, or a user's data, out of the warehouse and of all releases.",
     ),
-    "job": ("flows.command.job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
-    "land": ("flows.command.land", "Land job logs, polls and series, each file once."),
-    "maintain": ("flows.command.upkeep", "Have old releases expire, and remove the files of those that did."),
+    "job": ("iosig.flows.command.job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
+    "land": ("iosig.flows.command.land", "Land job logs, polls and series, each file once."),
+    "maintain": ("iosig.flows.command.upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (
-        "flows.command.network",
+        "iosig.flows.command.network",
         "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
     ),
-    "period": ("flows.command.period", "Find the period of one trace, series or polls, without a warehouse."),
+    "period": ("iosig.flows.command.period", "Find the period of one trace, series or polls, without a warehouse."),
     "plot": (
-        "flows.command.plot",
+        "iosig.flows.command.plot",
         "Draw what a release holds: an application's signature, or a figure for the wall.",
     ),
     "population": (
-        "flows.command.population",
+        "iosig.flows.command.population",
         "Say how all runs do their I/O: classes, periods and volumes.",
     ),
-    "predict": ("flows.command.predict", "Predict the period of I/O phases while the run goes on."),
-    "relocate": ("flows.command.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
-    "releases": ("flows.command.releases", "List the releases."),
-    "repair": ("flows.command.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
-    "replay": ("flows.command.replay", "Replay a trace with real processes and files."),
-    "report": ("flows.command.report", "Write a release as pages to look at in a browser."),
-    "rollback": ("flows.command.releases", "Make an earlier release the current one, until the rollback is ended."),
-    "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
-    "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
-    "settings": ("flows.command.settings", "Show what holds for a warehouse, and where it was said."),
-    "sql": ("flows.command.query", "Query a release in SQL."),
-    "status": ("flows.command.status", "Say how a warehouse fares, and what is wrong with it."),
+    "predict": ("iosig.flows.command.predict", "Predict the period of I/O phases while the run goes on."),
+    "relocate": ("iosig.flows.command.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
+    "releases": ("iosig.flows.command.releases", "List the releases."),
+    "repair": ("iosig.flows.command.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
+    "replay": ("iosig.flows.command.replay", "Replay a trace with real processes and files."),
+    "report": ("iosig.flows.command.report", "Write a release as pages to look at in a browser."),
+    "rollback": (
+        "iosig.flows.command.releases",
+        "Make an earlier release the current one, until the rollback is ended.",
+    ),
+    "run": ("iosig.flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
+    "serve": ("iosig.flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
+    "settings": ("iosig.flows.command.settings", "Show what holds for a warehouse, and where it was said."),
+    "sql": ("iosig.flows.command.query", "Query a release in SQL."),
+    "status": ("iosig.flows.command.status", "Say how a warehouse fares, and what is wrong with it."),
     "study": (
-        "studies.command",
+        "iosig.studies.command",
         "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
     ),
-    "upgrade": ("flows.command.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
-    "verify": ("flows.command.upkeep", "Say which files of a warehouse are not as they were written."),
-    "who": ("flows.command.who", "Say which jobs, users and applications moved a file system's bytes."),
+    "upgrade": ("iosig.flows.command.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
+    "verify": ("iosig.flows.command.upkeep", "Say which files of a warehouse are not as they were written."),
+    "who": ("iosig.flows.command.who", "Say which jobs, users and applications moved a file system's bytes."),
 }
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 all input refused, 4 quality gate failed, "
@@ -112,7 +118,7 @@ def _unprinted(error: OSError) -> MachineFault:
 
 def _fault_of(error: Exception, root: Path) -> MachineFault | None:
     try:
-        from flows.faults import machine_fault
+        from iosig.flows.faults import machine_fault
     except (ImportError, OSError, MemoryError):
         # where it cannot even be loaded what tells faults apart
         return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")
@@ -160,7 +166,7 @@ class _Lazy(click.Group):
         except NothingToDo as nothing:
             if STRICT in ctx.meta:
                 raise
-            from flows.command.printing import say
+            from iosig.flows.command.printing import say
 
             say(f"iosig: {nothing}", err=True)
             return 0
@@ -223,7 +229,7 @@ def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> No
 
 def _complain(error: click.ClickException) -> None:
     """Tell what is wrong with a command line, and what may have been meant."""
-    from flows.command.printing import say
+    from iosig.flows.command.printing import say
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
@@ -256,7 +262,7 @@ def main() -> None:
         _complain(error)
         code = error.exit_code
     except IosigError as error:
-        from flows.command.printing import say
+        from iosig.flows.command.printing import say
 
         say(f"iosig: {error}", err=True)
         code = error.exit_code
@@ -273,7 +279,7 @@ def _show_traceback(*error: Any) -> None:
     """Print the traceback of a bug; its message may quote the input."""
     from traceback import format_exception
 
-    from warehouse.printable import printable
+    from iosig.warehouse.printable import printable
 
     sys.stderr.write(printable("".join(format_exception(*error))))
 

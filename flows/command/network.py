@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import exit_code, json_option, strict_option, style_option, trace_argument
-from flows.command.windows import WindowText, read_window
-from warehouse.store.store import Store
+from iosig.flows.command.options import exit_code, json_option, strict_option, style_option, trace_argument
+from iosig.flows.command.windows import WindowText, read_window
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.single.networks import NetworkInput
-    from reports.style import Style
-    from transforms.networks.network import Layer, Metric, Network
+    from iosig.flows.single.networks import NetworkInput
+    from iosig.reports.style import Style
+    from iosig.transforms.networks.network import Layer, Metric, Network
 
 #: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
 _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
@@ -76,12 +76,12 @@ def network_command(
     TRACE is a Darshan log with DXT, a Recorder, DFTracer or TMIO trace, a file of request events, or a compressed
     trace.
     """
-    from flows.extrapolation.compressing import keep_apart
-    from flows.networks.making import Asked
-    from flows.settings import load
-    from flows.single.networks import network_input
-    from transforms.networks.network import NetworkParams
-    from warehouse.errors import UsageError
+    from iosig.flows.extrapolation.compressing import keep_apart
+    from iosig.flows.networks.making import Asked
+    from iosig.flows.settings import load
+    from iosig.flows.single.networks import network_input
+    from iosig.transforms.networks.network import NetworkParams
+    from iosig.warehouse.errors import UsageError
 
     if window is not None and window.is_instants:
         raise UsageError("A run's time is in seconds from its start: give the window as A:B.")
@@ -99,7 +99,7 @@ def network_command(
         found = found.within((window.start_s, window.end_s))
     _draw(found, metric, style, png=png, svg=svg, html=html)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         show_json("network", found.document())
     else:
@@ -112,7 +112,7 @@ def network_command(
 
 def _check_targets(targets: list[Path]) -> None:
     """Raise UsageError where a picture cannot be written, before anything is read for it."""
-    from warehouse.errors import UsageError
+    from iosig.warehouse.errors import UsageError
 
     if len({target.resolve() for target in targets}) < len(targets):
         raise UsageError("Each picture takes a file of its own.")
@@ -126,7 +126,7 @@ def _check_targets(targets: list[Path]) -> None:
 
 @contextmanager
 def _written(target: Path) -> Iterator[None]:
-    from warehouse.errors import UsageError
+    from iosig.warehouse.errors import UsageError
 
     try:
         yield
@@ -142,13 +142,13 @@ def _draw(
         return
     for path, kind in ((png, "png"), (svg, "svg")):
         if path is not None:
-            from reports.networks.picture import draw
+            from iosig.reports.networks.picture import draw
 
             with _written(path):
                 draw(view, path, kind, style)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
-        from reports.networks.page import write_page
+        from iosig.reports.networks.page import write_page
 
         with _written(html):
             write_page(view, html)
@@ -159,7 +159,7 @@ def _draw(
 
 
 def _show(found: NetworkInput) -> None:
-    from flows.command.printing import say, show
+    from iosig.flows.command.printing import say, show
 
     network = found.network
     click.echo(_plain(found.name, _SENTENCE_CHARACTERS))
@@ -198,7 +198,7 @@ def _slowest_of(found: NetworkInput, layer: Layer) -> str:
 
 def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
     """Return the nodes of a layer that take twice as long as the median one, or longer."""
-    from reports.networks.view import SLOW_RATIO
+    from iosig.reports.networks.view import SLOW_RATIO
 
     nodes = found.nodes(layer_name)
     return nodes.filter(nodes["median_ratio"] >= SLOW_RATIO)
@@ -221,7 +221,7 @@ def _layers(network: Network) -> list[tuple[Any, ...]]:
 
 def _show_nodes(found: NetworkInput, layer: Layer) -> None:
     """Show the slowest nodes of a layer, and say whether one of them is slow, or all are alike."""
-    from flows.command.printing import bytes_text, say, show
+    from iosig.flows.command.printing import bytes_text, say, show
 
     nodes = found.nodes(layer.name)
     if nodes.is_empty():
@@ -252,9 +252,9 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
 
 def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     """Return in a sentence how slow the slowest node (the first row) is beside the others."""
-    from flows.command.printing import bytes_text
-    from reports.networks.view import SLOW_RATIO
-    from reports.texts import counted
+    from iosig.flows.command.printing import bytes_text
+    from iosig.reports.networks.view import SLOW_RATIO
+    from iosig.reports.texts import counted
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
     told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
@@ -284,7 +284,7 @@ def _are_alike(nodes: pl.DataFrame) -> bool:
 
 
 def _show_patterns(found: NetworkInput) -> None:
-    from flows.command.printing import show
+    from iosig.flows.command.printing import show
 
     slow = {layer.name: _slow(found, layer.name).height for layer in found.network.layers}
     of = "the whole run" if found.windows is None else "this time"
@@ -330,8 +330,8 @@ def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _show_bottlenecks(found: NetworkInput) -> None:
     """Show the first single requests that stand out, by time and by size."""
-    from flows.command.printing import show
-    from reports.networks.texts import value_text
+    from iosig.flows.command.printing import show
+    from iosig.reports.networks.texts import value_text
 
     bottlenecks = found.bottlenecks()
     if bottlenecks.is_empty():
@@ -357,7 +357,7 @@ def _show_bottlenecks(found: NetworkInput) -> None:
 
 
 def _time(seconds: float | None) -> str | None:
-    from reports.networks.texts import value_text
+    from iosig.reports.networks.texts import value_text
 
     return None if seconds is None else value_text("time", seconds)
 
@@ -380,6 +380,6 @@ def _few(names: list[str] | None) -> str | None:
 
 def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
     """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
-    from reports.texts import printable
+    from iosig.reports.texts import printable
 
     return printable(text, most)

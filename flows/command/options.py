@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from flows.command.completing import applications, quietly, releases
+from iosig.flows.command.completing import applications, quietly, releases
 
 if TYPE_CHECKING:
-    from reports.style import Style
-    from warehouse.releases.releases import Release
-    from warehouse.store.store import Store
+    from iosig.reports.style import Style
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 #: where a context keeps that tables are wanted with all their columns
 WIDE = "iosig.wide"
@@ -100,7 +100,7 @@ def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 
 def _style(ctx: click.Context, param: click.Parameter, value: str) -> Style:
-    from reports.style import STYLES
+    from iosig.reports.style import STYLES
 
     return STYLES[value]
 
@@ -151,7 +151,7 @@ compressed_option = click.option(
 
 def name_default_warehouse(store: Store) -> None:
     """Print which warehouse a command writes to where the user named none."""
-    from warehouse.store.store import default_root
+    from iosig.warehouse.store.store import default_root
 
     if store.root == default_root():
         click.echo(f"Warehouse: {store.name} (choose another with --warehouse or IOSIG_WAREHOUSE)", err=True)
@@ -159,7 +159,7 @@ def name_default_warehouse(store: Store) -> None:
 
 def exit_code(refused_count: int) -> int:
     """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
-    from flows.command.printing import say
+    from iosig.flows.command.printing import say
 
     if refused_count:
         say(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
@@ -172,8 +172,8 @@ def exit_code_of(store: Store, made: Sequence[Release]) -> int:
         return 0
     import polars as pl
 
-    from warehouse.releases.releases import inputs
-    from warehouse.store import ledger
+    from iosig.warehouse.releases.releases import inputs
+    from iosig.warehouse.store import ledger
 
     brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
     return REFUSED if ledger.read(store).of(brought)["refused_count"].sum() else 0
@@ -184,7 +184,7 @@ def chosen_release(store: Store, release_id: str | None) -> Release:
 
     A release that was selected by a day, or that replaced the one of this id, is named on stderr.
     """
-    from warehouse.releases.releases import find, led_from
+    from iosig.warehouse.releases.releases import find, led_from
 
     release = find(store, release_id)
     given = led_from(store, release.release_id) if release_id else {}

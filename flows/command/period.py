@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import (
+from iosig.flows.command.options import (
     exit_code,
     json_option,
     plot_option,
@@ -18,13 +18,13 @@ from flows.command.options import (
     trace_argument,
     value_option,
 )
-from flows.command.windows import WindowText, read_window
-from warehouse.store.store import Store
+from iosig.flows.command.windows import WindowText, read_window
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.single.periods import Drawn, FoundPeriods
-    from reports.periods.view import PeriodView
-    from reports.style import Style
+    from iosig.flows.single.periods import Drawn, FoundPeriods
+    from iosig.reports.periods.view import PeriodView
+    from iosig.reports.style import Style
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: what a segment has of its own of what a row of `periods` has, too
@@ -119,10 +119,10 @@ def period_command(
     that sense, and may be told a period. One level holds for all of a run's periods together: a claim hands it on, in
     equal shares, to what is before it, after it and between its bursts.
     """
-    from flows.command.printing import show_json
-    from flows.landing import Told
-    from flows.settings import load
-    from flows.single.periods import Asked, find_periods
+    from iosig.flows.command.printing import show_json
+    from iosig.flows.landing import Told
+    from iosig.flows.settings import load
+    from iosig.flows.single.periods import Asked, find_periods
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
@@ -148,7 +148,7 @@ def _document(found: FoundPeriods, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(found: FoundPeriods) -> None:
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     columns = (
         "subject", "direction", "method", "period_s", "error_s", "burst_s", "from", "to", "false alarm", "confidence",
@@ -181,7 +181,7 @@ def _show(found: FoundPeriods) -> None:
 
 def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
     """Print the segments of what has more than one."""
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     columns = (
         "subject", "direction", "method", "segment", "period_s", "error_s", "burst_s", "duty", "from", "to",
@@ -231,9 +231,9 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
 
 
 def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
-    from flows.command.printing import say
-    from reports.periods.picture import draw, draw_all
-    from warehouse.errors import UsageError
+    from iosig.flows.command.printing import say
+    from iosig.reports.periods.picture import draw, draw_all
+    from iosig.warehouse.errors import UsageError
 
     if not found.drawn:
         raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
@@ -248,7 +248,7 @@ def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
 
 
 def _view_of(found: FoundPeriods, shown: Drawn) -> PeriodView:
-    from reports.periods.view import view_of
+    from iosig.reports.periods.view import view_of
 
     return view_of(
         shown.signals,

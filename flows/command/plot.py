@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import filesystems, quietly, releases
-from flows.command.options import (
+from iosig.flows.command.completing import filesystems, quietly, releases
+from iosig.flows.command.options import (
     DAY,
     application_argument,
     chosen_release,
@@ -19,12 +19,12 @@ from flows.command.options import (
     strict_option,
     style_option,
 )
-from flows.command.windows import read_instant
-from warehouse.store.store import Store
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from reports.style import Style
-    from warehouse.releases.releases import Release
+    from iosig.reports.style import Style
+    from iosig.warehouse.releases.releases import Release
 
 
 @click.group("plot")
@@ -51,7 +51,7 @@ _direction_option = click.option("--direction", type=click.Choice(["write", "rea
 
 def _tell(target: Path, finding: str) -> int:
     """Print where the picture is, and what it says."""
-    from flows.command.printing import printable, say
+    from iosig.flows.command.printing import printable, say
 
     say(f"{target}: {printable(finding)}")
     return 0
@@ -85,10 +85,10 @@ def signature_command(
     APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
     that means no other.
     """
-    from flows.command.printing import printable, say
-    from flows.signatures.view import Asked, view_of
-    from reports.signatures import draw
-    from warehouse.releases.releases import find
+    from iosig.flows.command.printing import printable, say
+    from iosig.flows.signatures.view import Asked, view_of
+    from iosig.reports.signatures import draw
+    from iosig.warehouse.releases.releases import find
 
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(obj[0], find(obj[0], release_id), asked)
@@ -122,9 +122,9 @@ def who_command(
     style: Style,
 ) -> int:
     """Draw who moved the bytes: what was measured, the applications that explain it, and what is nobody's."""
-    from flows.attribution.asking import Asked, last_day, who
-    from flows.attribution.picture import view_of
-    from reports.attribution import draw
+    from iosig.flows.attribution.asking import Asked, last_day, who
+    from iosig.flows.attribution.picture import view_of
+    from iosig.reports.attribution import draw
 
     release = chosen_release(obj[0], release_id)
     begun = since or last_day(obj[0], release, filesystem, until)
@@ -156,9 +156,9 @@ def calendar_command(
 
     FILESYSTEM: if not given, the one that moved most.
     """
-    from flows.wall.storage_calendar import TABLES, view_of
-    from reports.wall.storage_calendar import draw
-    from warehouse.releases.reading import opened
+    from iosig.flows.wall.storage_calendar import TABLES, view_of
+    from iosig.reports.wall.storage_calendar import draw
+    from iosig.warehouse.releases.reading import opened
 
     first, last = (None if at is None else at.date() for at in (since, until))
     with opened(obj[0], chosen_release(obj[0], release_id), TABLES) as connection:
@@ -174,9 +174,9 @@ def calendar_command(
 @click.pass_obj
 def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
-    from flows.wall.population_map import TABLES, view_of
-    from reports.wall.population_map import draw
-    from warehouse.releases.reading import opened
+    from iosig.flows.wall.population_map import TABLES, view_of
+    from iosig.reports.wall.population_map import draw
+    from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(obj[0], release_id)
     with opened(obj[0], release, TABLES) as connection:
@@ -195,9 +195,9 @@ def clock_command(
     obj: tuple[Store, Path | None], direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the checkpoint clock: how often applications write how much, and whose bursts meet."""
-    from flows.wall.checkpoint_clock import TABLES, view_of
-    from reports.wall.checkpoint_clock import draw
-    from warehouse.releases.reading import opened
+    from iosig.flows.wall.checkpoint_clock import TABLES, view_of
+    from iosig.reports.wall.checkpoint_clock import draw
+    from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(obj[0], release_id)
     with opened(obj[0], release, TABLES) as connection:
@@ -222,9 +222,9 @@ def changes_command(
     obj: tuple[Store, Path | None], before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw what changed between two releases: bytes, bursts and period of each signature."""
-    from flows.wall.release_changes import TABLES, view_of
-    from reports.wall.release_changes import draw
-    from warehouse.releases.reading import opened
+    from iosig.flows.wall.release_changes import TABLES, view_of
+    from iosig.reports.wall.release_changes import draw
+    from iosig.warehouse.releases.reading import opened
 
     after = chosen_release(obj[0], release_id)
     before = chosen_release(obj[0], before_id) if before_id else _one_before(obj[0], after)
@@ -235,8 +235,8 @@ def changes_command(
 
 
 def _one_before(store: Store, after: Release) -> Release:
-    from warehouse.errors import NothingToDo
-    from warehouse.releases.releases import kept
+    from iosig.warehouse.errors import NothingToDo
+    from iosig.warehouse.releases.releases import kept
 
     earlier = [one for one in kept(store) if one.sequence < after.sequence]
     if not earlier:

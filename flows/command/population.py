@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import (
+from iosig.flows.command.options import (
     DAY,
     chosen_release,
     json_option,
@@ -17,11 +17,11 @@ from flows.command.options import (
     strict_option,
     style_option,
 )
-from warehouse.store.store import Store
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.population.asking import By, Population
-    from reports.style import Style
+    from iosig.flows.population.asking import By, Population
+    from iosig.reports.style import Style
 
 _SHORT = {"NO_USAGE": "NO USE"}
 
@@ -58,7 +58,7 @@ def population_command(
 
     After the tables and figures of PEARC'18. A run counts once for each file system.
     """
-    from flows.population.asking import Asked, population
+    from iosig.flows.population.asking import Asked, population
 
     asked = Asked(_day(since), _day(until), by)
     release = chosen_release(obj[0], release_id)
@@ -66,8 +66,8 @@ def population_command(
     if plot is not None:
         _draw(told, release.release_id, plot, style)
     if as_json:
-        from flows.command.printing import show_json
-        from flows.population.saying import document
+        from iosig.flows.command.printing import show_json
+        from iosig.flows.population.saying import document
 
         show_json("population", document(told, most_count, release.release_id))
     else:
@@ -80,17 +80,17 @@ def _day(at: datetime | None) -> date | None:
 
 
 def _draw(told: Population, title: str, target: Path, style: Style) -> None:
-    from flows.population.picture import view_of
-    from reports.population import draw
+    from iosig.flows.population.picture import view_of
+    from iosig.reports.population import draw
 
     draw(view_of(told, title), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
 
 
 def _show(told: Population, most_count: int) -> None:
-    from flows.command.printing import say, show
-    from flows.population.saying import LABELS, label_rows, share_rows
-    from reports.texts import counted
+    from iosig.flows.command.printing import say, show
+    from iosig.flows.population.saying import LABELS, label_rows, share_rows
+    from iosig.reports.texts import counted
 
     say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
     names = [_SHORT.get(name, name) for name in LABELS]
@@ -104,8 +104,8 @@ def _show(told: Population, most_count: int) -> None:
 
 
 def _say_bases(told: Population) -> None:
-    from flows.command.printing import say
-    from flows.population.saying import agreement
+    from iosig.flows.command.printing import say
+    from iosig.flows.population.saying import agreement
 
     counts = dict(told.bases().iter_rows())
     inferred = counts.pop("inferred", 0)
@@ -121,8 +121,8 @@ def _say_bases(told: Population) -> None:
 
 
 def _show_groups(told: Population, most_count: int) -> None:
-    from flows.command.printing import bytes_text, show
-    from reports.texts import shortened
+    from iosig.flows.command.printing import bytes_text, show
+    from iosig.reports.texts import shortened
 
     groups = told.groups()
     rows: list[tuple[Any, ...]] = [
@@ -144,7 +144,7 @@ def _show_groups(told: Population, most_count: int) -> None:
 
 
 def _show_witnesses(told: Population) -> None:
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     found = told.witnesses()
     runs, measured = int(found["run_count"].sum()), max(told.measured_bytes, float(found["bytes"].sum()))

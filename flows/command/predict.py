@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import REFUSED, is_strict, strict_option, style_option, wide_option
-from flows.command.windows import read_instant
-from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.options import REFUSED, is_strict, strict_option, style_option, wide_option
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.following.followed import Followed
-    from flows.following.follower import Follower
-    from flows.following.inputs import Folder, Opener
-    from transforms.predictions.predictor import OnlineParams
-    from warehouse.store.journal import Journal
+    from iosig.flows.following.followed import Followed
+    from iosig.flows.following.follower import Follower
+    from iosig.flows.following.inputs import Folder, Opener
+    from iosig.transforms.predictions.predictor import OnlineParams
+    from iosig.warehouse.store.journal import Journal
 
 #: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
 _FOLDER_PAUSES = 19
@@ -172,8 +172,8 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
 
 def _require_trace(path: Path) -> None:
     """Refuse a file of a format that no program writes while it runs."""
-    from warehouse.sources.files.opening import read_head
-    from warehouse.sources.protocol import recognize
+    from iosig.warehouse.sources.files.opening import read_head
+    from iosig.warehouse.sources.protocol import recognize
 
     start = b""
     try:
@@ -200,12 +200,12 @@ class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
     def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from flows.following.follower import Follower
-        from flows.following.inputs import Opener
-        from flows.landing import names_in
-        from flows.settings import load
-        from flows.stopping import Stop, stopped_by_signals
-        from warehouse.store.journal import Journal
+        from iosig.flows.following.follower import Follower
+        from iosig.flows.following.inputs import Opener
+        from iosig.flows.landing import names_in
+        from iosig.flows.settings import load
+        from iosig.flows.stopping import Stop, stopped_by_signals
+        from iosig.warehouse.store.journal import Journal
 
         self.stop = Stop()
         if options["follow"]:
@@ -236,7 +236,7 @@ class _Session:
 
     def open(self, paths: Sequence[Path]) -> None:
         """Make the inputs ready."""
-        from flows.following.inputs import AskedPolls, Folder
+        from iosig.flows.following.inputs import AskedPolls, Folder
 
         if not paths:
             options = self.options
@@ -328,7 +328,7 @@ class _Session:
         return onset_s
 
     def _tell(self, rows: list[dict[str, Any]]) -> None:
-        from warehouse.sources.predictions.lines import line_of
+        from iosig.warehouse.sources.predictions.lines import line_of
 
         if self.options["follow"] or self.options["as_json"]:
             with _printing():
@@ -365,8 +365,8 @@ class _Session:
         """Draw what is asked for, of the input and direction that moved most."""
         if not self.is_drawn:
             return
-        from flows.following.drawing import busiest, graph_of
-        from warehouse.store.store import write_json
+        from iosig.flows.following.drawing import busiest, graph_of
+        from iosig.warehouse.store.store import write_json
 
         followed, direction = busiest(self.all.values())
         plot, automaton = self.options["plot"], self.options["automaton"]
@@ -378,15 +378,15 @@ class _Session:
             if automaton.suffix.lower() == ".json":
                 write_json(graph, automaton)
             else:
-                from reports.predictions import automaton as automaton_view
+                from iosig.reports.predictions import automaton as automaton_view
 
                 automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}", self.options["style"])
         for target in filter(None, (plot, automaton)):
             click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
 
     def _plot(self, followed: Followed, direction: str, target: Path) -> None:
-        from flows.following.drawing import rows_of, view_of
-        from reports.predictions.picture import draw
+        from iosig.flows.following.drawing import rows_of, view_of
+        from iosig.reports.predictions.picture import draw
 
         if self.journal is not None:
             rows = rows_of(self.journal, followed, direction)
@@ -416,13 +416,13 @@ def _printing() -> Iterator[None]:
 
 def _named(name: str) -> str:
     """Return a name from the input on one line, without anything that would steer a terminal."""
-    from flows.command.printing import printable
+    from iosig.flows.command.printing import printable
 
     return printable(" ".join(name.splitlines()) or name)
 
 
 def _params(options: dict[str, Any]) -> OnlineParams:
-    from transforms.predictions.predictor import OnlineParams
+    from iosig.transforms.predictions.predictor import OnlineParams
 
     return OnlineParams(
         method=options["method"],
@@ -436,7 +436,7 @@ def _params(options: dict[str, Any]) -> OnlineParams:
 
 def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[float]]) -> None:
     """Print a table for each input and direction, and how often the next burst came when it was to."""
-    from flows.command.printing import say, show
+    from iosig.flows.command.printing import say, show
 
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -476,7 +476,7 @@ def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:
-    from flows.command.printing import bytes_text
+    from iosig.flows.command.printing import bytes_text
 
     return {
         "at": _at_text(row["window_end_s"]),
@@ -505,7 +505,7 @@ def _since_text(at_s: float) -> str:
 
 
 def _is_of_1970(at_s: float) -> bool:
-    from transforms.predictions.predictor import EPOCH_S
+    from iosig.transforms.predictions.predictor import EPOCH_S
 
     return at_s >= EPOCH_S
 

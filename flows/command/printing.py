@@ -17,12 +17,12 @@ from typing import Any, BinaryIO, cast
 
 import click
 
-from flows.command.documents import format_of
-from flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
-from flows.command.hints import runnable
-from flows.command.options import WIDE
-from warehouse.errors import UsageError
-from warehouse.printable import one_line, printable as printable
+from iosig.flows.command.documents import format_of
+from iosig.flows.command.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.flows.command.hints import runnable
+from iosig.flows.command.options import WIDE
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.printable import one_line, printable as printable
 
 #: names of columns without room that are told
 _MOST_NAMES = 8

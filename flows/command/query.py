@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.documents import format_of
-from flows.command.options import chosen_release, json_option, raw_csv_option, release_option
-from flows.command.printing import binary_stdout, show, show_records
-from flows.command.query_limits import batches, limited_memory
-from warehouse.errors import MachineFault, UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.documents import format_of
+from iosig.flows.command.options import chosen_release, json_option, raw_csv_option, release_option
+from iosig.flows.command.printing import binary_stdout, show, show_records
+from iosig.flows.command.query_limits import batches, limited_memory
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,11 +54,11 @@ def sql_command(
     """
     import duckdb
 
-    from flows.faults import machine_fault
-    from flows.stopping import interrupted_by
-    from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened, spill_folder
-    from warehouse.releases.sentences import sentence
-    from warehouse.releases.statements import require_reading
+    from iosig.flows.faults import machine_fault
+    from iosig.flows.stopping import interrupted_by
+    from iosig.warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened, spill_folder
+    from iosig.warehouse.releases.sentences import sentence
+    from iosig.warehouse.releases.statements import require_reading
 
     with limited_memory(), opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
         require_reading(connection, query)
@@ -90,8 +90,8 @@ def _end(spill: str) -> None:
 
 def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
     """Return the result of a query; what is described has its units and docs."""
-    from warehouse.releases.sentences import description
-    from warehouse.releases.statements import described_table
+    from iosig.warehouse.releases.sentences import description
+    from iosig.warehouse.releases.statements import described_table
 
     name = described_table(connection, query)
     if name is None:
@@ -107,7 +107,7 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
 
 def _print(relation: duckdb.DuckDBPyRelation, format_name: str, is_raw: bool) -> None:
     if format_name == "csv":
-        from warehouse.releases.export import write_csv
+        from iosig.warehouse.releases.export import write_csv
 
         write_csv(batches(relation), binary_stdout("csv"), is_raw=is_raw)
     else:
@@ -171,7 +171,7 @@ def _print_jsonl(relation: duckdb.DuckDBPyRelation) -> None:
 
 
 def _lines(relation: duckdb.DuckDBPyRelation) -> Iterator[str]:
-    from warehouse.releases.export import json_text
+    from iosig.warehouse.releases.export import json_text
 
     return (json_text(row) for batch in batches(relation) for row in batch.to_pylist())
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import UsageError
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     import duckdb

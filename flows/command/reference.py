@@ -1,4 +1,4 @@
-"""The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`."""
+"""The reference pages under `docs/`, made from what they describe: `python -m iosig.flows.command.reference`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from expectations import suites
-from flows.command.documents import DOCUMENTS, Document
-from flows.command.fields import Field
-from flows.command.main import iosig
-from flows.command.schemas import schemas
-from flows.settings import FILE_NAME, Settings
-from warehouse.contracts import TABLES, Column, Dtype, Table
-from warehouse.sources.extrapolations import compressed_traces as compressed_files
+from iosig.expectations import suites
+from iosig.flows.command.documents import DOCUMENTS, Document
+from iosig.flows.command.fields import Field
+from iosig.flows.command.main import iosig
+from iosig.flows.command.schemas import schemas
+from iosig.flows.settings import FILE_NAME, Settings
+from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
+from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: an example of every setting: what a site says, by hand, and defaults; it stands in the page of the settings
@@ -52,7 +52,7 @@ _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
 def _page(*blocks: str) -> str:
-    note = "<!-- Made by `python -m flows.command.reference`: edit the declarations, not this page. -->"
+    note = "<!-- Made by `python -m iosig.flows.command.reference`: edit the declarations, not this page. -->"
     return "\n\n".join([note, *(block for block in blocks if block)]) + "\n"
 
 
@@ -363,7 +363,9 @@ def write(check: bool) -> None:
     for name in names:
         if not check:
             (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
-        click.echo(f"docs/{name}: {'stale; run `uv run python -m flows.command.reference`' if check else 'written'}")
+        click.echo(
+            f"docs/{name}: {'stale; run `uv run python -m iosig.flows.command.reference`' if check else 'written'}"
+        )
     raise SystemExit(1 if check and names else 0)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import quietly, releases, tables
-from flows.command.options import DAY, json_option, strict_option
-from warehouse.errors import UsageError, meant
-from warehouse.store.store import Store
+from iosig.flows.command.completing import quietly, releases, tables
+from iosig.flows.command.options import DAY, json_option, strict_option
+from iosig.warehouse.errors import UsageError, meant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,9 +30,9 @@ def releases_command(context: click.Context, as_json: bool) -> int:
 
     Where `keep_releases` of the settings says so the oldest ones expire: their rows stay, their files go.
     """
-    from flows.command.printing import say, show, show_json
-    from warehouse.releases import expiring, holds
-    from warehouse.releases.releases import expired, history, led_from, told
+    from iosig.flows.command.printing import say, show, show_json
+    from iosig.warehouse.releases import expiring, holds
+    from iosig.warehouse.releases.releases import expired, history, led_from, told
 
     if context.invoked_subcommand:
         return 0
@@ -88,8 +88,8 @@ def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) ->
 @click.pass_obj
 def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
     """Keep a release, however many newer ones there are."""
-    from warehouse.releases import expiring
-    from warehouse.store.store import locked
+    from iosig.warehouse.releases import expiring
+    from iosig.warehouse.store.store import locked
 
     with locked(obj[0]):
         release = expiring.pin(obj[0], release_id, until.date() if until else None)
@@ -102,8 +102,8 @@ def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime
 @click.pass_obj
 def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Keep a release no longer than the settings say."""
-    from warehouse.releases import expiring
-    from warehouse.store.store import locked
+    from iosig.warehouse.releases import expiring
+    from iosig.warehouse.store.store import locked
 
     with locked(obj[0]):
         release = expiring.unpin(obj[0], release_id)
@@ -144,10 +144,10 @@ def rollback_command(
     rolled back, and refuse settings other than those of RELEASE_ID. With --exclude-landing or --exclude-table they
     exclude only what is named. `iosig status` and `iosig releases` show a rollback in force.
     """
-    from expectations import docs
-    from flows.command.printing import say
-    from warehouse.releases import holds
-    from warehouse.store.store import locked
+    from iosig.expectations import docs
+    from iosig.flows.command.printing import say
+    from iosig.warehouse.releases import holds
+    from iosig.warehouse.store.store import locked
 
     store = obj[0]
     if is_end:
@@ -179,10 +179,10 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
     Signatures are listed with the largest change first: how alike the two curves are, by how much their volume
     differs, and how many bursts appeared and vanished. In JSON they are the `changes` of the table `signatures`.
     """
-    from flows.command.printing import show, show_json
-    from flows.signatures.changes import signature_changes
-    from warehouse.releases.reading import count_differences
-    from warehouse.releases.releases import find
+    from iosig.flows.command.printing import show, show_json
+    from iosig.flows.signatures.changes import signature_changes
+    from iosig.warehouse.releases.reading import count_differences
+    from iosig.warehouse.releases.releases import find
 
     sides = find(obj[0], before), find(obj[0], after)
     _require_method(method)
@@ -205,7 +205,7 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
 
 
 def _require_method(method: str | None) -> None:
-    from warehouse.contracts import table
+    from iosig.warehouse.contracts import table
 
     known = table("signatures").column("method").choices
     if method is not None and method not in known:
@@ -216,7 +216,7 @@ def _require_method(method: str | None) -> None:
 
 def _show_changes(changes: pl.DataFrame) -> None:
     """Print what became of each signature, the most changed ones only where there are many."""
-    from flows.command.printing import bytes_text, show
+    from iosig.flows.command.printing import bytes_text, show
 
     if changes.is_empty():
         click.echo("No signature differs.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option
+from iosig.flows.command.options import json_option
 
 if TYPE_CHECKING:
-    from flows.replay.reports import Report
+    from iosig.flows.replay.reports import Report
 
 _MOST_FILES = 20
 
@@ -54,9 +54,9 @@ def replay_command(
     under the folder; nothing outside is touched. Outer calls are replayed, in each rank's order and, at MPI's
     collective calls, in that of the ranks.
     """
-    from flows.command.printing import show_json
-    from flows.replay.replaying import Wish, replay
-    from warehouse.errors import UsageError
+    from iosig.flows.command.printing import show_json
+    from iosig.flows.replay.replaying import Wish, replay
+    from iosig.warehouse.errors import UsageError
 
     if mpi and nested:
         raise UsageError("--mpi replays MPI-IO's calls, --nested the POSIX calls within them: give one of them.")
@@ -81,7 +81,7 @@ def replay_command(
 
 
 def _show(report: Report) -> None:
-    from flows.command.printing import bytes_text, say, show
+    from iosig.flows.command.printing import bytes_text, say, show
 
     of = f"{report.rank_count:,} ranks by {report.process_count:,} processes, under {report.folder}"
     say(f"{'Would replay' if report.is_dry_run else 'Replayed'} {of}\n")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from flows.command.options import chosen_release, json_option, release_option
-from warehouse.store.store import Store
+from iosig.flows.command.options import chosen_release, json_option, release_option
+from iosig.warehouse.store.store import Store
 
 
 @click.command("report")
@@ -30,10 +30,10 @@ def report_command(
     A folder a release, `latest/` beside them; only what changed is written, and releases that expired go. Nothing on
     the pages comes from elsewhere.
     """
-    from flows.command.printing import bytes_text, show_json
-    from flows.report.hiding import hider_of
-    from flows.report.making import report
-    from flows.settings import load
+    from iosig.flows.command.printing import bytes_text, show_json
+    from iosig.flows.report.hiding import hider_of
+    from iosig.flows.report.making import report
+    from iosig.flows.settings import load
 
     store, settings_path = obj
     release = chosen_release(store, release_id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import (
+from iosig.flows.command.options import (
     DAY,
     exit_code_of,
     json_option,
@@ -16,12 +16,12 @@ from flows.command.options import (
     strict_option,
     wait_option,
 )
-from warehouse.errors import NothingToDo, UsageError
-from warehouse.store.store import Store
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.settings import Settings
-    from warehouse.releases.releases import Release
+    from iosig.flows.settings import Settings
+    from iosig.warehouse.releases.releases import Release
 
 
 @click.command("run")
@@ -56,8 +56,8 @@ def run_command(
     Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks
     everything, and publishes one release. A run that was killed goes on where it stopped.
     """
-    from flows.settings import load
-    from flows.steps.plan import require_order
+    from iosig.flows.settings import load
+    from iosig.flows.steps.plan import require_order
 
     if day and (since or until):
         raise UsageError("Give --date, or --since and --until.")
@@ -66,18 +66,18 @@ def run_command(
     first, last = _day(day or since), _day(day or until)
     require_order(first, last)
     if inline is None:
-        from flows.prefect_server import named_api_url
+        from iosig.flows.prefect_server import named_api_url
 
         inline = named_api_url() is None
     settings = load(settings_path, store.root)
     if inline:
-        from flows.command.printing import steps_told
-        from flows.night.executors import opened
-        from flows.watch.notices import telling
+        from iosig.flows.command.printing import steps_told
+        from iosig.flows.night.executors import opened
+        from iosig.flows.watch.notices import telling
 
         with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
             # who checks imports for seconds, and begins with it first
-            from flows.night.order import run_inline
+            from iosig.flows.night.order import run_inline
 
             release = run_inline(
                 store,
@@ -90,7 +90,7 @@ def run_command(
                 begin=steps.begin,
             )
     else:
-        from flows.night.deployment import run
+        from iosig.flows.night.deployment import run
 
         outcome = run(store, settings_path, first, last, wait_s)
         if outcome is None:
@@ -109,10 +109,10 @@ def _day(instant: datetime | None) -> date | None:
 
 
 def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:
-    from flows.command.printing import show_json
-    from flows.command.summary import show_summary
-    from flows.time_shifts import released_warnings
-    from warehouse.releases.releases import told
+    from iosig.flows.command.printing import show_json
+    from iosig.flows.command.summary import show_summary
+    from iosig.flows.time_shifts import released_warnings
+    from iosig.warehouse.releases.releases import told
 
     if as_json:
         for warning in released_warnings(store, settings, release):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.command.documents import DOCUMENTS, Document
-from flows.command.fields import Field, Kind
+from iosig.flows.command.documents import DOCUMENTS, Document
+from iosig.flows.command.fields import Field, Kind
 
 _TYPES: dict[Kind, dict[str, Any]] = {
     "text": {"type": "string"},

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import name_option
-from warehouse.store.store import Store
+from iosig.flows.command.options import name_option
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.settings import Settings
-    from flows.stopping import Stop
+    from iosig.flows.settings import Settings
+    from iosig.flows.stopping import Stop
 
 
 @click.command("serve")
@@ -29,8 +29,8 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | 
     on 127.0.0.1, which requires the password in `prefect/password` of the warehouse. Ctrl-C or SIGTERM ends it, and
     cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployment on a work pool.
     """
-    from flows.settings import load
-    from flows.stopping import Stop, stopped_by_signals
+    from iosig.flows.settings import load
+    from iosig.flows.stopping import Stop, stopped_by_signals
 
     store, settings_path = Store(obj[0].root.resolve()), obj[1] and obj[1].resolve()
     settings, stop = load(settings_path, store.root), Stop()
@@ -42,7 +42,7 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | 
         working_directory = os.getcwd()
         os.chdir("/")
         # Prefect reads its environment when it is imported
-        from flows.night.deployment import FLOW, WORKING_DIRECTORY, free_name, serve
+        from iosig.flows.night.deployment import FLOW, WORKING_DIRECTORY, free_name, serve
 
         os.environ[WORKING_DIRECTORY] = working_directory
         name = free_name(store, name)
@@ -52,7 +52,7 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | 
 
 
 def _valid(cron: str) -> str:
-    from flows.setting_values import cron_line
+    from iosig.flows.setting_values import cron_line
 
     try:
         return cron_line(cron)
@@ -63,7 +63,7 @@ def _valid(cron: str) -> str:
 @contextmanager
 def _server(store: Store, settings: Settings, stop: Stop) -> Iterator[Callable[[], None]]:
     """Run the warehouse's own Prefect server unless PREFECT_API_URL names another; yields a check that it runs."""
-    from flows.prefect_server import PrefectServer, named_api_url
+    from iosig.flows.prefect_server import PrefectServer, named_api_url
 
     if named_api_url():
         yield lambda: None

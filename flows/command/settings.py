@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from flows.command.options import json_option
-from warehouse.store.store import Store
+from iosig.flows.command.options import json_option
+from iosig.warehouse.store.store import Store
 
 #: sections that say how input is read
 _READING = ("jobs", "polls", "series")
@@ -38,8 +38,8 @@ def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool
 
     The file is checked on the way: a name that does not exist or a value that cannot be is told.
     """
-    from flows.command.printing import show, show_json
-    from flows.settings import settings_file
+    from iosig.flows.command.printing import show, show_json
+    from iosig.flows.settings import settings_file
 
     store, path = obj
     found = [one for one in told(path, store.root) if one.origin or not is_set]
@@ -55,7 +55,7 @@ def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool
 
 def told(path: Path | None, warehouse: Path) -> Iterator[Setting]:
     """Yield every setting as it holds for a warehouse; a path other than None is the settings file."""
-    from flows.settings import Settings, load, settings_file
+    from iosig.flows.settings import Settings, load, settings_file
 
     settings, origin = load(path, warehouse), settings_file(path, warehouse)
     anew = json.loads(settings.parameters())

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option
-from warehouse.errors import UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.options import json_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flows.settings import Settings
-    from flows.watch.condition import Condition
-    from flows.watch.problems import Problem
+    from iosig.flows.settings import Settings
+    from iosig.flows.watch.condition import Condition
+    from iosig.flows.watch.problems import Problem
 
 #: the exit code where something is wrong, for a monitor
 NOT_WELL = 7
@@ -55,12 +55,12 @@ def status_command(
     passed with warnings, do not change the exit code. With --watch it looks again and again and ends with 0: at each
     file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
     """
-    from flows.command.printing import show_json
-    from flows.settings import load
-    from flows.watch.condition import condition_of
-    from flows.watch.exposition import exposition
-    from flows.watch.notices import require_own_sendmail, tell
-    from flows.watch.problems import notes_of, problems_of
+    from iosig.flows.command.printing import show_json
+    from iosig.flows.settings import load
+    from iosig.flows.watch.condition import condition_of
+    from iosig.flows.watch.exposition import exposition
+    from iosig.flows.watch.notices import require_own_sendmail, tell
+    from iosig.flows.watch.problems import notes_of, problems_of
 
     store, settings_path = obj
     if not store.exists:
@@ -92,10 +92,10 @@ def status_command(
 
 
 def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
-    from flows.command import watching
-    from flows.command.printing import json_line, terminal_width
-    from flows.moment.looking import Lookout, document
-    from flows.stopping import Stop, stopped_by_signals
+    from iosig.flows.command import watching
+    from iosig.flows.command.printing import json_line, terminal_width
+    from iosig.flows.moment.looking import Lookout, document
+    from iosig.flows.stopping import Stop, stopped_by_signals
 
     look, stop = Lookout(store, settings).look, Stop()
     with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
@@ -110,7 +110,7 @@ def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -
 
 
 def _expose(text: str, to: Path | None) -> None:
-    from warehouse.placing import moved_into_place
+    from iosig.warehouse.placing import moved_into_place
 
     if to is None:
         click.echo(text, nl=False)
@@ -120,7 +120,7 @@ def _expose(text: str, to: Path | None) -> None:
 
 
 def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem]) -> None:
-    from flows.command.printing import bytes_text, say, show
+    from iosig.flows.command.printing import bytes_text, say, show
 
     for problem in problems:
         say(f"! {problem.sentence}", fg="red")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.hints import command
-from flows.command.printing import bytes_text, say, show
-from flows.settings import Settings
-from flows.time_shifts import released_warnings
-from reports.texts import counted, duration_text
-from warehouse.releases import holds
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store
+from iosig.flows.command.hints import command
+from iosig.flows.command.printing import bytes_text, say, show
+from iosig.flows.settings import Settings
+from iosig.flows.time_shifts import released_warnings
+from iosig.reports.texts import counted, duration_text
+from iosig.warehouse.releases import holds
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -164,8 +164,8 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
     """Print how often inferred classes and periods agree with those of the runs' own bytes."""
-    from flows.report.quality import inference_agreement
-    from reports.texts import ratio_text
+    from iosig.flows.report.quality import inference_agreement
+    from iosig.reports.texts import ratio_text
 
     rows = [
         (
@@ -187,7 +187,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]
     """Return what does not hold, but for notes: how severe it is, what happened, and which expectation says so."""
     import json
 
-    from expectations import sentences, suites
+    from iosig.expectations import sentences, suites
 
     query = """
         select table_name, expectation, severity, unexpected_count, observed

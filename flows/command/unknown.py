@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from flows.attribution.unknown import Unknown
-    from warehouse.releases.releases import Release
-    from warehouse.store.store import Store
+    from iosig.flows.attribution.unknown import Unknown
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 _COLUMNS = ("pattern", "way", "times", "every", "bytes", "last seen", "whose")
 #: of a name, so that a table fits a terminal of 80
@@ -29,11 +29,11 @@ def tell_unknown(
     as_json: bool,
 ) -> int:
     """Print the patterns of a file system that appeared in a time, or at all."""
-    from flows.attribution.unknown import document, unknown
+    from iosig.flows.attribution.unknown import document, unknown
 
     told = unknown(store, release, filesystem, direction, window)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         show_json("unnamed-patterns", document(told, most_count, release.release_id))
     else:
@@ -42,7 +42,7 @@ def tell_unknown(
 
 
 def _show(told: Unknown, most_count: int) -> None:
-    from flows.command.printing import show
+    from iosig.flows.command.printing import show
 
     rows = told.patterns.head(most_count).to_dicts()
     more = told.patterns.height - most_count
@@ -59,7 +59,7 @@ def _show(told: Unknown, most_count: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    from reports.texts import duration_text, shortened, volume_text
+    from iosig.reports.texts import duration_text, shortened, volume_text
 
     whose = {"unnamed": "nobody's", "unsure": "unsure"}.get(row["outcome"], row["application_id"] or "")
     return (
@@ -75,7 +75,7 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _beside(row: dict[str, Any]) -> str:
     """Return whose runs were there, in a sentence."""
-    from flows.command.printing import printable
+    from iosig.flows.command.printing import printable
 
     covered, runs = row["covered_appearance_count"], row["application_run_count"]
     return printable(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option, strict_option
-from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.store.store import Store
+from iosig.flows.command.options import json_option, strict_option
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from warehouse.releases.verifying import Damage
+    from iosig.warehouse.releases.verifying import Damage
 
 #: damaged files that are printed; JSON has all
 _MOST = 50
@@ -28,8 +28,8 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
 
     Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
     """
-    from flows.command.printing import show_json
-    from warehouse.store.form import require_form
+    from iosig.flows.command.printing import show_json
+    from iosig.warehouse.store.form import require_form
 
     store = _existing(obj[0])
     require_form(store)
@@ -44,15 +44,15 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
 
 
 def _verified(store: Store, is_all: bool) -> list[Damage]:
-    from flows.command.printing import progress_bar
-    from warehouse.releases.verifying import verify
+    from iosig.flows.command.printing import progress_bar
+    from iosig.warehouse.releases.verifying import verify
 
     with progress_bar("Reading") as told:
         return verify(store, is_all=is_all, told=told)
 
 
 def _show(damages: list[Damage]) -> None:
-    from flows.command.printing import show
+    from iosig.flows.command.printing import show
 
     more = f", the first {_MOST} of {len(damages):,}" if len(damages) > _MOST else ""
     rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
@@ -69,10 +69,10 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     Damaged metadata: the last release that is sound becomes the current one, and the next run makes the later ones
     anew. Damaged landings are set aside, so that their inputs can be landed again.
     """
-    from flows.command.printing import show, show_json
-    from warehouse.releases.repairing import Mended, repair
-    from warehouse.store.form import mend_form, require_form
-    from warehouse.store.store import locked
+    from iosig.flows.command.printing import show, show_json
+    from iosig.warehouse.releases.repairing import Mended, repair
+    from iosig.warehouse.store.form import mend_form, require_form
+    from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
     with locked(store):
@@ -107,12 +107,12 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     landed longer ago and are in every release that is kept: their days are not computed anew then. The night does the
     same.
     """
-    from flows.command.printing import bytes_text, say, show_json
-    from flows.settings import load
-    from flows.steps.release import maintain
-    from warehouse.releases.expiring import GRACE_S
-    from warehouse.store.form import require_form
-    from warehouse.store.store import locked
+    from iosig.flows.command.printing import bytes_text, say, show_json
+    from iosig.flows.settings import load
+    from iosig.flows.steps.release import maintain
+    from iosig.warehouse.releases.expiring import GRACE_S
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
     require_form(store)
@@ -150,10 +150,10 @@ def relocate_command(obj: tuple[Store, Path | None]) -> int:
     iosig finds its files anyway; other readers of Iceberg need this. No data file is touched. Where the settings want
     another catalogue than the warehouse has, that one names its tables from now on.
     """
-    from flows.settings import load
-    from warehouse.releases.relocating import relocate, take_over
-    from warehouse.store.form import require_form
-    from warehouse.store.store import locked
+    from iosig.flows.settings import load
+    from iosig.warehouse.releases.relocating import relocate, take_over
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
     require_form(store)
@@ -179,10 +179,10 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
 
     Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
     """
-    from flows.command.printing import bytes_text, progress_bar, say
-    from warehouse.releases.upgrading import needs, upgrade
-    from warehouse.store.form import FORM
-    from warehouse.store.store import locked
+    from iosig.flows.command.printing import bytes_text, progress_bar, say
+    from iosig.warehouse.releases.upgrading import needs, upgrade
+    from iosig.warehouse.store.form import FORM
+    from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
     found = needs(store)

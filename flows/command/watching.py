@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warehouse.errors import IosigError
+from iosig.warehouse.errors import IosigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from flows.moment.looking import Moment
-    from flows.stopping import Stop
+    from iosig.flows.moment.looking import Moment
+    from iosig.flows.stopping import Stop
 
 #: so often one who waits looks whether to stop; and how wide a screen is that is no terminal's
 _LOOKED_EVERY_S, _USUAL_WIDTH = 0.2, 80
@@ -51,7 +51,7 @@ def watch_on_screen(
     """
     from rich.live import Live
 
-    from flows.command.live_screen import Screen
+    from iosig.flows.command.live_screen import Screen
 
     with Live("Looking ...", console=console, screen=True, refresh_per_second=1) as live:
         seen = look(clock())
@@ -66,7 +66,7 @@ def watch_on_screen(
 
 def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now) -> None:
     """Show what there is to see once."""
-    from flows.command.live_screen import Screen
+    from iosig.flows.command.live_screen import Screen
 
     with console.capture() as printed:
         console.print(Screen(look(clock()), clock))

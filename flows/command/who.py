@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.completing import filesystems, quietly
-from flows.command.options import (
+from iosig.flows.command.completing import filesystems, quietly
+from iosig.flows.command.options import (
     chosen_release,
     json_option,
     plot_option,
@@ -17,17 +17,17 @@ from flows.command.options import (
     strict_option,
     style_option,
 )
-from flows.command.unknown import tell_unknown
-from flows.command.windows import read_instant
-from warehouse.store.store import Store
+from iosig.flows.command.unknown import tell_unknown
+from iosig.flows.command.windows import read_instant
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.attribution.asking import Answer, Asked
-    from flows.attribution.hurting import HurtAnswer
-    from reports.style import Style
-    from warehouse.releases.releases import Release
+    from iosig.flows.attribution.asking import Answer, Asked
+    from iosig.flows.attribution.hurting import HurtAnswer
+    from iosig.reports.style import Style
+    from iosig.warehouse.releases.releases import Release
 
 
 @click.command("who")
@@ -66,7 +66,7 @@ def who_command(
 
     By the signatures of the jobs that were there, and by what servers counted for them: see docs/attribution.md.
     """
-    from flows.attribution.asking import Asked, document
+    from iosig.flows.attribution.asking import Asked, document
 
     if is_unknown:
         if at is not None or plot is not None:
@@ -81,7 +81,7 @@ def who_command(
     if plot is not None:
         _draw(told, plot, style)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         show_json("attribution", document(told, most_count, release.release_id))
     else:
@@ -91,13 +91,13 @@ def who_command(
 
 def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Answer:
     """Return the answer of a release, or of what has landed since."""
-    from flows.attribution.asking import is_released, who
+    from iosig.flows.attribution.asking import is_released, who
 
     if is_released(obj[0], release, asked):
         return who(obj[0], release, asked)
-    from flows.attribution.landed import who_of_landed
-    from flows.settings import load
-    from warehouse.errors import NothingToDo
+    from iosig.flows.attribution.landed import who_of_landed
+    from iosig.flows.settings import load
+    from iosig.warehouse.errors import NothingToDo
 
     try:
         return who_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
@@ -109,14 +109,14 @@ def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Ans
 def _say_who_was_hurt(
     obj: tuple[Store, Path | None], release: Release, asked: Asked, most_count: int, as_json: bool, plot: Path | None
 ) -> int:
-    from flows.attribution.hurting import hurt_document
-    from warehouse.errors import UsageError
+    from iosig.flows.attribution.hurting import hurt_document
+    from iosig.warehouse.errors import UsageError
 
     if plot is not None:
         raise UsageError("There is no picture of who was hurt: leave --plot or --hurt away.")
     told = _hurt(obj, release, asked)
     if as_json:
-        from flows.command.printing import show_json
+        from iosig.flows.command.printing import show_json
 
         show_json("slowdowns", hurt_document(told, most_count, release.release_id))
     else:
@@ -126,27 +126,27 @@ def _say_who_was_hurt(
 
 def _hurt(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> HurtAnswer:
     """Return who was hurt, of a release, or of what has landed since."""
-    from flows.attribution.asking import is_released
-    from flows.attribution.hurting import hurt
+    from iosig.flows.attribution.asking import is_released
+    from iosig.flows.attribution.hurting import hurt
 
     if is_released(obj[0], release, asked):
         return hurt(obj[0], release, asked)
-    from flows.attribution.landed import hurt_of_landed
-    from flows.settings import load
+    from iosig.flows.attribution.landed import hurt_of_landed
+    from iosig.flows.settings import load
 
     return hurt_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
 
 
 def _draw(told: Answer, target: Path, style: Style) -> None:
-    from flows.attribution.picture import view_of
-    from reports.attribution import draw
+    from iosig.flows.attribution.picture import view_of
+    from iosig.reports.attribution import draw
 
     draw(view_of(told), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
 
 
 def _show(told: Answer, most_count: int) -> None:
-    from flows.command.printing import bytes_text, printable, say, show
+    from iosig.flows.command.printing import bytes_text, printable, say, show
 
     asked = told.asked
     moved = "moved" if len(asked.directions) > 1 else {"read": "read", "write": "written"}[asked.directions[0]]
@@ -172,7 +172,7 @@ _MOST_ID_CHARACTERS, _MOST_HURT_CHARACTERS = 10, 13
 
 
 def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tuple[Any, ...]:
-    from reports.texts import VOLUMES, shortened, unit_for
+    from iosig.reports.texts import VOLUMES, shortened, unit_for
 
     volume = row["explained_bytes"]
     unit = unit_for(volume, VOLUMES, "B")
@@ -189,7 +189,7 @@ def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tupl
 
 
 def _show_hurt(told: HurtAnswer, most_count: int) -> None:
-    from flows.command.printing import printable, say, show
+    from iosig.flows.command.printing import printable, say, show
 
     asked = told.asked
     when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
@@ -211,9 +211,9 @@ _HURT_COLUMNS = ("job", "application", "longer", "range", "bursts", "most there"
 
 def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     """Return a run's cells: how much longer its hurt bursts took, and who had most bytes where they were done."""
-    from flows.command.printing import bytes_text
-    from reports.slowdowns import most_there
-    from reports.texts import shortened
+    from iosig.flows.command.printing import bytes_text
+    from iosig.reports.slowdowns import most_there
+    from iosig.reports.texts import shortened
 
     name, volume = most_there(row)
     return (
@@ -233,7 +233,7 @@ def _rest(frame: pl.DataFrame, most_count: int, name: str) -> str:
 
 
 def _others(told: Answer) -> str:
-    from flows.command.printing import bytes_text, printable
+    from iosig.flows.command.printing import bytes_text, printable
 
     count = told.others.height
     first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application", "likely_bytes").rows()
@@ -248,7 +248,7 @@ def _others(told: Answer) -> str:
 
 def _likeliest(told: Answer) -> str:
     """Return who is likeliest to have moved most, where the tables do not say so already."""
-    from flows.command.printing import bytes_text, printable
+    from iosig.flows.command.printing import bytes_text, printable
 
     columns = ("job_id", "user", "application")
     first = told.likeliest.head(_MOST_OTHERS)

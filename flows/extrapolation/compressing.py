@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from transforms.traces.compression import compress, compress_together
-from transforms.traces.expansion import numbered
-from transforms.traces.templates import without_addresses
-from transforms.traces.trace import Call, CompressedTrace
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.recorder import signatures
-from warehouse.sources.recorder.calls import Run
-from warehouse.sources.recorder.signatures import SignedRank
+from iosig.transforms.traces.compression import compress, compress_together
+from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.templates import without_addresses
+from iosig.transforms.traces.trace import Call, CompressedTrace
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.recorder import signatures
+from iosig.warehouse.sources.recorder.calls import Run
+from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 #: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]

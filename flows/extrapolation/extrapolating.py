@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.extrapolation.compressing import Progress, comparable
-from flows.extrapolation.records import Record, counted, given_trace, record
-from flows.extrapolation.view import recorder_forms
-from transforms.extrapolation.count_models import CountFamily
-from transforms.extrapolation.evaluation import MOST_RANKS
-from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
-from transforms.extrapolation.iteration_models import Families
-from transforms.extrapolation.result import Extrapolated
-from transforms.traces.totals import totals
-from warehouse.errors import InputRefused, UsageError
+from iosig.flows.extrapolation.compressing import Progress, comparable
+from iosig.flows.extrapolation.records import Record, counted, given_trace, record
+from iosig.flows.extrapolation.view import recorder_forms
+from iosig.transforms.extrapolation.count_models import CountFamily
+from iosig.transforms.extrapolation.evaluation import MOST_RANKS
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.iteration_models import Families
+from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.traces.totals import totals
+from iosig.warehouse.errors import InputRefused, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record
 def families(path: Path | None) -> Families:
     """Return the kinds of models: those of the paper, and behind them what a user's own Python file adds.
 
-    The file may have `COUNT_FAMILIES` (`transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
-    (`transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused where it cannot be run, or has neither.
+    The file may have `COUNT_FAMILIES` (`iosig.transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
+    (`iosig.transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused if it cannot run or has neither.
     """
     own = Families()
     if path is None:
@@ -69,11 +69,12 @@ def families(path: Path | None) -> Families:
     if not counts and not ranks:
         raise InputRefused(f"{path.name} has no models.", "Name them in COUNT_FAMILIES or RANK_FAMILIES, as a tuple.")
     if not all(isinstance(family, CountFamily) for family in counts):
-        remedy = "Make each one a transforms.extrapolation.count_models.CountFamily."
+        remedy = "Make each one a iosig.transforms.extrapolation.count_models.CountFamily."
         raise InputRefused(f"COUNT_FAMILIES of {path.name} has something else than families.", remedy)
     if not all(callable(family) for family in ranks):
         remedy = (
-            "Make each one a function of columns and families, as transforms.extrapolation.rank_models.RankFamily says."
+            "Make each one a function of columns and families, "
+            "as iosig.transforms.extrapolation.rank_models.RankFamily says."
         )
         raise InputRefused(f"RANK_FAMILIES of {path.name} has something else than functions.", remedy)
     return Families((*own.counts, *counts), (*own.ranks, *ranks))

@@ -12,14 +12,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flows.landing import names_in
-from flows.settings import Settings
-from transforms.extrapolation.result import Extrapolated
-from transforms.traces import totals as trace_totals
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.engine_paths import scan_parquet
-from warehouse.sources.extrapolations import source as extrapolations
-from warehouse.sources.extrapolations.record import (
+from iosig.flows.landing import names_in
+from iosig.flows.settings import Settings
+from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.traces import totals as trace_totals
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.sources.extrapolations import source as extrapolations
+from iosig.warehouse.sources.extrapolations.record import (
     FieldModel,
     GivenTrace,
     Record,
@@ -29,12 +29,12 @@ from warehouse.sources.extrapolations.record import (
     consistent,
     parse,
 )
-from warehouse.sources.files.opening import content_hash
-from warehouse.sources.protocol import input_name, named, owner
-from warehouse.store import landing, ledger
-from warehouse.store.landing import Landed
-from warehouse.store.manifests import Landing
-from warehouse.store.store import Store
+from iosig.warehouse.sources.files.opening import content_hash
+from iosig.warehouse.sources.protocol import input_name, named, owner
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.store import Store
 
 #: of a record's models, and of its refused fields: both together leave room for the traces
 _MOST_LISTED_BYTES = 2 << 20

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from transforms.traces.requests import Forms
-    from transforms.traces.trace import CompressedTrace
-    from warehouse.sources.protocol import Batch
+    from iosig.transforms.traces.requests import Forms
+    from iosig.transforms.traces.trace import CompressedTrace
+    from iosig.warehouse.sources.protocol import Batch
 
 _REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
 #: of all ranks together
@@ -34,7 +34,7 @@ def read(path: Path) -> CompressedTrace:
     # The process that reads takes as long to start as what understands the rows takes to import.
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(compressed_traces.read, path)
-        from transforms.traces.frames import from_frame
+        from iosig.transforms.traces.frames import from_frame
     rows, metadata = reading.result()
     with used():
         return from_frame(rows, int(metadata["process_count"]))
@@ -51,8 +51,8 @@ def used() -> Iterator[None]:
 
 def recorder_forms() -> Forms:
     """Return how Recorder logs the functions that touch files."""
-    from transforms.traces.requests import Form, Forms
-    from warehouse.sources.recorder import requests
+    from iosig.transforms.traces.requests import Form, Forms
+    from iosig.warehouse.sources.recorder import requests
 
     places = ("file_at", "count_at", "size_at", "type_at", "path_at")
     known = {
@@ -69,9 +69,9 @@ def recorder_forms() -> Forms:
 
 def batches(path: Path) -> Iterator[Batch]:
     """Yield a compressed trace as a traced run lands: one request for what all ranks ask for at once."""
-    from transforms.traces.timelines import timeline
-    from warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
-    from warehouse.sources.rows import traced
+    from iosig.transforms.traces.timelines import timeline
+    from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
+    from iosig.warehouse.sources.rows import traced
 
     trace = read(path)
     with used():

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.single.one_input import TraceInput
-from transforms.findings.facts import DIRECTIONS, TraceFrames, facts_of, upper_layers
-from transforms.findings.finding import of_facts
-from transforms.findings.finding_files import files_of
-from transforms.findings.rank_times import RankTimes, rank_times
-from transforms.findings.thresholds import Thresholds
-from warehouse.contracts import Table
-from warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.flows.single.one_input import TraceInput
+from iosig.transforms.findings.facts import DIRECTIONS, TraceFrames, facts_of, upper_layers
+from iosig.transforms.findings.finding import of_facts
+from iosig.transforms.findings.finding_files import files_of
+from iosig.transforms.findings.rank_times import RankTimes, rank_times
+from iosig.transforms.findings.thresholds import Thresholds
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
 
 if TYPE_CHECKING:
     import duckdb

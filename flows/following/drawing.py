@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.following.followed import Followed
-from flows.following.rows import Row
-from reports.predictions.evaluations import PredictionView
-from transforms.predictions.predictor import EPOCH_S, Predictor
-from warehouse.contracts import frames
-from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import NothingToDo
-from warehouse.store.journal import Journal
+from iosig.flows.following.followed import Followed
+from iosig.flows.following.rows import Row
+from iosig.reports.predictions.evaluations import PredictionView
+from iosig.transforms.predictions.predictor import EPOCH_S, Predictor
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.store.journal import Journal
 
 #: rows that are kept to be drawn, of an input and direction
 _MOST_DRAWN = 100_000

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flows.following.rows import Circumstances, Identity
-from transforms.predictions.predictor import Due, OnlineParams, Predictor
-from transforms.throughput.requests import Requests
-from warehouse.errors import UsageError
-from warehouse.following.flushes import Flush, Moves
-from warehouse.store.journal import State
+from iosig.flows.following.rows import Circumstances, Identity
+from iosig.transforms.predictions.predictor import Due, OnlineParams, Predictor
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.following.flushes import Flush, Moves
+from iosig.warehouse.store.journal import State
 
 #: a run's clock that moves on by more than so many times the time that passes here has jumped
 _JUMP_RATIO = 2.0

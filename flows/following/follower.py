@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from flows.following.followed import Followed, Ready
-from flows.following.rows import Row, row_of
-from flows.stopping import Stop
-from transforms.predictions.predictor import OnlineParams, evaluate
-from warehouse.errors import InputRefused
-from warehouse.following.flushes import Flush
-from warehouse.store.journal import Journal
+from iosig.flows.following.followed import Followed, Ready
+from iosig.flows.following.rows import Row, row_of
+from iosig.flows.stopping import Stop
+from iosig.transforms.predictions.predictor import OnlineParams, evaluate
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.store.journal import Journal
 
 #: inputs with news that are judged and committed together: bounds the memory, and what a crash makes to be done again
 _TOGETHER = 64

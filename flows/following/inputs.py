@@ -11,20 +11,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.following.followed import Followed
-from flows.following.rows import Identity
-from flows.settings import Settings
-from transforms.predictions.predictor import OnlineParams
-from warehouse.errors import InputRefused, IosigError, UsageError
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.tmio import source
-from warehouse.sources.tmio.following import TmioFeed
-from warehouse.store.journal import Journal, State
-from warehouse.store.store import Store
+from iosig.flows.following.followed import Followed
+from iosig.flows.following.rows import Identity
+from iosig.flows.settings import Settings
+from iosig.transforms.predictions.predictor import OnlineParams
+from iosig.warehouse.errors import InputRefused, IosigError, UsageError
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.tmio import source
+from iosig.warehouse.sources.tmio.following import TmioFeed
+from iosig.warehouse.store.journal import Journal, State
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.following.jobs import FollowedJob
-    from flows.following.polls import PollFeed
+    from iosig.flows.following.jobs import FollowedJob
+    from iosig.flows.following.polls import PollFeed
 
 Position = Mapping[str, Any] | None
 
@@ -65,8 +65,8 @@ class Opener:
 
     def job(self, store: Store, settings: Settings, job: FollowedJob) -> Followed:
         """Return the landed polls of a job."""
-        from flows.following.merged_polls import FeedParams
-        from flows.following.polls import LandedPollFeed
+        from iosig.flows.following.merged_polls import FeedParams
+        from iosig.flows.following.polls import LandedPollFeed
 
         params = FeedParams(flush_s=self.spacing_s)
         return self.polls(
@@ -75,11 +75,11 @@ class Opener:
 
     def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> Followed:
         """Return the polls of an LMT database that is being written: of a job's run, or since an instant."""
-        from flows.following.jobs import WatchedJob
-        from flows.following.lmt import LmtFeed, followed_id_of
-        from flows.following.merged_polls import FeedParams
-        from flows.landing import Told, reading_of
-        from warehouse.sources.polls.lmt_database import SOURCE
+        from iosig.flows.following.jobs import WatchedJob
+        from iosig.flows.following.lmt import LmtFeed, followed_id_of
+        from iosig.flows.following.merged_polls import FeedParams
+        from iosig.flows.landing import Told, reading_of
+        from iosig.warehouse.sources.polls.lmt_database import SOURCE
 
         url, filesystem = asked.url or "", asked.filesystem or ""
         since = asked.since or (job.started_at if job else None)
@@ -97,7 +97,7 @@ class Opener:
 
     def asked(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
         """Return the polls that are meant: one input for each file system that a job may use."""
-        from flows.following.jobs import find_jobs
+        from iosig.flows.following.jobs import find_jobs
 
         jobs: tuple[FollowedJob, ...] = ()
         if asked.job_id is not None:

@@ -15,16 +15,16 @@ from typing import Any
 
 import polars as pl
 
-from flows.settings import Settings
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from warehouse.contracts.polls import POLLS
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import UsageError
-from warehouse.sources.jobs.records import FINAL_STATES
-from warehouse.store import models
-from warehouse.store.manifests import Landing, Part, in_folder
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.jobs.records import FINAL_STATES
+from iosig.warehouse.store import models
+from iosig.warehouse.store.manifests import Landing, Part, in_folder
+from iosig.warehouse.store.store import Store
 
 #: a folder that was changed so lately may change again without its time showing it
 _SETTLED_S = 2.0

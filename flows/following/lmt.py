@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from flows.following.jobs import WatchedJob
-from flows.following.merged_polls import FeedParams
-from flows.following.polls import PollFeed, merged_from, micros
-from flows.settings import Settings
-from warehouse.errors import InputRefused
-from warehouse.external.deadlines import Timeouts
-from warehouse.following.flushes import Flush
-from warehouse.sources.protocol import Reading
+from iosig.flows.following.jobs import WatchedJob
+from iosig.flows.following.merged_polls import FeedParams
+from iosig.flows.following.polls import PollFeed, merged_from, micros
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.protocol import Reading
 
 if TYPE_CHECKING:
-    from warehouse.sources.polls.lmt_cursors import Cursor
-    from warehouse.sources.polls.lmt_following import NewPolls
+    from iosig.warehouse.sources.polls.lmt_cursors import Cursor
+    from iosig.warehouse.sources.polls.lmt_following import NewPolls
 
 
 def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
@@ -56,8 +56,8 @@ class LmtFeed(PollFeed):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # SQLAlchemy takes long to import.
-        from warehouse.sources.polls import lmt_following
-        from warehouse.sources.polls.lmt_cursors import Cursor
+        from iosig.warehouse.sources.polls import lmt_following
+        from iosig.warehouse.sources.polls.lmt_cursors import Cursor
 
         params = params or FeedParams()
         settings = settings or Settings.model_construct()
@@ -106,7 +106,7 @@ class LmtFeed(PollFeed):
 
     def _asked(self) -> NewPolls | None:
         """Ask the database; None where it does not answer."""
-        from warehouse.sources.polls import lmt_following
+        from iosig.warehouse.sources.polls import lmt_following
 
         try:
             if self._cursor is None:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.following.seen_polls import SeenPolls
-from transforms.arrays import Bools, Ints, Reals
-from warehouse.following.flushes import Flush, Moves
+from iosig.flows.following.seen_polls import SeenPolls
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.warehouse.following.flushes import Flush, Moves
 
 _WAITING = {
     "controller": pl.Int64(),

@@ -16,14 +16,14 @@ from typing import Any
 
 import polars as pl
 
-from flows.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
-from flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
-from flows.following.rows import Identity
-from flows.settings import Settings
-from warehouse.engine_paths import scan_parquet
-from warehouse.following.flushes import Flush
-from warehouse.store.manifests import Landing
-from warehouse.store.store import Store
+from iosig.flows.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
+from iosig.flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
+from iosig.flows.following.rows import Identity
+from iosig.flows.settings import Settings
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.store import Store
 
 #: flushes that are handed over at a time: bounds the memory
 MOST_FLUSHES = 1024

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from transforms.predictions.intervals import FrequencyIntervals
-from transforms.predictions.predictor import Evaluation, finite_or_none
-from warehouse.sources.predictions.lines import intervals_text
+from iosig.transforms.predictions.intervals import FrequencyIntervals
+from iosig.transforms.predictions.predictor import Evaluation, finite_or_none
+from iosig.warehouse.sources.predictions.lines import intervals_text
 
 Row = dict[str, Any]
 

@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from flows.advice.advising import demand_of
-from flows.advice.landed import capacity_of, engine, newest_poll
-from flows.advice.signatures import ReleaseSignatures
-from flows.forecast.jobs import JobAhead, coming, jobs_ahead
-from flows.forecast.past import minutes_of, past_of
-from flows.settings import Settings
-from reports.forecast import DrawnCollision, ForecastView
-from transforms.arrays import Ints, Reals
-from transforms.demands import Demand, Demands
-from transforms.forecast.forecasting import Forecast, forecast
-from transforms.forecast.unknown import Past
-from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.advising import demand_of
+from iosig.flows.advice.landed import capacity_of, engine, newest_poll
+from iosig.flows.advice.signatures import ReleaseSignatures
+from iosig.flows.forecast.jobs import JobAhead, coming, jobs_ahead
+from iosig.flows.forecast.past import minutes_of, past_of
+from iosig.flows.settings import Settings
+from iosig.reports.forecast import DrawnCollision, ForecastView
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.demands import Demand, Demands
+from iosig.transforms.forecast.forecasting import Forecast, forecast
+from iosig.transforms.forecast.unknown import Past
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 
 DEFAULT_HOURS, MOST_HOURS, STEP_MINUTES = 6.0, 48.0, 10
 _MOST_STEPS = 600

@@ -11,16 +11,16 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from flows.advice.inputs import KnownSignature, SignatureSource, on_filesystem
-from flows.advice.landed import application_id_of, engine, filesystems_of, jobs_near, signatures_of
-from flows.advice.queue import beside_the_log, queue_at
-from flows.settings import Settings
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
-from transforms.forecast.coming import Coming
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.inputs import KnownSignature, SignatureSource, on_filesystem
+from iosig.flows.advice.landed import application_id_of, engine, filesystems_of, jobs_near, signatures_of
+from iosig.flows.advice.queue import beside_the_log, queue_at
+from iosig.flows.settings import Settings
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.forecast.coming import Coming
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 
 #: known: it is in the forecast; unknown: it has no signature; held: it does not start before somebody lets it
 Status = Literal["known", "unknown", "held"]

@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.attribution.asking import Asked
-from flows.attribution.landed import Landed
-from flows.settings import Settings
-from transforms.arrays import Ints, Reals
-from transforms.forecast.unknown import Past
-from warehouse.errors import NothingToDo
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.arrays import floats
+from iosig.flows.attribution.asking import Asked
+from iosig.flows.attribution.landed import Landed
+from iosig.flows.settings import Settings
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.forecast.unknown import Past
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 _MINUTE_S = 60.0
 #: older days tell little of now

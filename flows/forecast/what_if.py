@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flows.advice.inputs import KnownSignature, Rates
-from flows.forecast.jobs import JobAhead
-from warehouse.errors import InputRefused, UsageError
+from iosig.flows.advice.inputs import KnownSignature, Rates
+from iosig.flows.forecast.jobs import JobAhead
+from iosig.warehouse.errors import InputRefused, UsageError
 
 if TYPE_CHECKING:
-    from flows.extrapolation.compressing import Progress
-    from transforms.traces.trace import CompressedTrace
+    from iosig.flows.extrapolation.compressing import Progress
+    from iosig.transforms.traces.trace import CompressedTrace
 
 #: a request that took no time took so long
 _LEAST_S = 1e-3
@@ -35,7 +35,7 @@ def asked_for(paths: Sequence[Path], rank_count: int | None, progress: Progress)
 
 
 def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) -> CompressedTrace:
-    from flows.extrapolation.view import read
+    from iosig.flows.extrapolation.view import read
 
     if len(paths) == 1:
         trace = read(paths[0])
@@ -47,7 +47,7 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
         return trace
     if rank_count is None:
         raise UsageError("Say with --ranks which rank count the traces are to be extrapolated to.")
-    from flows.extrapolation.extrapolating import Asked, extrapolated
+    from iosig.flows.extrapolation.extrapolating import Asked, extrapolated
 
     found, _ = extrapolated(Asked(tuple(paths), rank_count), progress)
     if found.trace is None:
@@ -61,8 +61,8 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
 
 def _rates(trace: CompressedTrace, name: str) -> Rates:
     """Return what all ranks together read and write."""
-    from flows.extrapolation.view import recorder_forms, used
-    from transforms.traces.timelines import timeline
+    from iosig.flows.extrapolation.view import recorder_forms, used
+    from iosig.transforms.traces.timelines import timeline
 
     with used():
         found = timeline(trace, recorder_forms())

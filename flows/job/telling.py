@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.findings import traced
-from flows.findings.traced import TracedRun
-from flows.landing import Told
-from flows.report.runs import read_runs
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened as opened_input
-from reports.findings import HeatView, filled, finding_of, heat_svg
-from reports.job import job_page
-from transforms.findings.rank_times import RankTimes
-from warehouse.errors import InputRefused, UsageError
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.findings import traced
+from iosig.flows.findings.traced import TracedRun
+from iosig.flows.landing import Told
+from iosig.flows.report.runs import read_runs
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened as opened_input
+from iosig.reports.findings import HeatView, filled, finding_of, heat_svg
+from iosig.reports.job import job_page
+from iosig.transforms.findings.rank_times import RankTimes
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from flows.landing import Arrival, Told, names_in, reading_of
-from flows.settings import Settings
-from warehouse.errors import InputRefused
-from warehouse.external.deadlines import Timeouts
-from warehouse.sources.counters import prometheus
-from warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.protocol import Reading
-from warehouse.store.positions import Position, position
-from warehouse.store.store import Store
+from iosig.flows.landing import Arrival, Told, names_in, reading_of
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.sources.counters import prometheus
+from iosig.warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.store import Store
 
 #: no less is asked for where an answer is too much [s]
 _LEAST_S = 60

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.landing import Arrival, Told, names_in, reading_of
-from flows.settings import Settings
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.jobs import slurm_commands
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.positions import Position, position
-from warehouse.store.pseudonyms import Names
-from warehouse.store.store import Store
+from iosig.flows.landing import Arrival, Told, names_in, reading_of
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.jobs import slurm_commands
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.pseudonyms import Names
+from iosig.warehouse.store.store import Store
 
 #: so much of the accounting is asked for at once
 _WINDOW = timedelta(days=1)

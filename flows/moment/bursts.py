@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from flows.advice.inputs import Rates, RunningJob
-from transforms.forecast.forecasting import ForecastParams
-from transforms.predictions.predictor import EPOCH_S
-from warehouse.store.journal import Journal, JournalFault
-from warehouse.store.store import Store
+from iosig.flows.advice.inputs import Rates, RunningJob
+from iosig.transforms.forecast.forecasting import ForecastParams
+from iosig.transforms.predictions.predictor import EPOCH_S
+from iosig.warehouse.store.journal import Journal, JournalFault
+from iosig.warehouse.store.store import Store
 
 #: predictions that are older tell nothing of now; of so many rows the latest are read
 _OLDEST = timedelta(hours=1)

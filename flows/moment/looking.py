@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.advice.inputs import FilesystemState, KnownSignature, RunningJob
-from flows.advice.landed import site_state
-from flows.advice.signatures import ReleaseSignatures
-from flows.arrays import epoch_s
-from flows.attribution.asking import Answer, Asked
-from flows.attribution.landed import Landed
-from flows.forecast import asking as forecast
-from flows.moment.bursts import Burst, coming_bursts, followed_bursts
-from flows.settings import Settings
-from flows.watch.condition import Condition, SourceCondition, condition_of
-from flows.watch.problems import Problem, problems_of, rhythm_s
-from warehouse.errors import IosigError, NothingToDo
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.inputs import FilesystemState, KnownSignature, RunningJob
+from iosig.flows.advice.landed import site_state
+from iosig.flows.advice.signatures import ReleaseSignatures
+from iosig.flows.arrays import epoch_s
+from iosig.flows.attribution.asking import Answer, Asked
+from iosig.flows.attribution.landed import Landed
+from iosig.flows.forecast import asking as forecast
+from iosig.flows.moment.bursts import Burst, coming_bursts, followed_bursts
+from iosig.flows.settings import Settings
+from iosig.flows.watch.condition import Condition, SourceCondition, condition_of
+from iosig.flows.watch.problems import Problem, problems_of, rhythm_s
+from iosig.warehouse.errors import IosigError, NothingToDo
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 
 #: minutes of the curves, and of those who moved the bytes of late
 MINUTES, OF_LATE_MINUTES = 60, 10

@@ -8,14 +8,14 @@ from itertools import chain, count, pairwise
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.networks.layers import Members, named, ranks
-from transforms.arrays import Ints
-from transforms.networks import clock_skew
-from transforms.networks.bottlenecks import BottleneckFinder
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.latencies import RequestMatcher
-from transforms.networks.network import Network, NetworkParams, TimeKind, Transfers
+from iosig.flows.arrays import floats
+from iosig.flows.networks.layers import Members, named, ranks
+from iosig.transforms.arrays import Ints
+from iosig.transforms.networks import clock_skew
+from iosig.transforms.networks.bottlenecks import BottleneckFinder
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.latencies import RequestMatcher
+from iosig.transforms.networks.network import Network, NetworkParams, TimeKind, Transfers
 
 #: rows that are taken up at a time
 _CHUNK_ROWS = 1 << 18

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints
-from transforms.networks.network import Layer, NetworkParams
+from iosig.transforms.arrays import Ints
+from iosig.transforms.networks.network import Layer, NetworkParams
 
 #: what a layer can be made of: `target` is the storage target where it is known, else the file system
 LayerName = Literal["rank", "host", "module", "file", "filesystem", "target"]

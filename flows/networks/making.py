@@ -9,22 +9,22 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.networks.events import EventNetwork
-from flows.networks.layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
-from flows.networks.stripes import on_targets
-from reports.networks.texts import value_text
-from transforms.arrays import Ints, Reals
-from transforms.networks.bottlenecks import BottleneckFinder
-from transforms.networks.clock_skew import Skew, corrected, offsets
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.log_bins import NEGATIVE
-from transforms.networks.network import METRICS, Layer, Network, NetworkParams, TimeKind, Transfers
-from transforms.networks.patterns import patterns
-from warehouse.contracts import frames
-from warehouse.contracts.events import REQUEST_EVENTS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.errors import UsageError
+from iosig.flows.arrays import floats
+from iosig.flows.networks.events import EventNetwork
+from iosig.flows.networks.layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
+from iosig.flows.networks.stripes import on_targets
+from iosig.reports.networks.texts import value_text
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.bottlenecks import BottleneckFinder
+from iosig.transforms.networks.clock_skew import Skew, corrected, offsets
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS, Layer, Network, NetworkParams, TimeKind, Transfers
+from iosig.transforms.networks.patterns import patterns
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.events import REQUEST_EVENTS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.errors import UsageError
 
 #: rows that are taken up at a time: bounds the memory, whatever the trace
 _CHUNK_ROWS = 1 << 18
@@ -62,8 +62,8 @@ class Made:
 
     outcome: as in `network_runs`. module, request_count: what it was made of. covered_ratio: the share of the
     module's counted bytes that these requests moved; None if nothing was counted. skew: of the ranks' clocks.
-    patterns: of `transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` but the trace's own columns.
-    notes: sentences for people.
+    patterns: of `iosig.transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` without the trace's
+    own columns. notes: sentences for people.
     """
 
     outcome: str

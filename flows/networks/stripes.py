@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from transforms.arrays import offsets_of
-from transforms.throughput import striping
+from iosig.transforms.arrays import offsets_of
+from iosig.transforms.throughput import striping
 
 _UNKNOWN = -1
 

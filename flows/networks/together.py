@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.networks.layers import in_natural_order
-from flows.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
-from flows.networks.stripes import on_targets
-from transforms.arrays import Ints, Reals, offsets_of
-from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
-from transforms.networks.clock_skew import Skew, offsets_of_runs
-from transforms.networks.counting import are_equal_windows
-from transforms.networks.log_bins import NEGATIVE
-from transforms.networks.network import METRICS, NetworkParams, TimeKind
-from transforms.networks.patterns import patterns_of
-from transforms.networks.rows import (
+from iosig.flows.arrays import floats
+from iosig.flows.networks.layers import in_natural_order
+from iosig.flows.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
+from iosig.flows.networks.stripes import on_targets
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
+from iosig.transforms.networks.clock_skew import Skew, offsets_of_runs
+from iosig.transforms.networks.counting import are_equal_windows
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS, NetworkParams, TimeKind
+from iosig.transforms.networks.patterns import patterns_of
+from iosig.transforms.networks.rows import (
     bottleneck_rows,
     edge_rows_of,
     network_values,
@@ -32,10 +32,10 @@ from transforms.networks.rows import (
     run_rows,
     run_values,
 )
-from transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
-from warehouse.contracts import Table
-from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 
 #: pieces of requests on storage targets that are held at once; a network by itself is counted in more than one go
 #: from here on

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 
-from flows.night import executors
-from flows.night.order import Report, run_inline
-from flows.night.pace import Begin
-from flows.settings import Settings
-from flows.steps.plan import require_order
-from warehouse.errors import NothingToDo
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, cached, put_document
+from iosig.flows.night import executors
+from iosig.flows.night.order import Report, run_inline
+from iosig.flows.night.pace import Begin
+from iosig.flows.settings import Settings
+from iosig.flows.steps.plan import require_order
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, cached, put_document
 
 _STATE = "backfill.json"
 

@@ -34,23 +34,23 @@ from prefect.schedules import Cron
 from prefect.states import Completed, Failed
 from prefect.types.entrypoint import EntrypointType
 
-from flows.faults import machine_fault
-from flows.night import executors
-from flows.night.order import STEPS, Night, Step, land_new, open_night
-from flows.prefect_server import hide_credentials
-from flows.report.nightly import after_release
-from flows.settings import ScheduleSettings, Settings, load
-from flows.steps import release as releasing
-from flows.steps.plan import Plan, make_plan, require_order
-from flows.stopping import Stop, signal_errors_kept
-from flows.time_shifts import released_warnings
-from flows.watch.notices import telling
-from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
-from warehouse.printable import one_line
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release, published
-from warehouse.releases.servers import agree
-from warehouse.store.store import Store, locked
+from iosig.flows.faults import machine_fault
+from iosig.flows.night import executors
+from iosig.flows.night.order import STEPS, Night, Step, land_new, open_night
+from iosig.flows.prefect_server import hide_credentials
+from iosig.flows.report.nightly import after_release
+from iosig.flows.settings import ScheduleSettings, Settings, load
+from iosig.flows.steps import release as releasing
+from iosig.flows.steps.plan import Plan, make_plan, require_order
+from iosig.flows.stopping import Stop, signal_errors_kept
+from iosig.flows.time_shifts import released_warnings
+from iosig.flows.watch.notices import telling
+from iosig.warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.servers import agree
+from iosig.warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"
 #: where a run finds its warehouse and its settings file

@@ -14,13 +14,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from flows import processes
-from warehouse.errors import MachineFault
+from iosig.flows import processes
+from iosig.warehouse.errors import MachineFault
 
 if TYPE_CHECKING:
     # what starts a child imports little itself: both import what they need side by side
-    from flows.settings import Settings
-    from flows.steps.pieces import Done, Piece
+    from iosig.flows.settings import Settings
+    from iosig.flows.steps.pieces import Done, Piece
 
 _PATIENCE_S = 2.0
 #: so many pieces of a kind are worth processes, which take a second to start; and so many where they are there already
@@ -120,7 +120,7 @@ def _answer(connection: Connection) -> None:
     processes.ending_at_once()
     # what is imported is not looked through again after each check, either
     with processes.kept():
-        from expectations import gate
+        from iosig.expectations import gate
 
         gate.preload()
     with suppress(EOFError, OSError):
@@ -148,7 +148,7 @@ def opened(settings: Settings, root: Path) -> Iterator[Executor]:
     else:
         # job scripts, and functions that a scheduler passes on
         settings.require_own_file(f"engine.runner = '{engine.runner}'")
-        from flows.night import workers
+        from iosig.flows.night import workers
 
         with workers.connected(engine, settings.slurm, root) as found, processes.done_by(found.calls(root)):
             yield found

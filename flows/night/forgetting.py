@@ -17,27 +17,27 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from expectations import docs
-from flows.landing import names_in
-from flows.night import executors
-from flows.night.order import STEPS, Report, open_night
-from flows.night.own_data import OwnData, find as find_own
-from flows.settings import Settings
-from flows.steps import release as releasing
-from flows.steps.plan import Start, make_plan
-from flows.steps.run import Run
-from flows.steps.signatures import CHANGES
-from warehouse.contracts import Table
-from warehouse.contracts.signatures import SIGNATURES
-from warehouse.engine_paths import read_parquet
-from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.releases import expiring, holds, publishing, releases, seals, superseding
-from warehouse.releases.releases import Release
-from warehouse.store import forgetting, ledger
-from warehouse.store.files import ASIDE
-from warehouse.store.journal import Journal
-from warehouse.store.manifests import Landing, id_in, in_folder
-from warehouse.store.store import Store, document, put_document, write_parquet
+from iosig.expectations import docs
+from iosig.flows.landing import names_in
+from iosig.flows.night import executors
+from iosig.flows.night.order import STEPS, Report, open_night
+from iosig.flows.night.own_data import OwnData, find as find_own
+from iosig.flows.settings import Settings
+from iosig.flows.steps import release as releasing
+from iosig.flows.steps.plan import Start, make_plan
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.signatures import CHANGES
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.signatures import SIGNATURES
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.releases import expiring, holds, publishing, releases, seals, superseding
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import forgetting, ledger
+from iosig.warehouse.store.files import ASIDE
+from iosig.warehouse.store.journal import Journal
+from iosig.warehouse.store.manifests import Landing, id_in, in_folder
+from iosig.warehouse.store.store import Store, document, put_document, write_parquet
 
 _INTENT = "forgetting.json"
 #: how long to wait for those who read releases that are to go [s]

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from flows import processes
-from flows.landing import Arrival, Told, land_paths
-from flows.night.executors import Executor, Inline
-from flows.night.pace import Begin, Pace
-from flows.report.nightly import after_release
-from flows.settings import Settings
-from flows.steps import (
+from iosig.flows import processes
+from iosig.flows.landing import Arrival, Told, land_paths
+from iosig.flows.night.executors import Executor, Inline
+from iosig.flows.night.pace import Begin, Pace
+from iosig.flows.report.nightly import after_release
+from iosig.flows.settings import Settings
+from iosig.flows.steps import (
     attribution,
     checks,
     classes,
@@ -39,13 +39,13 @@ from flows.steps import (
     traces,
     unnamed_patterns,
 )
-from flows.steps.pieces import Done
-from flows.steps.run import Run, Work
-from warehouse.releases.publishing import Adopted
-from warehouse.releases.releases import Release
-from warehouse.releases.servers import agree
-from warehouse.store import landing
-from warehouse.store.store import Store, locked
+from iosig.flows.steps.pieces import Done
+from iosig.flows.steps.run import Run, Work
+from iosig.warehouse.releases.publishing import Adopted
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.servers import agree
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store, locked
 
 #: told as work goes on: what was done, how many rows came of it, how many seconds it took
 Report = Callable[[str, int, float], None]
@@ -113,7 +113,7 @@ class Night:
 
     def _end_checks(self) -> None:
         # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
-        processes.imported("warehouse.releases.catalogue")
+        processes.imported("iosig.warehouse.releases.catalogue")
         for check in self.begun:
             check.result()
 
@@ -163,12 +163,12 @@ def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
     yield from land_paths(store, settings, [*inbox, *schedule.databases], Told())
     # what asks servers is imported where there are some
     if schedule.prometheus:
-        from flows.live.prometheus import land_prometheus
+        from iosig.flows.live.prometheus import land_prometheus
 
         for url in schedule.prometheus:
             yield from land_prometheus(store, settings, url, Told())
     if schedule.slurm:
-        from flows.live.slurm import land_slurm
+        from iosig.flows.live.slurm import land_slurm
 
         yield from land_slurm(store, settings)
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.contracts import Table, frames, table as contract
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
-from warehouse.contracts.predictions import PREDICTION_RECORDS
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.series import SERIES
-from warehouse.contracts.traces import TRACE_JOBS, TRACES
-from warehouse.engine_paths import read_parquet
-from warehouse.releases import releases
-from warehouse.store import ledger
-from warehouse.store.manifests import Landing
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table, frames, table as contract
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.store import Store
 
 #: what stands in place of a name in rows that are not its owner's
 FORGOTTEN = "forgotten"

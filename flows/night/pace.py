@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, cached, put_document
 
 #: told when a step begins: its name, and about how many seconds are left, None where that is not known
 Begin = Callable[[str, float | None], None]

@@ -24,12 +24,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flows import processes
-from flows.settings import EngineSettings, SlurmSettings
-from flows.steps.pieces import Done, Piece
-from warehouse.errors import MachineFault, MissingExtra, UsageError
-from warehouse.placing import make_folder
-from warehouse.store.store import Store
+from iosig.flows import processes
+from iosig.flows.settings import EngineSettings, SlurmSettings
+from iosig.flows.steps.pieces import Done, Piece
+from iosig.warehouse.errors import MachineFault, MissingExtra, UsageError
+from iosig.warehouse.placing import make_folder
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -177,7 +177,7 @@ class _CallsOfFlow(_Calls):
         """Have a function called by one of them."""
         begun = super().begin(function, *args)
         # the plan needs Iceberg, whose import takes a second
-        processes.imported("warehouse.releases.catalogue")
+        processes.imported("iosig.warehouse.releases.catalogue")
         return begun
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from warehouse.errors import NothingToDo
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

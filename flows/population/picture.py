@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.population.asking import Population
-from reports.population import PopulationView
-from transforms.arrays import Reals
+from iosig.flows.arrays import floats
+from iosig.flows.population.asking import Population
+from iosig.reports.population import PopulationView
+from iosig.transforms.arrays import Reals
 
 _DIRECTIONS = ("write", "read")
 _MOST_GROUPS = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flows.population.asking import Population
-from warehouse.contracts.columns import LABEL
+from iosig.flows.population.asking import Population
+from iosig.warehouse.contracts.columns import LABEL
 
 FORMAT = "iosig-population/1"
 #: as the paper has them, and those without a label last

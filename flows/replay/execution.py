@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
-from flows.replay.functions import READING, WRITING, Verb
-from flows.replay.libc import O_CREAT, O_EXCL, Calls, NotedCalls, Place, Stream
-from flows.replay.scripts import ABSENT, Script
-from warehouse.sources.recorder.requests import TYPE_BYTES
+from iosig.flows.replay.functions import READING, WRITING, Verb
+from iosig.flows.replay.libc import O_CREAT, O_EXCL, Calls, NotedCalls, Place, Stream
+from iosig.flows.replay.scripts import ABSENT, Script
+from iosig.warehouse.sources.recorder.requests import TYPE_BYTES
 
 _T = TypeVar("_T")
 #: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.replay.functions import EFFECTS, Verb, among
-from flows.replay.libc import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, STREAM_FLAGS, Place
-from flows.replay.scripts import ABSENT, Written
-from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
-from warehouse.sources.recorder.requests import Requests
+from iosig.flows.replay.functions import EFFECTS, Verb, among
+from iosig.flows.replay.libc import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, STREAM_FLAGS, Place
+from iosig.flows.replay.scripts import ABSENT, Written
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
+from iosig.warehouse.sources.recorder.requests import Requests
 
 #: no phase comes as late
 NEVER = 1 << 60

@@ -13,7 +13,7 @@ from functools import cache
 
 import polars as pl
 
-from warehouse.sources.recorder.requests import forms
+from iosig.warehouse.sources.recorder.requests import forms
 
 
 class Verb(IntEnum):

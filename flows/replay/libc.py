@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import IO, Any
 
-from flows.replay.sandbox import Sandbox
+from iosig.flows.replay.sandbox import Sandbox
 
 #: Linux moves no more than this in one call, whatever is asked for
 MOST_CALL_BYTES = 0x7FFFF000

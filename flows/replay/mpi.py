@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from flows.replay.execution import Done
-from flows.replay.ordering import Order
-from flows.replay.processes import Job
-from warehouse.errors import InputRefused, UsageError
-from warehouse.external.processes import end_group
+from iosig.flows.replay.execution import Done
+from iosig.flows.replay.ordering import Order
+from iosig.flows.replay.processes import Job
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.processes import end_group
 
 _MOST_TOLD = 2000
 
@@ -59,7 +59,7 @@ def replay(
         str(len(ranks)),
         sys.executable,
         "-m",
-        "flows.replay.mpi_rank",
+        "iosig.flows.replay.mpi_rank",
         str(told),
     ]
     tell(f"starting {len(ranks):,} ranks by mpiexec")

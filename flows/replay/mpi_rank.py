@@ -1,7 +1,7 @@
 """A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.
 
-`python -m flows.replay.mpi_rank JOB`: the rank of MPI_COMM_WORLD says which of the job's ranks this is. The traced
-MPI_COMM_WORLD is all replayed ranks; a communicator that the program made is the ranks that name it.
+`python -m iosig.flows.replay.mpi_rank JOB`: the rank of MPI_COMM_WORLD says which of the job's ranks this is. The
+traced MPI_COMM_WORLD is all replayed ranks; a communicator that the program made is the ranks that name it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from flows.replay.execution import Done, Executor, Handler, run
-from flows.replay.functions import Verb
-from flows.replay.libc import Calls, content
-from flows.replay.mpi import MpiJob
-from flows.replay.ordering import WORLD
-from flows.replay.planning import raise_limit
-from flows.replay.processes import STALLED_S, leads, scripts_of
-from flows.replay.sandbox import Sandbox
-from flows.replay.scripts import ABSENT, Script
-from flows.replay.turns import advance, sleep_until
+from iosig.flows.replay.execution import Done, Executor, Handler, run
+from iosig.flows.replay.functions import Verb
+from iosig.flows.replay.libc import Calls, content
+from iosig.flows.replay.mpi import MpiJob
+from iosig.flows.replay.ordering import WORLD
+from iosig.flows.replay.planning import raise_limit
+from iosig.flows.replay.processes import STALLED_S, leads, scripts_of
+from iosig.flows.replay.sandbox import Sandbox
+from iosig.flows.replay.scripts import ABSENT, Script
+from iosig.flows.replay.turns import advance, sleep_until
 
 _LEAD_S = 0.2
 _LOOK_S = 1.0

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flows.replay.functions import Verb
-from flows.replay.scripts import Script
+from iosig.flows.replay.functions import Verb
+from iosig.flows.replay.scripts import Script
 
 WORLD = "MPI_COMM_WORLD"
 

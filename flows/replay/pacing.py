@@ -13,11 +13,11 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from flows.replay import traces
-from transforms.arrays import Ints, Reals
-from transforms.traces.expansion import numbered
-from transforms.traces.time_histograms import Bins
-from transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
+from iosig.flows.replay import traces
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.time_histograms import Bins
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
 #: up to so many times, their order is a random one; of more it is a stride, which needs no memory
 _SHUFFLED = 1 << 20

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from flows.replay.files import Uses
-from flows.replay.functions import CLOSING, OPENING, READING, WRITING
-from flows.replay.libc import Place
-from flows.replay.ordering import Visits
-from flows.replay.sandbox import Sandbox
-from flows.replay.scripts import Script
-from warehouse.errors import InputRefused
+from iosig.flows.replay.files import Uses
+from iosig.flows.replay.functions import CLOSING, OPENING, READING, WRITING
+from iosig.flows.replay.libc import Place
+from iosig.flows.replay.ordering import Visits
+from iosig.flows.replay.sandbox import Sandbox
+from iosig.flows.replay.scripts import Script
+from iosig.warehouse.errors import InputRefused
 
 #: kept free beyond what a replay takes: a share of that, and so many bytes
 _MARGIN_RATIO = 0.05

@@ -19,21 +19,21 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from flows.processes import ending_with_parent
-from flows.replay.execution import Done, Executor, run
-from flows.replay.files import uses
-from flows.replay.functions import VERBS, Verb
-from flows.replay.gates import Board, Broken, Gates, OpenBoard
-from flows.replay.libc import Calls, NotedCalls, content
-from flows.replay.ordering import Order, visits
-from flows.replay.pacing import Pacing
-from flows.replay.planning import Survey, raise_limit
-from flows.replay.sandbox import Sandbox
-from flows.replay.scripts import Script, Way, written
-from flows.replay.traces import calls_of
-from flows.replay.turns import advance, sleep_until
-from transforms.traces.trace import CompressedTrace
-from warehouse.errors import InputRefused
+from iosig.flows.processes import ending_with_parent
+from iosig.flows.replay.execution import Done, Executor, run
+from iosig.flows.replay.files import uses
+from iosig.flows.replay.functions import VERBS, Verb
+from iosig.flows.replay.gates import Board, Broken, Gates, OpenBoard
+from iosig.flows.replay.libc import Calls, NotedCalls, content
+from iosig.flows.replay.ordering import Order, visits
+from iosig.flows.replay.pacing import Pacing
+from iosig.flows.replay.planning import Survey, raise_limit
+from iosig.flows.replay.sandbox import Sandbox
+from iosig.flows.replay.scripts import Script, Way, written
+from iosig.flows.replay.traces import calls_of
+from iosig.flows.replay.turns import advance, sleep_until
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.errors import InputRefused
 
 #: steps of a process's ranks that memory holds; more lie in files
 _MOST_STEPS = 1 << 20

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from flows.replay import mpi, planning, processes, reports, traces
-from flows.replay.execution import Done
-from flows.replay.ordering import Order, ordered
-from flows.replay.planning import Survey
-from flows.replay.processes import Job
-from flows.replay.reports import Report
-from flows.replay.scripts import Way
-from warehouse.errors import InputRefused, UsageError
+from iosig.flows.replay import mpi, planning, processes, reports, traces
+from iosig.flows.replay.execution import Done
+from iosig.flows.replay.ordering import Order, ordered
+from iosig.flows.replay.planning import Survey
+from iosig.flows.replay.processes import Job
+from iosig.flows.replay.reports import Report
+from iosig.flows.replay.scripts import Way
+from iosig.warehouse.errors import InputRefused, UsageError
 
 #: processes by default, for each core of the machine, and at least
 _PER_CORE, _LEAST = 2, 8

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from flows.replay.execution import Done
-from flows.replay.libc import Place
-from flows.replay.ordering import Order
-from flows.replay.planning import Survey, disk_bytes, prepared
+from iosig.flows.replay.execution import Done
+from iosig.flows.replay.libc import Place
+from iosig.flows.replay.ordering import Order
+from iosig.flows.replay.planning import Survey, disk_bytes, prepared
 
 
 @dataclass(frozen=True, slots=True)

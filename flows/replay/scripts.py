@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
-from flows.replay.sandbox import PathRefused, remapped
-from transforms.arrays import Ints, Reals
-from warehouse.sources.recorder import requests
+from iosig.flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
+from iosig.flows.replay.sandbox import PathRefused, remapped
+from iosig.transforms.arrays import Ints, Reals
+from iosig.warehouse.sources.recorder import requests
 
 #: how MPI-IO's calls are replayed: by the rank itself as POSIX calls, by MPI, or by the POSIX calls within them
 Way = Literal["posix", "mpi", "nested"]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.extrapolation import view
-from flows.extrapolation.compressing import compressed
-from transforms.traces import expansion
-from transforms.traces.trace import CompressedTrace
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder.signatures import SignedRank, outer
+from iosig.flows.extrapolation import view
+from iosig.flows.extrapolation.compressing import compressed
+from iosig.transforms.traces import expansion
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder.signatures import SignedRank, outer
 
 #: of a set of ranks: so many are more than one machine replays
 MOST_RANKS = 1 << 16

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
-from flows.replay.execution import Sync
+from iosig.flows.replay.execution import Sync
 
 #: the last part of a wait is spun: a sleeping process is woken late
 _SPUN_S = 100e-6

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.advice.advising import Advised, Asked, advise_on, signature_of
-from flows.advice.landed import site_state
-from flows.advice.signatures import ReleaseSignatures
-from flows.settings import Settings
-from reports.site.advice import AdviceFrames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import NothingToDo
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.store import Store
+from iosig.flows.advice.advising import Advised, Asked, advise_on, signature_of
+from iosig.flows.advice.landed import site_state
+from iosig.flows.advice.signatures import ReleaseSignatures
+from iosig.flows.settings import Settings
+from iosig.reports.site.advice import AdviceFrames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

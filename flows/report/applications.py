@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.report.samples import coarse_samples
-from flows.wall import population_map
-from reports.site.applications import ApplicationFrames
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.report.samples import coarse_samples
+from iosig.flows.wall import population_map
+from iosig.reports.site.applications import ApplicationFrames
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

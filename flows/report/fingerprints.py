@@ -11,9 +11,9 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 #: our own rooms that a page comes from, and the packages that its bytes may depend on
 _ROOMS = ("expectations", "flows", "reports", "transforms", "warehouse")

@@ -1,7 +1,7 @@
 """Users as pseudonyms: what a report shows to those who may not know who they are.
 
-The pseudonyms are the warehouse's own kind (`warehouse.store.pseudonyms`), by the site's key where there is one, else
-by one that the warehouse keeps beside its tables: so they are the same in every report.
+The pseudonyms are those of `iosig.warehouse.store.pseudonyms`. Their key is the site's, or else one that the warehouse
+keeps beside its tables, so they are the same in every report.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flows.settings import Settings
-from warehouse.store.pseudonyms import FEWEST_KEY_BYTES, Names, is_private
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.warehouse.store.pseudonyms import FEWEST_KEY_BYTES, Names, is_private
+from iosig.warehouse.store.store import Store
 
 #: the key of pseudonyms in reports, where the site has none of its own
 _KEY_FILE = "report.key"

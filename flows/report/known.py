@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reports.site.packing import Content, unpacked
-from warehouse.placing import moved_into_place
+from iosig.reports.site.packing import Content, unpacked
+from iosig.warehouse.placing import moved_into_place
 
 #: beside the pages of a release: what they were made of
 MANIFEST = ".pages.json"

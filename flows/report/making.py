@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from flows.report import pages, writing
-from flows.report.hiding import Hider
-from flows.report.pages import Reported
-from flows.report.writing import Written
-from flows.settings import Settings
-from reports.site.packing import Content
-from reports.site.pages import NIGHT
-from reports.site.shells import root_page
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.report import pages, writing
+from iosig.flows.report.hiding import Hider
+from iosig.flows.report.pages import Reported
+from iosig.flows.report.writing import Written
+from iosig.flows.settings import Settings
+from iosig.reports.site.packing import Content
+from iosig.reports.site.pages import NIGHT
+from iosig.reports.site.shells import root_page
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 
 def report(

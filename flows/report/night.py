@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.attribution import picture as traffic
-from flows.attribution.asking import Asked, answer
-from flows.attribution.hurting import hurt_days
-from flows.report.quality import failed_checks
-from flows.wall import checkpoint_clock as rhythms
-from reports import attribution
-from reports.attribution import AttributionView
-from reports.site.night import NightFrames
-from reports.wall import checkpoint_clock
-from reports.wall.checkpoint_clock import ClockView
+from iosig.flows.attribution import picture as traffic
+from iosig.flows.attribution.asking import Asked, answer
+from iosig.flows.attribution.hurting import hurt_days
+from iosig.flows.report.quality import failed_checks
+from iosig.flows.wall import checkpoint_clock as rhythms
+from iosig.reports import attribution
+from iosig.reports.attribution import AttributionView
+from iosig.reports.site.night import NightFrames
+from iosig.reports.wall import checkpoint_clock
+from iosig.reports.wall.checkpoint_clock import ClockView
 
 if TYPE_CHECKING:
     import duckdb

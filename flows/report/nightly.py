@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flows.settings import Settings
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 
 def after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
@@ -15,8 +15,8 @@ def after_release(store: Store, settings: Settings, release: Release) -> tuple[s
     if settings.report.into is None:
         return None
     try:
-        from flows.report import making
-        from flows.report.hiding import hider_of
+        from iosig.flows.report import making
+        from iosig.flows.report.hiding import hider_of
 
         hider = hider_of(store, settings) if settings.report.hide_users else None
         written = making.report(store, release, settings.report.into, hider, settings)

@@ -10,26 +10,37 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from flows.report import (
+from iosig.flows.report import (
     advice as advice_rows,
     applications as application_rows,
     night as night_rows,
     quality as quality_rows,
     runs as run_rows,
 )
-from flows.report.applications import MadeOf
-from flows.report.fingerprints import Inputs
-from flows.report.hiding import Hider
-from flows.report.known import Known, Page
-from flows.settings import Settings
-from flows.signatures.changes import signature_changes
-from flows.wall.release_changes import TABLES as CHANGE_TABLES, pairs
-from reports.site import advice, applications, changes, filesystems, library, night, population, quality, runs, tables
-from reports.site.advice import AdviceFrames
-from reports.site.changes import ChangeFrames
-from reports.site.figures import Page as SitePage
-from reports.site.packing import Content
-from reports.site.pages import (
+from iosig.flows.report.applications import MadeOf
+from iosig.flows.report.fingerprints import Inputs
+from iosig.flows.report.hiding import Hider
+from iosig.flows.report.known import Known, Page
+from iosig.flows.settings import Settings
+from iosig.flows.signatures.changes import signature_changes
+from iosig.flows.wall.release_changes import TABLES as CHANGE_TABLES, pairs
+from iosig.reports.site import (
+    advice,
+    applications,
+    changes,
+    filesystems,
+    library,
+    night,
+    population,
+    quality,
+    runs,
+    tables,
+)
+from iosig.reports.site.advice import AdviceFrames
+from iosig.reports.site.changes import ChangeFrames
+from iosig.reports.site.figures import Page as SitePage
+from iosig.reports.site.packing import Content
+from iosig.reports.site.pages import (
     APPLICATION,
     APPLICATIONS,
     CHANGES,
@@ -40,10 +51,10 @@ from reports.site.pages import (
     RUN,
     TABLES,
 )
-from reports.site.shells import About, shell
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store
+from iosig.reports.site.shells import About, shell
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb

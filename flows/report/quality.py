@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports.site.pages import QUALITY
-from reports.site.quality import QualityFrames
+from iosig.reports.site.pages import QUALITY
+from iosig.reports.site.quality import QualityFrames
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +40,7 @@ def failed_checks(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
 
 
 def _said(failed: pl.DataFrame) -> pl.DataFrame:
-    from expectations import sentences, suites
+    from iosig.expectations import sentences, suites
 
     happened = [
         sentences.happened(rule, row["unexpected_count"], observed)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.attribution.hurting import hurt_days
-from flows.findings.traced import layers_of, published
-from flows.population.asking import Asked, counted
-from flows.report.samples import coarse_samples
-from flows.wall import storage_calendar
-from reports.site import traces as site_traces
-from reports.site.filesystems import FilesystemFrames
-from reports.site.population import PopulationFrames
-from reports.site.runs import RunFrames, nothing_traced
-from reports.wall.storage_calendar import CalendarView
+from iosig.flows.attribution.hurting import hurt_days
+from iosig.flows.findings.traced import layers_of, published
+from iosig.flows.population.asking import Asked, counted
+from iosig.flows.report.samples import coarse_samples
+from iosig.flows.wall import storage_calendar
+from iosig.reports.site import traces as site_traces
+from iosig.reports.site.filesystems import FilesystemFrames
+from iosig.reports.site.population import PopulationFrames
+from iosig.reports.site.runs import RunFrames, nothing_traced
+from iosig.reports.wall.storage_calendar import CalendarView
 
 if TYPE_CHECKING:
     import duckdb

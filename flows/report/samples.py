@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from flows.arrays import list_column, ragged
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.flows.arrays import list_column, ragged
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from flows.report.known import MANIFEST, Known, Page, keep
-from reports.site.packing import Content
-from warehouse.errors import UsageError
-from warehouse.placing import link_or_copy, make_folder, moved_into_place
-from warehouse.store.store import Store, held_alone
+from iosig.flows.report.known import MANIFEST, Known, Page, keep
+from iosig.reports.site.packing import Content
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.placing import link_or_copy, make_folder, moved_into_place
+from iosig.warehouse.store.store import Store, held_alone
 
 #: says that a folder is a report, so that no other one is ever cleared
 MARK = ".iosig-report"

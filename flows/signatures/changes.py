@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import difference
-from warehouse.releases.reading import opened
+from iosig.flows.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import difference
+from iosig.warehouse.releases.reading import opened
 
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.releases.releases import Release
-    from warehouse.store.store import Store
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 #: what is told of a signature that is not the same in both releases
 SCHEMA: dict[str, pl.DataType] = {

@@ -12,10 +12,10 @@ from itertools import chain, islice
 
 import numpy as np
 
-from flows import processes
-from transforms.arrays import Ints, Ragged, offsets_of
-from transforms.signatures.methods import MethodSignatures, SignatureParams, extract
-from transforms.signatures.sample_sets import SampleSets
+from iosig.flows import processes
+from iosig.transforms.arrays import Ints, Ragged, offsets_of
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, extract
+from iosig.transforms.signatures.sample_sets import SampleSets
 
 #: steps of a chunk's samples: 4 MB, and about as long at work as a process takes to start
 CHUNK_STEPS = 500_000
@@ -32,7 +32,7 @@ def extract_in_chunks(
     worker_count: int | None = None,
     told: Told = lambda count: None,
 ) -> list[MethodSignatures]:
-    """Return the signatures of sample sets by some methods, as `transforms.signatures.methods.extract` does.
+    """Return the signatures of sample sets by some methods, as `iosig.transforms.signatures.methods.extract` does.
 
     worker_count: processes, as many as there are cores if None; a single chunk is done in this process, since one
     takes about a second to start. Raises WorkerLost if one of them dies.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Reals
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Signature
-from warehouse.contracts import Table
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: what names one signature
 SUBJECT = ("application_id", "filesystem", "direction")
 KEY = (*SUBJECT, "method")
-#: the tables that hold signatures, for `warehouse.releases.reading.opened`
+#: the tables that hold signatures, for `iosig.warehouse.releases.reading.opened`
 TABLES = "signatures signature_points signature_bursts"
 #: the relation of a connection that says which signatures are asked for
 _WANTED = "wanted_signatures"

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from flows.signatures.published import SUBJECT, TABLES, read_signatures
-from reports.signatures import DrawnSample, DrawnSignature, SignatureView
-from warehouse.errors import UsageError
-from warehouse.releases.reading import opened
+from iosig.flows.signatures.published import SUBJECT, TABLES, read_signatures
+from iosig.reports.signatures import DrawnSample, DrawnSignature, SignatureView
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.reading import opened
 
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.releases.releases import Release
-    from warehouse.store.store import Store
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 #: so many names are told of what there is
 _MOST_TOLD = 8

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
-from flows.single.throughput import By, throughput_by
-from flows.steps.classes import series_classes, trace_classes
-from transforms.classes import ClassParams
-from transforms.throughput.signals import SignalParams
-from warehouse.contracts import frames
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_FILES, TRACE_REQUESTS, TRACE_SIGNALS
-from warehouse.errors import InputRefused
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
+from iosig.flows.single.throughput import By, throughput_by
+from iosig.flows.steps.classes import series_classes, trace_classes
+from iosig.transforms.classes import ClassParams
+from iosig.transforms.throughput.signals import SignalParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_FILES, TRACE_REQUESTS, TRACE_SIGNALS
+from iosig.warehouse.errors import InputRefused
 
 
 @dataclass(frozen=True, slots=True)

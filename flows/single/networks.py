@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.landing import Told
-from flows.networks.making import Asked, Made, network_of_trace
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
-from reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
-from transforms.networks.counting import merged
-from transforms.networks.log_bins import NEGATIVE
-from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
-from transforms.networks.patterns import patterns
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.protocol import owner
+from iosig.flows.landing import Told
+from iosig.flows.networks.making import Asked, Made, network_of_trace
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
+from iosig.transforms.networks.counting import merged
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
+from iosig.transforms.networks.patterns import patterns
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.protocol import owner
 
 _REMEDIES = {
     "darshan": "Run the program again with DXT_ENABLE_IO_TRACE=1, or with DXT in its Darshan configuration.",
@@ -69,7 +69,7 @@ class NetworkInput:
 
     def view(self, metric: Metric) -> NetworkView:
         """Return what a picture is drawn from."""
-        from transforms.networks.rings import layout
+        from iosig.transforms.networks.rings import layout
 
         return NetworkView(
             self.name,

@@ -12,23 +12,30 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.extrapolation import view
-from flows.landing import Told, reading_of
-from flows.settings import Settings
-from flows.steps.traces import LANDED, make_signals
-from transforms.throughput.signals import SignalParams
-from warehouse.contracts import Table, frames
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import POLLS
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.series import SERIES
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS, TRACES
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.errors import InputRefused
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Batch, Source, input_name, owner, recognize
-from warehouse.store import models
+from iosig.flows.extrapolation import view
+from iosig.flows.landing import Told, reading_of
+from iosig.flows.settings import Settings
+from iosig.flows.steps.traces import LANDED, make_signals
+from iosig.transforms.throughput.signals import SignalParams
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.contracts.traces import (
+    TRACE_COUNTERS,
+    TRACE_HEATMAPS,
+    TRACE_JOBS,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACES,
+)
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Source, input_name, owner, recognize
+from iosig.warehouse.store import models
 
 if TYPE_CHECKING:
     import duckdb

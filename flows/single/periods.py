@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
-from flows.steps.periods import judged_of, params_of, rows_from, segments_from
-from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
-from transforms.arrays import Ints, Ragged, Reals, cut
-from transforms.periods import windows
-from transforms.periods.answers import Detections, Segments, gathered, joined_segments
-from transforms.periods.even_signals import EvenSignals, by_length
-from transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
-from transforms.throughput import even_values
-from transforms.throughput.intervals import StepParams
-from transforms.throughput.requests import Requests, Steps, step_function
-from warehouse.contracts.periods import PERIODS
-from warehouse.contracts.traces import TRACE_REQUESTS
-from warehouse.errors import UsageError
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
+from iosig.flows.steps.periods import judged_of, params_of, rows_from, segments_from
+from iosig.flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
+from iosig.transforms.arrays import Ints, Ragged, Reals, cut
+from iosig.transforms.periods import windows
+from iosig.transforms.periods.answers import Detections, Segments, gathered, joined_segments
+from iosig.transforms.periods.even_signals import EvenSignals, by_length
+from iosig.transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
+from iosig.transforms.throughput import even_values
+from iosig.transforms.throughput.intervals import StepParams
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from iosig.warehouse.contracts.periods import PERIODS
+from iosig.warehouse.contracts.traces import TRACE_REQUESTS
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
-    from transforms.periods.ftio_0_0_9 import CompatibleParams
-    from transforms.periods.ftio_outliers import Method
+    from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
+    from iosig.transforms.periods.ftio_outliers import Method
 
 #: those that sample at instants
 _OF_INSTANTS = ("dft", "autocorrelation", "merged")
@@ -328,7 +328,7 @@ def _directed(subjects: Subjects, asked: Asked) -> Subjects:
 def _compatible(signals: _Signals, asked: Asked) -> Periods:
     """Return what FTIO 0.0.9 would say: of requests as it samples them itself, else of the samples as they are."""
     # No other method needs it, nor most calls.
-    from transforms.periods import ftio_0_0_9
+    from iosig.transforms.periods import ftio_0_0_9
 
     subjects, segments = signals.binned, None
     is_wavelet = asked.method == WAVELET
@@ -356,7 +356,7 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
 
 def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[Detections, Segments]:
     """Return what FTIO 0.0.9's wavelet mode would say of requests, or of samples as they are."""
-    from transforms.periods import ftio_wavelet
+    from iosig.transforms.periods import ftio_wavelet
 
     if isinstance(found, Steps):
         told = ftio_wavelet.detect(found, params)

@@ -8,11 +8,11 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from flows.networks.stripes import on_targets
-from transforms.arrays import Reals
-from transforms.throughput import even_values, signals
-from transforms.throughput.requests import Requests
-from warehouse.errors import UsageError
+from iosig.flows.networks.stripes import on_targets
+from iosig.transforms.arrays import Reals
+from iosig.transforms.throughput import even_values, signals
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.errors import UsageError
 
 By = Literal["rank", "host", "file", "ost"]
 BY: tuple[By, ...] = get_args(By)

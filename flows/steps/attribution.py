@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ints, ragged
-from flows.signatures.published import SUBJECT
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, built
-from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from transforms.attribution.counted import Counted, lay
-from transforms.attribution.explaining import Explained, explain_each, ranges
-from transforms.attribution.runs import Runs
-from transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
-from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
-from warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
-from warehouse.contracts.polls import TICKS
-from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
-from warehouse.engine_paths import scan_parquet
-from warehouse.store import models
+from iosig.flows.arrays import epoch_s, floats, ints, ragged
+from iosig.flows.signatures.published import SUBJECT
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, built
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.attribution.counted import Counted, lay
+from iosig.transforms.attribution.explaining import Explained, explain_each, ranges
+from iosig.transforms.attribution.runs import Runs
+from iosig.transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
+from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
+from iosig.warehouse.contracts.polls import TICKS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.store import models
 
 if TYPE_CHECKING:
     import duckdb

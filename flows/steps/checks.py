@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.steps import run as at_work
-from flows.steps.pieces import Day, File, Given, Piece
-from flows.steps.run import Run, Work, built, landed, live, released
-from warehouse.contracts import TABLES, Table, frames, table as table_named
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import FAULTY_POLLS, POLLS
-from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
-from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
-from warehouse.contracts.traces import TRACE_JOBS
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.errors import GateFailed
-from warehouse.releases import locations, releases
-from warehouse.store.store import Store, write_json, write_parquet
+from iosig.flows.steps import run as at_work
+from iosig.flows.steps.pieces import Day, File, Given, Piece
+from iosig.flows.steps.run import Run, Work, built, landed, live, released
+from iosig.warehouse.contracts import TABLES, Table, frames, table as table_named
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import FAULTY_POLLS, POLLS
+from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
+from iosig.warehouse.contracts.traces import TRACE_JOBS
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.errors import GateFailed
+from iosig.warehouse.releases import locations, releases
+from iosig.warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
-    from expectations.gate import Checked
+    from iosig.expectations.gate import Checked
 
 #: what is taken out of the jobs of a day, until all that is taken out is gathered
 FAULTY_JOBS = replace(QUARANTINE, name="faulty_jobs", is_published=False)
@@ -66,7 +66,7 @@ def verdicts_on(table: Table) -> Table:
 
 def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
     """Hold rows to a table's suite, and keep what it says until all tables are checked."""
-    from expectations import gate
+    from iosig.expectations import gate
 
     found = gate.check(table, frame, _limits(given))
     _keep(given, table, [found.verdicts])
@@ -113,7 +113,7 @@ def hold(given: Given) -> int:
 
 
 def _held(given: Given, table: Table) -> int:
-    from expectations import gate, suites, summing
+    from iosig.expectations import gate, suites, summing
 
     limits = _limits(given)
     told = []
@@ -161,7 +161,7 @@ def decide(given: Given) -> int:
     Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder, and pages
     that tell of them lie apart from those of the release that stays.
     """
-    from expectations import docs, gate, summing
+    from iosig.expectations import docs, gate, summing
 
     by_day = _with_doubled(_by_day(given), _on_two_days(given))
     quality = summing.summed(by_day, _limits(given))

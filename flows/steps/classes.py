@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ragged
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, undated
-from flows.steps.subjects import JUDGED, Subjects, counted_samples, keys_of, of_applications, traced_runs
-from transforms import classes
-from transforms.arrays import Reals, offsets_of
-from warehouse.contracts import frames
-from warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES
-from warehouse.contracts.series import SERIES_INTERVALS
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+from iosig.flows.arrays import epoch_s, floats, ragged
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, undated
+from iosig.flows.steps.subjects import JUDGED, Subjects, counted_samples, keys_of, of_applications, traced_runs
+from iosig.transforms import classes
+from iosig.transforms.arrays import Reals, offsets_of
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
 
 def classify(given: Given) -> int:

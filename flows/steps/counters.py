@@ -8,12 +8,12 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, landed_on_day
-from transforms import counters, job_keys
-from transforms.counters import TARGET, CounterParams
-from warehouse.contracts import frames
-from warehouse.contracts.counters import (
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, landed_on_day
+from iosig.transforms import counters, job_keys
+from iosig.transforms.counters import TARGET, CounterParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import (
     COUNTED_JOBS,
     COUNTER_DAYS,
     COUNTER_ENDS,
@@ -24,12 +24,12 @@ from warehouse.contracts.counters import (
     SCRAPES,
     UNASSIGNED_IO,
 )
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import COUNTER_POLLS
-from warehouse.engine_paths import scan_parquet
-from warehouse.sources.rows.counters import polled
-from warehouse.store.manifests import Landing, scans
-from warehouse.store.store import Store, write_parquet
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import COUNTER_POLLS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.sources.rows.counters import polled
+from iosig.warehouse.store.manifests import Landing, scans
+from iosig.warehouse.store.store import Store, write_parquet
 
 #: readings that are worked on at a time: it bounds the memory
 _READINGS_AT_A_TIME = 250_000

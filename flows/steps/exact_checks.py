@@ -7,21 +7,21 @@ import json
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, ragged
-from flows.signatures import published
-from flows.signatures.published import KEY, SUBJECT
-from flows.steps.pieces import Day, Given
-from flows.steps.run import Run, Work, built
-from flows.steps.signature_checks import known
-from transforms.arrays import Reals
-from transforms.sample_checks import Sampled
-from transforms.signatures import similarity
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.signature import Signature
-from warehouse.contracts import frames
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
-from warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
-from warehouse.store import models
+from iosig.flows.arrays import epoch_s, ragged
+from iosig.flows.signatures import published
+from iosig.flows.signatures.published import KEY, SUBJECT
+from iosig.flows.steps.pieces import Day, Given
+from iosig.flows.steps.run import Run, Work, built
+from iosig.flows.steps.signature_checks import known
+from iosig.transforms.arrays import Reals
+from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.signatures import similarity
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
+from iosig.warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.store import models
 
 _RUN = ("cluster", "job_id", "started_at")
 _TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")

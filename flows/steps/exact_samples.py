@@ -9,20 +9,20 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, list_column, ragged
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, built, live
-from transforms import exact_series, sample_checks
-from transforms.arrays import Bools, Ragged, places_of
-from transforms.exact_series import Grids, Intervals
-from transforms.sample_checks import Sampled
-from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
-from warehouse.contracts.job_io import EXACT_IO, METADATA_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.store import models
-from warehouse.store.store import write_parquet
+from iosig.flows.arrays import epoch_s, list_column, ragged
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, built, live
+from iosig.transforms import exact_series, sample_checks
+from iosig.transforms.arrays import Bools, Ragged, places_of
+from iosig.transforms.exact_series import Grids, Intervals
+from iosig.transforms.sample_checks import Sampled
+from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
+from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import write_parquet
 
 #: what tells a run of a file system apart
 RUN = ["cluster", "job_id", "started_at", "filesystem"]

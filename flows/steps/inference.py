@@ -11,23 +11,23 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flows.steps.exact_checks import with_use
-from flows.steps.periods import DEFAULT_METHOD
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, built
-from flows.steps.subjects import keys_of
-from transforms import inference
-from transforms.classes import ClassParams
-from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO
-from warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
-from warehouse.contracts.inference import INFERENCE_CHECKS
-from warehouse.contracts.job_io import CLIENT_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.periods import MEASURED_PERIODS, PERIODS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS
+from iosig.flows.steps.exact_checks import with_use
+from iosig.flows.steps.periods import DEFAULT_METHOD
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, built
+from iosig.flows.steps.subjects import keys_of
+from iosig.transforms import inference
+from iosig.transforms.classes import ClassParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
+from iosig.warehouse.contracts.inference import INFERENCE_CHECKS
+from iosig.warehouse.contracts.job_io import CLIENT_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import MEASURED_PERIODS, PERIODS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS
 
 _RUN = ["cluster", "job_id", "started_at", "filesystem", "direction"]
 _SUBJECT = ["application_id", "filesystem", "direction"]

@@ -17,28 +17,28 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ragged
-from flows.settings import SignatureSettings
-from flows.signatures import published
-from flows.signatures.published import SUBJECT
-from flows.steps import signatures as plain
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, live, released
-from flows.steps.signatures import MADE
-from transforms.arrays import Ints, Reals, offsets_of, places_of
-from transforms.joint.finding import Found, JointParams, find
-from transforms.joint.shared import Known, Shared
-from transforms.signatures import left_out, trust
-from transforms.signatures.methods import MethodSignatures, chosen, extract
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
-from warehouse.contracts.signatures import SIGNATURES
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.store import models
-from warehouse.store.store import write_parquet
+from iosig.flows.arrays import epoch_s, floats, ragged
+from iosig.flows.settings import SignatureSettings
+from iosig.flows.signatures import published
+from iosig.flows.signatures.published import SUBJECT
+from iosig.flows.steps import signatures as plain
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, live, released
+from iosig.flows.steps.signatures import MADE
+from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
+from iosig.transforms.joint.finding import Found, JointParams, find
+from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.signatures import left_out, trust
+from iosig.transforms.signatures.methods import MethodSignatures, chosen, extract
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURES
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import write_parquet
 
 METHOD = "joint"
 _RUN = ("cluster", "job_id", "started_at")

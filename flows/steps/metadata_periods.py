@@ -8,18 +8,18 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats, list_column
-from flows.steps.periods import params_of
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, landed_of_traces
-from transforms.arrays import Ragged, offsets_of
-from transforms.periods import finding
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.finding import PeriodParams, Periods
-from transforms.throughput.signals import SignalParams, grids
-from warehouse.contracts import frames
-from warehouse.contracts.periods import METADATA_PERIODS
-from warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
+from iosig.flows.arrays import floats, list_column
+from iosig.flows.steps.periods import params_of
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, landed_of_traces
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.periods import finding
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.finding import PeriodParams, Periods
+from iosig.transforms.throughput.signals import SignalParams, grids
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import METADATA_PERIODS
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 
 #: samples that are worked on at a time
 _SAMPLES_AT_A_TIME = 1 << 23

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import polars as pl
 
-from flows.arrays import epoch_s, floats, list_column, ragged
-from flows.steps.exact_samples import RUN, Gridded
-from flows.steps.metadata_periods import columns_of
-from flows.steps.periods import params_of
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built
-from transforms import classes
-from transforms.classes import ClassParams
-from transforms.periods import finding
-from transforms.periods.finding import PeriodParams
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.periods import METADATA_RATES
-from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+from iosig.flows.arrays import epoch_s, floats, list_column, ragged
+from iosig.flows.steps.exact_samples import RUN, Gridded
+from iosig.flows.steps.metadata_periods import columns_of
+from iosig.flows.steps.periods import params_of
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built
+from iosig.transforms import classes
+from iosig.transforms.classes import ClassParams
+from iosig.transforms.periods import finding
+from iosig.transforms.periods.finding import PeriodParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import METADATA_RATES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
 
 _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
 #: a mean number of operations per node below it is NO_USAGE: a program that starts opens some hundred files

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows import processes
-from flows.settings import NetworkSettings
-from flows.steps.pieces import Day, Given
-from flows.steps.run import Run, Work, built, landed_of_traces
-from warehouse.contracts import Table, frames
-from warehouse.contracts.events import REQUEST_EVENTS
-from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.errors import IosigError
-from warehouse.store.manifests import Landing, Part, scans
-from warehouse.store.store import Store, join_parquet, write_parquet
+from iosig.flows import processes
+from iosig.flows.settings import NetworkSettings
+from iosig.flows.steps.pieces import Day, Given
+from iosig.flows.steps.run import Run, Work, built, landed_of_traces
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.events import REQUEST_EVENTS
+from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.errors import IosigError
+from iosig.warehouse.store.manifests import Landing, Part, scans
+from iosig.warehouse.store.store import Store, join_parquet, write_parquet
 
 if TYPE_CHECKING:
-    from flows.networks.making import Made
+    from iosig.flows.networks.making import Made
 
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: what a network is made of
@@ -123,8 +123,8 @@ def _of_small(
     store: Store, runs: Sequence[_Run], settings: NetworkSettings
 ) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
     """Return the rows of small runs, made together, and the runs that are to be made each alone."""
-    from flows.networks.together import TooManyPiecesError, rows_together
-    from transforms.networks.network import NetworkParams
+    from iosig.flows.networks.together import TooManyPiecesError, rows_together
+    from iosig.transforms.networks.network import NetworkParams
 
     if not runs:
         return {}, []
@@ -154,7 +154,7 @@ def _of_small(
 
 def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
     """Return the landed rows of a table, each with the number of its run."""
-    from flows.networks.together import COLUMNS
+    from iosig.flows.networks.together import COLUMNS
 
     numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
     columns = ["trace_id", *COLUMNS[table]]
@@ -182,7 +182,7 @@ def network_rows_of(
     network is made of (`LANDED`), by the table's name. A run of which no network can be made has one row, with the
     reason.
     """
-    from transforms.networks.rows import run_row
+    from iosig.transforms.networks.rows import run_row
 
     try:
         return _held(job, _rows(_made(job, landed, settings)))
@@ -191,8 +191,8 @@ def network_rows_of(
 
 
 def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings) -> Made:
-    from flows.networks.making import Asked, network_of_trace
-    from transforms.networks.network import NetworkParams
+    from iosig.flows.networks.making import Asked, network_of_trace
+    from iosig.transforms.networks.network import NetworkParams
 
     params = settings.params(NetworkParams)
     return network_of_trace(landed, Asked(), params, job["process_count"])
@@ -200,7 +200,7 @@ def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], 
 
 def _rows(made: Made) -> dict[Table, pl.DataFrame]:
     """Return what was made as rows, without the run's own columns."""
-    from transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
+    from iosig.transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
 
     line = run_row(
         made.outcome,

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.steps.subjects import Subjects, traced_nodes
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
-from transforms.periods.answers import Detections, gathered
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.finding import PeriodParams, detect
-from transforms.periods.node_phases import node_phases
-from transforms.throughput import even_values
-from transforms.throughput.requests import Requests
-from warehouse.contracts import frames
-from warehouse.contracts.periods import NODE_PERIODS
+from iosig.flows.arrays import floats
+from iosig.flows.steps.subjects import Subjects, traced_nodes
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.periods.answers import Detections, gathered
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.finding import PeriodParams, detect
+from iosig.transforms.periods.node_phases import node_phases
+from iosig.transforms.throughput import even_values
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import NODE_PERIODS
 
 #: samples that are worked on at a time
 _SAMPLES_AT_A_TIME = 1 << 23

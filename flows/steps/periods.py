@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import list_column
-from flows.settings import PeriodSettings
-from flows.steps import subjects
-from flows.steps.node_periods import node_rows
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, landed_of_traces, undated
-from flows.steps.subjects import KEYS, Subjects
-from transforms.arrays import Ragged, Reals, places_within
-from transforms.periods import finding, windows
-from transforms.periods.finding import PeriodParams, Periods
-from transforms.throughput.requests import Steps, step_function
-from warehouse.contracts import frames
-from warehouse.contracts.periods import MEASURED_PERIODS, NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
-from warehouse.contracts.samples import EXACT_SAMPLES
-from warehouse.contracts.series import SERIES_INTERVALS
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
-from warehouse.engine_paths import read_parquet
-from warehouse.store.manifests import Landing, Part, scans
-from warehouse.store.store import Store
+from iosig.flows.arrays import list_column
+from iosig.flows.settings import PeriodSettings
+from iosig.flows.steps import subjects
+from iosig.flows.steps.node_periods import node_rows
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, landed_of_traces, undated
+from iosig.flows.steps.subjects import KEYS, Subjects
+from iosig.transforms.arrays import Ragged, Reals, places_within
+from iosig.transforms.periods import finding, windows
+from iosig.transforms.periods.finding import PeriodParams, Periods
+from iosig.transforms.throughput.requests import Steps, step_function
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import MEASURED_PERIODS, NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.store.manifests import Landing, Part, scans
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from transforms.periods.autocorrelation import AutocorrelationParams
-    from transforms.periods.autoperiod import AutoperiodParams
-    from transforms.periods.controlled import ControlledParams
-    from transforms.periods.ftio import DftParams
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autoperiod import AutoperiodParams
+    from iosig.transforms.periods.controlled import ControlledParams
+    from iosig.transforms.periods.ftio import DftParams
 
 DEFAULT_METHOD = "controlled"
 #: requests that are worked on at a time
@@ -104,26 +104,26 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
 
 
 def _controlled(settings: PeriodSettings) -> ControlledParams:
-    from transforms.periods.controlled import ControlledParams
+    from iosig.transforms.periods.controlled import ControlledParams
 
     return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
-    from transforms.periods.ftio import DftParams
-    from transforms.periods.ftio_outliers import OutlierParams
+    from iosig.transforms.periods.ftio import DftParams
+    from iosig.transforms.periods.ftio_outliers import OutlierParams
 
     return DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance))
 
 
 def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
-    from transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
 
     return AutocorrelationParams(least_height=settings.autocorrelation_height)
 
 
 def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
-    from transforms.periods.autoperiod import AutoperiodParams
+    from iosig.transforms.periods.autoperiod import AutoperiodParams
 
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.settings import Settings
-from warehouse.contracts import Table, frames
-from warehouse.engine_paths import scan_parquet
-from warehouse.store import models
-from warehouse.store.buckets import split_parquet
-from warehouse.store.manifests import Landing, Part, scans
-from warehouse.store.store import Store, join_parquet, put_document, write_parquet
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.buckets import split_parquet
+from iosig.warehouse.store.manifests import Landing, Part, scans
+from iosig.warehouse.store.store import Store, join_parquet, put_document, write_parquet
 
 if TYPE_CHECKING:
     import duckdb

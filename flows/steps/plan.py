@@ -12,23 +12,23 @@ from importlib.metadata import version
 import duckdb
 import polars as pl
 
-from flows.settings import Settings
-from transforms.counters import TARGET
-from warehouse.contracts import Table, frames
-from warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SCRAPES
-from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
-from warehouse.contracts.polls import POLL_DAYS, POLLS
-from warehouse.contracts.predictions import PREDICTION_RECORDS
-from warehouse.contracts.releases import STALE_DAYS
-from warehouse.contracts.series import SERIES
-from warehouse.contracts.traces import TRACES
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import clearing, holds, locations, older, releases
-from warehouse.releases.releases import Release
-from warehouse.store import ledger, models
-from warehouse.store.ledger import Ledger
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.transforms.counters import TARGET
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
+from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
+from iosig.warehouse.contracts.releases import STALE_DAYS
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.contracts.traces import TRACES
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import clearing, holds, locations, older, releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store
 
 _DAY_S = 86_400.0
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from flows.landing import Arrival
-from flows.settings import Settings
-from flows.steps.pieces import Given
-from flows.steps.run import Work, landed
-from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
-from warehouse.errors import InputRefused
-from warehouse.sources.predictions.source import SOURCE
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.journal import Journal, Range
-from warehouse.store.store import Store, locked
+from iosig.flows.landing import Arrival
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, landed
+from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.predictions.source import SOURCE
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.journal import Journal, Range
+from iosig.warehouse.store.store import Store, locked
 
 _BATCH_ROWS = 20_000
 

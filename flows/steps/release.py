@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flows.settings import Settings
-from flows.steps import plan as planning
-from flows.steps.run import Run, Work
-from warehouse.contracts.quality import QUALITY
-from warehouse.engine_paths import read_parquet
-from warehouse.releases import clearing, expiring, holds, publishing
-from warehouse.releases.locations import Part
-from warehouse.releases.publishing import Adopted, Draft
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.flows.steps import plan as planning
+from iosig.flows.steps.run import Run, Work
+from iosig.warehouse.contracts.quality import QUALITY
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.releases import clearing, expiring, holds, publishing
+from iosig.warehouse.releases.locations import Part
+from iosig.warehouse.releases.publishing import Adopted, Draft
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 
 def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> Release:
@@ -24,7 +24,7 @@ def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> 
 
     adopted: see `adopt`.
     """
-    from expectations import docs
+    from iosig.expectations import docs
 
     draft, built = drafted(run, works, adopted or {})
     published = publishing.publish(run.store, draft, built, adopted)
@@ -48,7 +48,7 @@ def drafted(
 
     adopted: the names of tables whose files are needed here no more.
     """
-    from expectations import gate
+    from iosig.expectations import gate
 
     plan, built = run.plan, _built(run, works, adopted)
     draft = Draft(
@@ -124,7 +124,7 @@ def maintain(
 
 def complete(store: Store) -> None:
     """Leave what belongs to the current release, where a run was killed right after it."""
-    from expectations import docs
+    from iosig.expectations import docs
 
     publishing.complete(store)
     docs.complete(store)

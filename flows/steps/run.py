@@ -10,17 +10,17 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.settings import Settings
-from flows.steps.pieces import Day, File, Given, Piece
-from flows.steps.plan import Plan
-from warehouse.contracts import Table
-from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS, TRACES
-from warehouse.engine_paths import read_parquet
-from warehouse.releases import locations, releases
-from warehouse.store.buckets import BUCKET_COUNT
-from warehouse.store.manifests import ID_DIGITS, Landing
-from warehouse.store.store import Store
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import Day, File, Given, Piece
+from iosig.flows.steps.plan import Plan
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.releases import locations, releases
+from iosig.warehouse.store.buckets import BUCKET_COUNT
+from iosig.warehouse.store.manifests import ID_DIGITS, Landing
+from iosig.warehouse.store.store import Store
 
 #: the piece after which all is checked
 DECIDED = "checks"

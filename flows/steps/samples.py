@@ -7,17 +7,17 @@ from datetime import date
 
 import polars as pl
 
-from flows.arrays import floats, list_column
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, built, live
-from transforms import arrays
-from warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import POLL_DAYS, TICKS
-from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.store import models
-from warehouse.store.store import write_parquet
+from iosig.flows.arrays import floats, list_column
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, built, live
+from iosig.transforms import arrays
+from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
+from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import write_parquet
 
 #: what samples are cut out of
 _TRAFFIC = (POLL_DAYS, TICKS)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.signatures import published
-from flows.signatures.published import KEY
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, live
-from flows.steps.subjects import Subjects, traced_subjects
-from transforms.arrays import Reals
-from transforms.signatures import similarity
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.signature import Signature
-from warehouse.contracts import frames
-from warehouse.contracts.samples import SAMPLES
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
-from warehouse.engine_paths import scan_parquet
-from warehouse.store import models
-from warehouse.store.store import write_parquet
+from iosig.flows.signatures import published
+from iosig.flows.signatures.published import KEY
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, live
+from iosig.flows.steps.subjects import Subjects, traced_subjects
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures import similarity
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import write_parquet
 
 _TRACED = (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS, SAMPLES)
 _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)

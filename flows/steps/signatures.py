@@ -13,30 +13,30 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, ragged
-from flows.settings import SignatureSettings
-from flows.signatures import published
-from flows.signatures.parallel import chunks_of, extract_each
-from flows.signatures.published import KEY, SUBJECT
-from flows.steps.pieces import Given
-from flows.steps.run import Work, live
-from transforms import sample_checks
-from transforms.arrays import Reals, offsets_of, owners
-from transforms.sample_checks import Sampled
-from transforms.signatures import preprocessing, similarity
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.iosi import IosiParams
-from transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
-from warehouse.contracts import Table, frames
-from warehouse.contracts.job_io import JOB_IO_SOURCES
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
-from warehouse.engine_paths import read_ipc, read_parquet, scan_parquet
-from warehouse.store import models
-from warehouse.store.store import join_parquet, write_parquet
+from iosig.flows.arrays import epoch_s, ragged
+from iosig.flows.settings import SignatureSettings
+from iosig.flows.signatures import published
+from iosig.flows.signatures.parallel import chunks_of, extract_each
+from iosig.flows.signatures.published import KEY, SUBJECT
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, live
+from iosig.transforms import sample_checks
+from iosig.transforms.arrays import Reals, offsets_of, owners
+from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.signatures import preprocessing, similarity
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.iosi import IosiParams
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)

@@ -6,18 +6,26 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, landed, landed_on_day
-from warehouse.contracts import Table, frames
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
-from warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
-from warehouse.contracts.polls import COUNTER_POLLS, FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
-from warehouse.contracts.series import SERIES, SERIES_INTERVALS
-from warehouse.engine_paths import scan_parquet
-from warehouse.store import models
-from warehouse.store.manifests import may_repeat
-from warehouse.store.store import write_parquet
+from iosig.flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, landed, landed_on_day
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
+from iosig.warehouse.contracts.polls import (
+    COUNTER_POLLS,
+    FAULTY_POLLS,
+    POLL_DAYS,
+    POLL_TICKS,
+    POLLS,
+    REPEATED_POLLS,
+    TICKS,
+)
+from iosig.warehouse.contracts.series import SERIES, SERIES_INTERVALS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.manifests import may_repeat
+from iosig.warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
     import duckdb

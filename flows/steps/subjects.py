@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, ragged
-from flows.steps.pieces import Given
-from transforms.arrays import Ragged, Reals, offsets_of
-from transforms.throughput import even_values, intervals
-from transforms.throughput.requests import Requests
-from warehouse.contracts import Table, frames
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.periods import PERIODS
-from warehouse.contracts.samples import EXACT_SAMPLES
-from warehouse.contracts.series import SERIES_INTERVALS
-from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
-from warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.flows.arrays import epoch_s, floats, ragged
+from iosig.flows.steps.pieces import Given
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.throughput import even_values, intervals
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import PERIODS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
 #: what is known of every subject
 KEYS = (
@@ -309,7 +309,7 @@ def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals,
     interval_s, step_count = np.full(runs.height, np.inf), np.zeros(runs.height, dtype=np.int64)
     np.minimum.at(interval_s, owner, of_signal)
     counts = placed["step_count"].to_numpy()
-    # a hundredth of a step is jitter, as in `transforms.throughput.intervals`
+    # a hundredth of a step is jitter, as in `iosig.transforms.throughput.intervals`
     np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
     interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
     grid = even_values.Grid(np.zeros(runs.height), interval_s, step_count)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats, list_column
-from flows.steps.pieces import Given
-from flows.steps.run import Work, built, landed_of_traces, landed_traces, live
-from transforms.arrays import Ints, Ragged, Reals
-from transforms.throughput import even_values, signals
-from transforms.throughput.requests import Requests
-from warehouse.contracts import frames
-from warehouse.contracts.job_io import CLIENT_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.traces import (
+from iosig.flows.arrays import floats, list_column
+from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.run import Work, built, landed_of_traces, landed_traces, live
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.throughput import even_values, signals
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.job_io import CLIENT_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.traces import (
     TRACE_COUNTERS,
     TRACE_FILES,
     TRACE_HEATMAPS,
@@ -27,9 +27,9 @@ from warehouse.contracts.traces import (
     TRACE_SIGNALS,
     TRACES,
 )
-from warehouse.engine_paths import read_parquet
-from warehouse.store import models
-from warehouse.store.store import write_parquet
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.store import models
+from iosig.warehouse.store.store import write_parquet
 
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _MODULE = ["trace_id", "module", "direction"]

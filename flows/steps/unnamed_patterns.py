@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats
-from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Work, released
-from transforms.arrays import Reals
-from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import TICKS
-from warehouse.engine_paths import read_parquet
-from warehouse.store.store import write_parquet
+from iosig.flows.arrays import epoch_s, floats
+from iosig.flows.steps.pieces import Day, File, Given
+from iosig.flows.steps.run import Run, Work, released
+from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import TICKS
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
-    from transforms.unnamed_patterns.beside import Beside, Runs
-    from transforms.unnamed_patterns.patterns import Pattern
-    from transforms.unnamed_patterns.recognized import Known
+    from iosig.transforms.unnamed_patterns.beside import Beside, Runs
+    from iosig.transforms.unnamed_patterns.patterns import Pattern
+    from iosig.transforms.unnamed_patterns.recognized import Known
 
 #: patterns are looked for in the last so many days of polls: it bounds the memory
 WINDOW_DAYS = 14
@@ -93,7 +93,7 @@ def _explained(given: Given, filesystem: str, direction: str) -> pl.DataFrame:
 
 def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
     """Return what is left of polls in steps on end, which begin with a minute."""
-    from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
+    from iosig.transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
 
     edge_s, interval_s = epoch_s(polled["polled_at"]), floats(polled["interval_s"])
     step_s = step_for(float(np.median(interval_s)))
@@ -136,7 +136,7 @@ def _jobs(given: Given, filesystem: str) -> pl.DataFrame:
 
 def _runs(jobs: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
     """Return the runs that were there while polls were, on their steps, and the applications' ids."""
-    from transforms.unnamed_patterns.beside import Runs
+    from iosig.transforms.unnamed_patterns.beside import Runs
 
     count = len(left.volume_bytes)
     started = (epoch_s(jobs["started_at"]) - left.began_s) / left.step_s
@@ -154,7 +154,7 @@ def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, s
     """Return the patterns of one file system and direction, or the row that says why there is none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
-    from transforms.unnamed_patterns.finding import find
+    from iosig.transforms.unnamed_patterns.finding import find
 
     runs, names = _runs(jobs, left)
     found = find(left.volume_bytes, left.step_s, runs)
@@ -212,7 +212,7 @@ def _known_rows(given: Given) -> pl.DataFrame:
 
 def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
     """Return patterns with the ids of those of before that they are, or with new ones."""
-    from transforms.unnamed_patterns.recognized import recognized
+    from iosig.transforms.unnamed_patterns.recognized import recognized
 
     was = recognized(list(_known(rows)), list(_known(before)))
     # an id of before goes with the pattern that it was given to, though another one now begins where that one did
@@ -242,7 +242,7 @@ def _new_id(told: Sequence[str], taken: set[str]) -> str:
 
 def _known(rows: pl.DataFrame) -> Iterator[Known]:
     """Yield what tells patterns from each other."""
-    from transforms.unnamed_patterns.recognized import Known
+    from iosig.transforms.unnamed_patterns.recognized import Known
 
     for first_at, appeared_s, volume, lasting_s in rows.select(
         "first_appeared_at", "appeared_s", "appearance_bytes", "appearance_s"

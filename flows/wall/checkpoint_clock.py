@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
+from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
 
 if TYPE_CHECKING:
     import duckdb

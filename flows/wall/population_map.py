@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reports.wall.population_map import DrawnApplication, MapView
+from iosig.reports.wall.population_map import DrawnApplication, MapView
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from reports.wall.release_changes import ChangesView, DrawnChange, Pair
+from iosig.reports.wall.release_changes import ChangesView, DrawnChange, Pair
 
 if TYPE_CHECKING:
     import duckdb

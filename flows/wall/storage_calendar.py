@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from reports.wall.storage_calendar import MINUTES, CalendarView, DayRates
-from transforms.arrays import Reals
-from warehouse.errors import NothingToDo, UsageError
+from iosig.flows.arrays import floats
+from iosig.reports.wall.storage_calendar import MINUTES, CalendarView, DayRates
+from iosig.transforms.arrays import Reals
+from iosig.warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,18 +11,18 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from flows.prefect_server import PrefectServer
-from flows.settings import ScheduleSettings, Settings
-from warehouse.contracts.polls import POLL_DAYS
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import IosigError
-from warehouse.releases import holds, releases
-from warehouse.releases.holds import Hold
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.ledger import Ledger
-from warehouse.store.store import Store, holder
+from iosig.flows.prefect_server import PrefectServer
+from iosig.flows.settings import ScheduleSettings, Settings
+from iosig.warehouse.contracts.polls import POLL_DAYS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import IosigError
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.holds import Hold
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store, holder
 
 #: of each source the latest so many landings tell what is usual
 _LATEST = 200

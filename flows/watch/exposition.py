@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flows.watch.condition import Condition
-from flows.watch.problems import Problem
+from iosig.flows.watch.condition import Condition
+from iosig.flows.watch.problems import Problem
 
 
 def exposition(condition: Condition, problems: Sequence[Problem]) -> str:

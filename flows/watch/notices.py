@@ -15,15 +15,15 @@ from datetime import datetime
 from email.message import EmailMessage
 from typing import Any
 
-from flows.settings import Settings, WatchSettings
-from flows.watch.condition import condition_of
-from flows.watch.problems import Problem, problems_of
-from warehouse.errors import GateFailed, IosigError, NothingToDo
-from warehouse.external.deadlines import Timeouts
-from warehouse.external.http import RequestFailed, fetch
-from warehouse.external.processes import run
-from warehouse.printable import one_line
-from warehouse.store.store import Store, cached, put_document
+from iosig.flows.settings import Settings, WatchSettings
+from iosig.flows.watch.condition import condition_of
+from iosig.flows.watch.problems import Problem, problems_of
+from iosig.warehouse.errors import GateFailed, IosigError, NothingToDo
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.external.http import RequestFailed, fetch
+from iosig.warehouse.external.processes import run
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.store.store import Store, cached, put_document
 
 _TOLD = "notices.json"
 #: room that is kept, so that what was told of a full disk can be noted on it

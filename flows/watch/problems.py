@@ -9,10 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from flows.settings import WatchSettings
-from flows.watch.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
-from reports.texts import counted
-from warehouse.contracts.releases import WITH_WARNINGS
+from iosig.flows.settings import WatchSettings
+from iosig.flows.watch.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
+from iosig.reports.texts import counted
+from iosig.warehouse.contracts.releases import WITH_WARNINGS
 
 #: so many times at which something landed tell how often it usually does; what lands within an hour is one of them
 _LEAST_TIMES, _ONE_TIME = 5, timedelta(hours=1)

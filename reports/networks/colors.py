@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Reals
+from iosig.transforms.arrays import Reals
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals
-from transforms.networks.rings import shortest_ends
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.rings import shortest_ends
 
 Codes = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]

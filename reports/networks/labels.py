@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports.networks.texts import distinct
-from reports.style import DOTS_PER_INCH, GREY, INK
-from reports.texts import plain
-from transforms.arrays import Ints, Reals
-from transforms.networks.network import Layer
-from transforms.networks.rings import Ring
+from iosig.reports.networks.texts import distinct
+from iosig.reports.style import DOTS_PER_INCH, GREY, INK
+from iosig.reports.texts import plain
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.network import Layer
+from iosig.transforms.networks.rings import Ring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.networks.colors import colors, unused_color
-from reports.networks.scales import Scale
-from reports.networks.texts import (
+from iosig.reports.networks.colors import colors, unused_color
+from iosig.reports.networks.scales import Scale
+from iosig.reports.networks.texts import (
     bottleneck_texts,
     log_ticks,
     pattern_causes,
@@ -20,10 +20,10 @@ from reports.networks.texts import (
     slowest_of,
     value_text,
 )
-from reports.networks.view import NetworkView
-from reports.style import DOTS_PER_INCH, GREY, INK, SOFT, in_force
-from reports.texts import counted, plain, plural
-from transforms.arrays import Ints
+from iosig.reports.networks.view import NetworkView
+from iosig.reports.style import DOTS_PER_INCH, GREY, INK, SOFT, in_force
+from iosig.reports.texts import counted, plain, plural
+from iosig.transforms.arrays import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

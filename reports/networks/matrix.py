@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports.networks.legend import pixel_axes
-from reports.networks.texts import node_text, quantity_of_hop, ratio_text, value_text
-from reports.networks.view import SLOW_RATIO, NetworkView
-from reports.style import FAINT, GREY, GROUND, INK, NOTE_POINTS, VERMILION, in_force, luminance, shades
-from reports.texts import plain, plural
-from transforms.arrays import Reals
-from transforms.networks.log_bins import NEGATIVE
-from transforms.networks.network import METRICS
+from iosig.reports.networks.legend import pixel_axes
+from iosig.reports.networks.texts import node_text, quantity_of_hop, ratio_text, value_text
+from iosig.reports.networks.view import SLOW_RATIO, NetworkView
+from iosig.reports.style import FAINT, GREY, GROUND, INK, NOTE_POINTS, VERMILION, in_force, luminance, shades
+from iosig.reports.texts import plain, plural
+from iosig.transforms.arrays import Reals
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

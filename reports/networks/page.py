@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from reports.networks import page_data as data
-from reports.networks.colors import colors, unused_color
-from reports.networks.page_data import Detail, SlotCounts
-from reports.networks.texts import slow_finding
-from reports.networks.view import NetworkView, SlowNodes
-from reports.texts import printable
-from transforms.arrays import Ints, Reals
-from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
-from warehouse.placing import moved_into_place
+from iosig.reports.networks import page_data as data
+from iosig.reports.networks.colors import colors, unused_color
+from iosig.reports.networks.page_data import Detail, SlotCounts
+from iosig.reports.networks.texts import slow_finding
+from iosig.reports.networks.view import NetworkView, SlowNodes
+from iosig.reports.texts import printable
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
+from iosig.warehouse.placing import moved_into_place
 
 #: a page of this size is opened at once, and may be sent by mail
 MOST_BYTES = 4_000_000

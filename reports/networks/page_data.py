@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.networks.scales import Scale, scale_of, sparse_slot_counts
-from transforms.arrays import Bools, Ints, Reals
-from transforms.networks.network import METRICS, Network
-from transforms.networks.rings import RadialLayout
+from iosig.reports.networks.scales import Scale, scale_of, sparse_slot_counts
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.network import METRICS, Network
+from iosig.transforms.networks.rings import RadialLayout
 
 #: bits that counts and sums of single windows keep where they are rounded: 3 % and 0.4 % at most
 _COUNT_BITS, _TOTAL_BITS = 4, 7

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from reports import panels, style
-from reports.networks.colors import colors, unused_color
-from reports.networks.edges import HopEdges, edge_image
-from reports.networks.labels import draw_inner, draw_outer, outer_labels
-from reports.networks.legend import Legend, pixel_axes
-from reports.networks.matrix import draw_matrices, matrices_high
-from reports.networks.scales import Scale, scale_of, slot_counts
-from reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
-from reports.networks.timeline import MOST_HOPS, draw_timelines
-from reports.networks.view import SLOW_RATIO, NetworkView
-from reports.style import GREY, GROUND, INK, LIGHT, ORANGE, PALE, SOFT, VERMILION, Style
-from reports.texts import base_name, counted, duration_text, plain, plural
-from transforms.arrays import Bools, Ints
-from transforms.networks.rings import Ring, edge_angles
+from iosig.reports import panels, style
+from iosig.reports.networks.colors import colors, unused_color
+from iosig.reports.networks.edges import HopEdges, edge_image
+from iosig.reports.networks.labels import draw_inner, draw_outer, outer_labels
+from iosig.reports.networks.legend import Legend, pixel_axes
+from iosig.reports.networks.matrix import draw_matrices, matrices_high
+from iosig.reports.networks.scales import Scale, scale_of, slot_counts
+from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
+from iosig.reports.networks.timeline import MOST_HOPS, draw_timelines
+from iosig.reports.networks.view import SLOW_RATIO, NetworkView
+from iosig.reports.style import GREY, GROUND, INK, LIGHT, ORANGE, PALE, SOFT, VERMILION, Style
+from iosig.reports.texts import base_name, counted, duration_text, plain, plural
+from iosig.transforms.arrays import Bools, Ints
+from iosig.transforms.networks.rings import Ring, edge_angles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

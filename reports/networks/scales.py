@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, Reals
-from transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_values
-from transforms.networks.network import METRICS, Metric, Network
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_values
+from iosig.transforms.networks.network import METRICS, Metric, Network
 
 #: rows that are worked on at a time: bounds the memory
 _CHUNK_ROWS = 1 << 22

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from reports.networks.scales import Scale
-from reports.networks.view import SlowNodes
-from reports.texts import RATES, VOLUMES, Unit, amount_text, counted, plain, plural, shortened, thousands
-from transforms.arrays import Reals
-from transforms.networks.network import Metric, Network
+from iosig.reports.networks.scales import Scale
+from iosig.reports.networks.view import SlowNodes
+from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, counted, plain, plural, shortened, thousands
+from iosig.transforms.arrays import Reals
+from iosig.transforms.networks.network import Metric, Network
 
 #: single requests take so little time that minutes say nothing of them
 _SECONDS = thousands("s", "nµm ", -9)

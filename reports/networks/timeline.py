@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports import panels
-from reports.networks.colors import colors
-from reports.networks.texts import log_ticks, quantity_of_hop, value_text
-from reports.networks.view import NetworkView
-from reports.style import GREY, in_force
-from reports.texts import TIMES, plain, plural, unit_for
-from transforms.arrays import Reals
-from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
+from iosig.reports import panels
+from iosig.reports.networks.colors import colors
+from iosig.reports.networks.texts import log_ticks, quantity_of_hop, value_text
+from iosig.reports.networks.view import NetworkView
+from iosig.reports.style import GREY, in_force
+from iosig.reports.texts import TIMES, plain, plural, unit_for
+from iosig.transforms.arrays import Reals
+from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from transforms.networks.network import METRICS, Metric, Network
-from transforms.networks.rings import RadialLayout
+from iosig.transforms.networks.network import METRICS, Metric, Network
+from iosig.transforms.networks.rings import RadialLayout
 
 #: a node is slow that takes so many times as long as the median node of its layer
 SLOW_RATIO = 2.0

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from reports import panels, style
-from reports.panels import PIXEL_COLUMNS, Columns
-from reports.periods.view import Autocorrelation, Cosines, PeriodView
-from reports.style import LIGHT, Style
-from reports.texts import (
+from iosig.reports import panels, style
+from iosig.reports.panels import PIXEL_COLUMNS, Columns
+from iosig.reports.periods.view import Autocorrelation, Cosines, PeriodView
+from iosig.reports.style import LIGHT, Style
+from iosig.reports.texts import (
     RATES,
     TIMES,
     Unit,
@@ -31,8 +31,8 @@ from reports.texts import (
     time_ticks,
     unit_for,
 )
-from transforms.arrays import Ints, Reals
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.periods.even_signals import EvenSignals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from reports.texts import duration_text, exact_duration_text, plain, ratio_text
-from transforms.arrays import Bools, Ints, Reals
-from transforms.periods import autocorrelation as autocorrelations
-from transforms.periods.answers import Detections, Segments
-from transforms.periods.autocorrelation import AutocorrelationParams
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_outliers import OutlierParams
-from transforms.periods.ftio_spectra import spectra
+from iosig.reports.texts import duration_text, exact_duration_text, plain, ratio_text
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.periods import autocorrelation as autocorrelations
+from iosig.transforms.periods.answers import Detections, Segments
+from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_outliers import OutlierParams
+from iosig.transforms.periods.ftio_spectra import spectra
 
 #: with fewer samples there is no lag to compare
 _FEWEST_LAGS = 3
@@ -102,7 +102,7 @@ class PeriodView:
     """All that is drawn of one signal.
 
     title, direction, method: names; whatever they hold is shown as it is. signals: the one signal. outcome: one of
-    `transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN where there is none.
+    `iosig.transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if absent.
     window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
     whether instants are seconds since 1970-01-01 UTC, not of the run's own clock. segments: all periods, where the
     method looks for several.

@@ -1,6 +1,6 @@
 """The picture of a phase automaton: its states, what led from one to the next, and below their order in time.
 
-The automaton is `transforms.predictions.automaton`; the layout is ours. Periodic states stand on a line by their
+The automaton is `iosig.transforms.predictions.automaton`; the layout is ours. Periodic states stand on a line by their
 period, on a logarithmic scale and moved apart where they would touch; transitions to a longer period run above the
 line, those to a shorter one below it; `start`, `aperiodic`, `gap` and `end` stand below all. Lengths of the
 layout are in inches.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import panels
-from reports.predictions.state_strips import (
+from iosig.reports import panels
+from iosig.reports.predictions.state_strips import (
     BOLD_LETTER,
     LABEL_POINTS,
     NAME_CHARACTERS,
@@ -30,10 +30,10 @@ from reports.predictions.state_strips import (
     state_number,
     text_inches,
 )
-from reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SOFT, VERMILION, Style
-from reports.texts import counted, duration_text, plain
-from transforms.arrays import Reals
-from transforms.predictions.automaton import OTHER_STATES
+from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SOFT, VERMILION, Style
+from iosig.reports.texts import counted, duration_text, plain
+from iosig.transforms.arrays import Reals
+from iosig.transforms.predictions.automaton import OTHER_STATES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

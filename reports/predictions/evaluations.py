@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.predictions.state_strips import RunClock, StateSequence, known_times, sequence_of
-from transforms.arrays import Bools, Ints, Reals
+from iosig.reports.predictions.state_strips import RunClock, StateSequence, known_times, sequence_of
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 Texts = npt.NDArray[np.str_]
 

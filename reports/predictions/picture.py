@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports import panels
-from reports.panels import Columns
-from reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
-from reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
-from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SKY, VERMILION, Style
-from reports.texts import RATES, TIMES, base_name, counted, duration_text, plain, time_ticks, unit_for
-from transforms.arrays import Ints, Reals
+from iosig.reports import panels
+from iosig.reports.panels import Columns
+from iosig.reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
+from iosig.reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SKY, VERMILION, Style
+from iosig.reports.texts import RATES, TIMES, base_name, counted, duration_text, plain, time_ticks, unit_for
+from iosig.transforms.arrays import Ints, Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

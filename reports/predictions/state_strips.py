@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reports import panels, style
-from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from reports.texts import TIMES, Unit, duration_text, plain, time_axis_text, unit_for
-from transforms.arrays import Reals
+from iosig.reports import panels, style
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.texts import TIMES, Unit, duration_text, plain, time_axis_text, unit_for
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

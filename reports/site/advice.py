@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.site.packing import Content, columns, packed
+from iosig.reports.site.packing import Content, columns, packed
 
 _MOST_ROWS = 10
 

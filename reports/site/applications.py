@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.site.packing import Content, columns, file_hash, lean, packed
+from iosig.reports.site.packing import Content, columns, file_hash, lean, packed
 
 _SUBJECT = ("application_id", "filesystem", "direction")
 #: of an application's hash, by which its history is found

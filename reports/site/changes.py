@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.texts import counted, duration_text, volume_text
+from iosig.reports.texts import counted, duration_text, volume_text
 
 _MOST_DRAWN = 40
 #: of bytes, times and counts

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from reports.site.packing import Content, columns, file_hash, packed
-from reports.wall.storage_calendar import CalendarView
-from transforms.arrays import Reals
+from iosig.reports.site.packing import Content, columns, file_hash, packed
+from iosig.reports.wall.storage_calendar import CalendarView
+from iosig.transforms.arrays import Reals
 
 _STEPS = 288
 #: codes of rates: nothing is known, nothing was moved, then eight to an octave from this rate on

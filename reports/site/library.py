@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reports.inline_svg import page_rules
-from reports.site.packing import Content
+from iosig.reports.inline_svg import page_rules
+from iosig.reports.site.packing import Content
 
 _DOCS = re.compile(rb"^[ \t]*/\*\*\n(?:[ \t]*\*[^\n]*\n)+", re.M)
 _HERE = Path(__file__).parent

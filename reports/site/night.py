@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.texts import counted, ratio_text, volume_text
+from iosig.reports.texts import counted, ratio_text, volume_text
 
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
 #: of an explained share or of polls, below which the page says so first

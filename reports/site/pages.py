@@ -6,7 +6,7 @@ A page's shell, the sentence under each figure, the navigation and the tests all
 
 from __future__ import annotations
 
-from reports.site.figures import Figure, Page
+from iosig.reports.site.figures import Figure, Page
 
 #: what advice rests on: what file systems did just now
 _LOAD = """

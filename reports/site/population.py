@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from reports.site.packing import Content, columns, packed
+from iosig.reports.site.packing import Content, columns, packed
 
 _MOST_GROUPS = 50
 #: bars of periods: four to an octave, from a second to a day

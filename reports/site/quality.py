@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.texts import ratio_text
+from iosig.reports.texts import ratio_text
 
 #: from which share of missing polls on a day is of the next worse class
 _CLASSES = (0.001, 0.01, 0.1, 0.5)

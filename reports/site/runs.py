@@ -8,7 +8,7 @@ from datetime import datetime
 
 import polars as pl
 
-from reports.site.packing import Content, columns, lean, packed
+from iosig.reports.site.packing import Content, columns, lean, packed
 
 _RUN = ("cluster", "job_id", "started_at")
 
@@ -37,7 +37,7 @@ class RunFrames:
     runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
     sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. slowed: a row each burst that was found in
     the traffic: is_hurt, by how much it took longer than alone, and whose bytes stood there. traced: runs that were
-    traced, with what their traces tell as JSON, as `reports.site.traces` has it.
+    traced, with what their traces tell as JSON, as `iosig.reports.site.traces` has it.
     """
 
     runs: pl.DataFrame

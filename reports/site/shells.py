@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from reports.site import pages
-from reports.site.figures import Page, command_line
-from reports.site.library import PARTS
-from reports.site.packing import Content
-from reports.texts import duration_text, printable, ratio_text, volume_text
+from iosig.reports.site import pages
+from iosig.reports.site.figures import Page, command_line
+from iosig.reports.site.library import PARTS
+from iosig.reports.site.packing import Content
+from iosig.reports.texts import duration_text, printable, ratio_text, volume_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment

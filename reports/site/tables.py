@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse.contracts import Table
+from iosig.warehouse.contracts import Table
 
 #: a question to begin with, of tables of which the first rows say little
 EXAMPLES = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from reports.findings import filled, levels
-from transforms.arrays import Reals
-from transforms.findings.rank_times import RankTimes
+from iosig.reports.findings import filled, levels
+from iosig.transforms.arrays import Reals
+from iosig.transforms.findings.rank_times import RankTimes
 
 _RUN = ("cluster", "job_id", "started_at")
 _LAYER = (

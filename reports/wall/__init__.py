@@ -1,4 +1,4 @@
-"""The figures for the wall: what a storage lead sees from the door. Who moved the bytes is `reports.attribution`.
+"""The figures for the wall: what a storage lead sees from the door. Who moved the bytes is `iosig.reports.attribution`.
 
 - `storage_calendar` (`CalendarView`, `draw`): What a file system moved, minute of the day by day.
 - `population_map` (`MapView`, `DrawnApplication`, `draw`): How much applications move, and in how short bursts.

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import svg_of
-from reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
-from reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
-from reports.wall.names import name_points
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from iosig.reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
+from iosig.reports.wall.names import name_points
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

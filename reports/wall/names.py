@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.style import INK, NOTE_POINTS
-from transforms.arrays import Reals
+from iosig.reports.style import INK, NOTE_POINTS
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

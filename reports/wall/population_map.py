@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import svg_of
-from reports.style import CLASS_HUES, GROUND, INK, LIGHT, NOTE_POINTS, PALE, SOFT, WIDTH_IN, Style
-from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
-from reports.wall.names import name_points
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.style import CLASS_HUES, GROUND, INK, LIGHT, NOTE_POINTS, PALE, SOFT, WIDTH_IN, Style
+from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from iosig.reports.wall.names import name_points
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

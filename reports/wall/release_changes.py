@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import svg_of
-from reports.style import BLUE, FAINT, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
-from reports.texts import VOLUMES, counted, duration_text, plain, unit_for
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.inline_svg import svg_of
+from iosig.reports.style import BLUE, FAINT, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from iosig.reports.texts import VOLUMES, counted, duration_text, plain, unit_for
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

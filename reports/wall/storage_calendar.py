@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports import panels
-from reports.inline_svg import GROUNDS, svg_of
-from reports.style import BLUE, FAINT, GREY, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style, in_force, shades
-from reports.texts import RATES, VOLUMES, counted, plain, rate_text, unit_for, volume_text
-from transforms.arrays import Reals
+from iosig.reports import panels
+from iosig.reports.inline_svg import GROUNDS, svg_of
+from iosig.reports.style import BLUE, FAINT, GREY, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style, in_force, shades
+from iosig.reports.texts import RATES, VOLUMES, counted, plain, rate_text, unit_for, volume_text
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@
 - `running`: The study itself: draws mixes of running applications, places a new one by every policy.
 """
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 STUDY = Study(
     "advice",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels, style
-from studies.drawing import headline, legend_below
-from studies.pages import percent
+from iosig.reports import panels, style
+from iosig.studies.drawing import headline, legend_below
+from iosig.studies.pages import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ from functools import partial
 
 import polars as pl
 
-from studies.advice.figures import draw_policies, draw_settings
-from studies.advice.running import (
+from iosig.studies.advice.figures import draw_policies, draw_settings
+from iosig.studies.advice.running import (
     ADVICE,
     GRID_S,
     ORACLE_STEP_S,
@@ -19,7 +19,7 @@ from studies.advice.running import (
     Results,
     compared,
 )
-from studies.pages import Block, Figure, Table, tabled
+from iosig.studies.pages import Block, Figure, Table, tabled
 
 #: who a policy is held against: what schedulers do now, and what they could do with mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"

@@ -1,6 +1,6 @@
 """The study itself: draws mixes of running applications, places a new one by every policy, and simulates what comes.
 
-The judge is `transforms.synthetic.contention`, in which transfers share a partition and delay whatever follows
+The judge is `iosig.transforms.synthetic.contention`, in which transfers share a partition and delay whatever follows
 them; the advice knows nothing of that but the demands.
 """
 
@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from studies.pieces import Told, nobody, worked
-from studies.study import SeedParams
-from transforms.advice import Advice, AdviceParams, Partition, Running, advise
-from transforms.arrays import Bools, Reals, offsets_of
-from transforms.demands import Demand
-from transforms.synthetic.contention import Chains, Pipe, Shared, share
-from transforms.synthetic.site import signature
-from transforms.synthetic.workload import PROFILE, Application, Burst
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.study import SeedParams
+from iosig.transforms.advice import Advice, AdviceParams, Partition, Running, advise
+from iosig.transforms.arrays import Bools, Reals, offsets_of
+from iosig.transforms.demands import Demand
+from iosig.transforms.synthetic.contention import Chains, Pipe, Shared, share
+from iosig.transforms.synthetic.site import signature
+from iosig.transforms.synthetic.workload import PROFILE, Application, Burst
 
 #: when the new application is placed: by then everybody who runs has begun [s]
 NOW_S = 7200.0

@@ -7,7 +7,7 @@
 - `ways`: Ways of giving traffic to jobs: ours, and what one would do without it.
 """
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 STUDY = Study(
     "attribution",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels, style
-from studies.drawing import MARKERS
+from iosig.reports import panels, style
+from iosig.studies.drawing import MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from studies.sites import Known, Seen, planned, seconds, started
-from transforms.arrays import Ints, Reals
-from transforms.attribution.explaining import explain
-from transforms.attribution.runs import Runs
-from transforms.attribution.slowdowns import Moves, crowded, slowdowns, slowing, stood
-from transforms.synthetic.site import Site
-from transforms.synthetic.workload import Direction, plans
+from iosig.studies.sites import Known, Seen, planned, seconds, started
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.attribution.explaining import explain
+from iosig.transforms.attribution.runs import Runs
+from iosig.transforms.attribution.slowdowns import Moves, crowded, slowdowns, slowing, stood
+from iosig.transforms.synthetic.site import Site
+from iosig.transforms.synthetic.workload import Direction, plans
 
 #: a burst that lost more than the first was hurt, and one that lost the second should be found [s]
 HURT_S, CLEAR_S = 1.0, 10.0

@@ -7,12 +7,12 @@ from functools import partial
 
 import polars as pl
 
-from studies.attribution import hurting
-from studies.attribution.figures import draw_ways
-from studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
-from studies.attribution.ways import LIKELY, WAYS
-from studies.pages import Block, Figure, Table, percent
-from studies.sites import DAYS, FAMILIES, LEVELS
+from iosig.studies.attribution import hurting
+from iosig.studies.attribution.figures import draw_ways
+from iosig.studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
+from iosig.studies.attribution.ways import LIKELY, WAYS
+from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.sites import DAYS, FAMILIES, LEVELS
 
 _OURS = "attribution"
 #: the family in which others cost nothing

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies import sites as sites_module
-from studies.attribution.hurting import hurt_bursts
-from studies.attribution.ways import WAYS, known_jobs
-from studies.pieces import Told, nobody, worked
-from studies.sites import FAMILIES, LEVELS, MINUTE_S, Seen, made, seen as seen_in, signed
-from studies.study import SeedParams
-from transforms.arrays import Bools, Reals
+from iosig.studies import sites as sites_module
+from iosig.studies.attribution.hurting import hurt_bursts
+from iosig.studies.attribution.ways import WAYS, known_jobs
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.sites import FAMILIES, LEVELS, MINUTE_S, Seen, made, seen as seen_in, signed
+from iosig.studies.study import SeedParams
+from iosig.transforms.arrays import Bools, Reals
 
 #: minutes in which less flowed are not asked about [B/s]
 LEAST_BYTES_PER_S = 1e9

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from studies.sites import MINUTE_S, Known, Logged, Seen, planned
-from transforms.arrays import Bools, Reals, offsets_of
-from transforms.attribution.explaining import explain
-from transforms.attribution.likely import STEP_S, likely, spread
-from transforms.unnamed_patterns.leftover import left_in_proportion
+from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, planned
+from iosig.transforms.arrays import Bools, Reals, offsets_of
+from iosig.transforms.attribution.explaining import explain
+from iosig.transforms.attribution.likely import STEP_S, likely, spread
+from iosig.transforms.unnamed_patterns.leftover import left_in_proportion
 
 #: from which certainty on a run is taken as sure
 SURE = 0.3

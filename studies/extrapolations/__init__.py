@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from studies.study import WORKERS, Study
+from iosig.studies.study import WORKERS, Study
 
 STUDY = Study(
     "extrapolations",

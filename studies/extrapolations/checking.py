@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from transforms.traces.expansion import class_of, executions, mean_times, rank_calls
-from transforms.traces.time_histograms import EMPTY
-from transforms.traces.trace import CompressedTrace, Loop, Node
-from warehouse.sources.recorder.signatures import SIGNATURE, SignedRank
+from iosig.transforms.traces.expansion import class_of, executions, mean_times, rank_calls
+from iosig.transforms.traces.time_histograms import EMPTY
+from iosig.transforms.traces.trace import CompressedTrace, Loop, Node
+from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank
 
 
 @dataclass(frozen=True, slots=True)

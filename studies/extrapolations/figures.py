@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports.panels import in_order
-from reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
-from reports.texts import plain
-from studies.drawing import figure_of, headline, save_study, styled
+from iosig.reports.panels import in_order
+from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.reports.texts import plain
+from iosig.studies.drawing import figure_of, headline, save_study, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

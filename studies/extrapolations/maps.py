@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from transforms.extrapolation.extrapolating import extrapolated_at
-from transforms.extrapolation.result import FittedTrace
-from transforms.traces.expansion import rank_calls
-from transforms.traces.trace import CompressedTrace
+from iosig.transforms.extrapolation.extrapolating import extrapolated_at
+from iosig.transforms.extrapolation.result import FittedTrace
+from iosig.transforms.traces.expansion import rank_calls
+from iosig.transforms.traces.trace import CompressedTrace
 
 #: a row for each offset: of which field it is, at how many ranks, traced or not, whose, and in which iteration
 SCHEMA = {

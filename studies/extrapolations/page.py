@@ -7,9 +7,9 @@ from functools import partial
 
 import polars as pl
 
-from studies.extrapolations import figures
-from studies.extrapolations.running import FAR, Results
-from studies.extrapolations.tables import (
+from iosig.studies.extrapolations import figures
+from iosig.studies.extrapolations.running import FAR, Results
+from iosig.studies.extrapolations.tables import (
     KINDS,
     lossless,
     model_table,
@@ -21,7 +21,7 @@ from studies.extrapolations.tables import (
     time_summary,
     time_table,
 )
-from studies.pages import Block, Figure
+from iosig.studies.pages import Block, Figure
 
 __all__ = ["blocks", "document", "tables"]
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transforms.traces.templates import without_addresses
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.recorder import files as recorder_files, signatures
-from warehouse.sources.recorder.signatures import SignedRank
+from iosig.transforms.traces.templates import without_addresses
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.recorder import files as recorder_files, signatures
+from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _RANK_COUNT = re.compile(r"[1-9][0-9]{0,8}")
 #: where there are several forms of a trace, the raw one has all there is

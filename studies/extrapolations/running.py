@@ -10,17 +10,17 @@ from typing import Any
 
 import polars as pl
 
-from studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
-from studies.extrapolations.maps import SCHEMA as MAPS, map_rows
-from studies.extrapolations.programs import Program, Run, programs, runs
-from studies.pieces import Told, nobody, worked
-from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
-from transforms.extrapolation.result import Extrapolated, FittedTrace
-from transforms.traces.compression import compress, compress_together
-from transforms.traces.frames import to_frame
-from transforms.traces.trace import CompressedTrace
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder.signatures import SignedRank
+from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
+from iosig.studies.extrapolations.maps import SCHEMA as MAPS, map_rows
+from iosig.studies.extrapolations.programs import Program, Run, programs, runs
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace
+from iosig.transforms.traces.compression import compress, compress_together
+from iosig.transforms.traces.frames import to_frame
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _Row = tuple[Any, ...]
 

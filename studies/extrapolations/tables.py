@@ -8,9 +8,9 @@ from statistics import median
 
 import polars as pl
 
-from flows.command.printing import bytes_text
-from studies.extrapolations.running import FAR, Results
-from studies.pages import Table, tabled
+from iosig.flows.command.printing import bytes_text
+from iosig.studies.extrapolations.running import FAR, Results
+from iosig.studies.pages import Table, tabled
 
 KINDS = {False: "outer", True: "with nested"}
 OUTCOMES = ("exact", "refused", "wrong")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels
-from reports.style import GREY, HUES
-from studies.drawing import MARKERS, headline
+from iosig.reports import panels
+from iosig.reports.style import GREY, HUES
+from iosig.studies.drawing import MARKERS, headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

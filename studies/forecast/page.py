@@ -7,12 +7,12 @@ from functools import partial
 
 import polars as pl
 
-from studies.forecast.figures import draw_ranges
-from studies.forecast.running import EVERY_S, Results, summed
-from studies.forecast.told import HORIZON, PAST_DAYS, STEP_S
-from studies.forecast.ways import WAYS
-from studies.pages import Block, Figure, Table, percent
-from studies.sites import FAMILIES, LEVELS
+from iosig.studies.forecast.figures import draw_ranges
+from iosig.studies.forecast.running import EVERY_S, Results, summed
+from iosig.studies.forecast.told import HORIZON, PAST_DAYS, STEP_S
+from iosig.studies.forecast.ways import WAYS
+from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.sites import FAMILIES, LEVELS
 
 _OURS = "forecast"
 _STEPS_AN_HOUR = 6

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies.forecast.told import HELD_OUT_DAYS, HORIZON, PAST_DAYS, STEP_S, History, history, now
-from studies.forecast.ways import WAYS
-from studies.pieces import Told, nobody, worked
-from studies.sites import FAMILIES, LEVELS
-from studies.study import SeedParams
-from transforms.arrays import Reals
+from iosig.studies.forecast.told import HELD_OUT_DAYS, HORIZON, PAST_DAYS, STEP_S, History, history, now
+from iosig.studies.forecast.ways import WAYS
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.sites import FAMILIES, LEVELS
+from iosig.studies.study import SeedParams
+from iosig.transforms.arrays import Reals
 
 #: forecasts are made every two hours of the day that is held out, as long as all of what comes is known
 EVERY_S = 7200.0

@@ -9,15 +9,15 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from flows.forecast.past import Minutes, past_of
-from studies.sites import MINUTE_S, Known, Logged, Seen, made, planned, seconds, seen, signed, started
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
-from transforms.attribution.explaining import explain
-from transforms.demands import Demand, Demands
-from transforms.forecast.coming import Coming
-from transforms.forecast.unknown import Past
-from transforms.synthetic.site import Site
-from transforms.synthetic.workload import Direction
+from iosig.flows.forecast.past import Minutes, past_of
+from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, made, planned, seconds, seen, signed, started
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.attribution.explaining import explain
+from iosig.transforms.demands import Demand, Demands
+from iosig.transforms.forecast.coming import Coming
+from iosig.transforms.forecast.unknown import Past
+from iosig.transforms.synthetic.site import Site
+from iosig.transforms.synthetic.workload import Direction
 
 #: what is known, and what is forecast after it [days]
 PAST_DAYS, HELD_OUT_DAYS = 3.0, 1.0

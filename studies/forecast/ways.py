@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from studies.forecast.told import Now
-from transforms.arrays import Reals
-from transforms.forecast.coming import Coming
-from transforms.forecast.forecasting import ForecastParams, forecast
-from transforms.forecast.unknown import Past, UnknownParams
+from iosig.studies.forecast.told import Now
+from iosig.transforms.arrays import Reals
+from iosig.transforms.forecast.coming import Coming
+from iosig.transforms.forecast.forecasting import ForecastParams, forecast
+from iosig.transforms.forecast.unknown import Past, UnknownParams
 
 Rates = tuple[Reals, Reals, Reals]
 _LOW, _HIGH = 0.1, 0.9

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels, style
+from iosig.reports import panels, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

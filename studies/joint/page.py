@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from studies.joint.figures import draw_distances
-from studies.joint.real import APPLICATION_COUNT, RUN_COUNT
-from studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
-from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
-from studies.pages import Block, Figure, Table, percent
-from studies.signatures.sites import STUDIED
+from iosig.studies.joint.figures import draw_distances
+from iosig.studies.joint.real import APPLICATION_COUNT, RUN_COUNT
+from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
+from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
+from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.signatures.sites import STUDIED
 
 #: distances are to be less than this share of the best plain method's
 _WANTED = 0.5

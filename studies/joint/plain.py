@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.signatures import methods
-from transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
 
 #: of half of a set's runs fewer are enough: the smallest of what a method takes
 _LEAST_HALF = 3

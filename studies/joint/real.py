@@ -14,15 +14,15 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies.joint.plain import plainly, usual
-from studies.real_day import Day
-from transforms.arrays import Reals
-from transforms.joint.finding import find
-from transforms.joint.shared import Known, Shared
-from transforms.signatures import methods
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import correlation
-from transforms.synthetic.workload import stream
+from iosig.studies.joint.plain import plainly, usual
+from iosig.studies.real_day import Day
+from iosig.transforms.arrays import Reals
+from iosig.transforms.joint.finding import find
+from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import correlation
+from iosig.transforms.synthetic.workload import stream
 
 #: how large the bursts are, as shares of what was measured: so the rest of the day is little or much of all
 SIZES = {"as measured": 1.0, "a tenth": 0.1, "a thirtieth": 1 / 30}

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from studies.joint import real
-from studies.joint.plain import plainly, usual
-from studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
-from studies.pieces import Told, nobody, worked
-from studies.real_day import Day
-from studies.study import SeedParams
-from transforms.joint.envelope import extract
-from transforms.joint.finding import Found, JointParams, find
-from transforms.joint.shared import Known
-from transforms.joint.slowing import alone
-from transforms.signatures import methods
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
+from iosig.studies.joint import real
+from iosig.studies.joint.plain import plainly, usual
+from iosig.studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.real_day import Day
+from iosig.studies.study import SeedParams
+from iosig.transforms.joint.envelope import extract
+from iosig.transforms.joint.finding import Found, JointParams, find
+from iosig.transforms.joint.shared import Known
+from iosig.transforms.joint.slowing import alone
+from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
 #: the plain methods that are held against it, and what is published of them if nothing is said
 PLAIN = ("warped", "robust", "stretched", "iosi", "quantile")

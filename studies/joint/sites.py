@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from studies.signatures.sites import STUDIED, Truth
-from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from transforms.joint.shared import Shared
-from transforms.synthetic.site import Site, SiteParams, signature, simulate
-from transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
+from iosig.studies.signatures.sites import STUDIED, Truth
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.joint.shared import Shared
+from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
+from iosig.transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
 
 #: the mean of all traffic over the applications' usual peak, and that peak
 LEVELS = {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
@@ -65,7 +65,7 @@ class Drawn:
     shared: its traffic and all logged runs that have ended, each a sample. applications: the logged ones; the first
     ones are those of the study of signatures. own: what each sample's run moved itself, in the steps of the samples.
     at_work: how many others were at work there. work_ratio: for which share of the step the run itself was. cost: what
-    each of the others at work costs it, as `transforms.joint.slowing` has it. paced: what each application does if
+    each other run at work costs it, as in `iosig.transforms.joint.slowing`. paced: what each application does if
     its gaps between bursts are the means of those of its whole runs, and its bursts as they are alone.
     """
 

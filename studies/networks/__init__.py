@@ -5,7 +5,7 @@
 - `running`: The study itself: plants patterns and clocks, asks for them, and keeps a row for each answer.
 """
 
-from studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seeds
 
 STUDY = Study(
     "networks",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports import panels, style
-from reports.networks.legend import pixel_axes
-from reports.networks.picture import draw_disc
-from reports.networks.view import NetworkView
-from transforms.networks.patterns import patterns
-from transforms.networks.rings import layout
+from iosig.reports import panels, style
+from iosig.reports.networks.legend import pixel_axes
+from iosig.reports.networks.picture import draw_disc
+from iosig.reports.networks.view import NetworkView
+from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.rings import layout
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -22,10 +22,10 @@ from functools import partial
 
 import polars as pl
 
-from studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
-from studies.pages import Block, Figure, Table, percent, tabled
-from transforms.networks.network import Network
-from transforms.networks.patterns import PATTERNS
+from iosig.studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
+from iosig.studies.pages import Block, Figure, Table, percent, tabled
+from iosig.transforms.networks.network import Network
+from iosig.transforms.networks.patterns import PATTERNS
 
 #: pixels: a picture, and the title above it; how many stand side by side
 _SIDE, _TITLE, _COLUMNS = 560, 34, 2

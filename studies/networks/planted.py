@@ -19,9 +19,9 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals, places_within
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, TimeKind, Transfers
+from iosig.transforms.arrays import Bools, Ints, Reals, places_within
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
 
 T = TypeVar("T")
 Planted = Literal["circular", "striped", "noisy", "outlier", "bottleneck"]

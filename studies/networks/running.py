@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies.networks.planted import PLANTED, drawn_shape, drawn_system, planted, planted_network
-from studies.pieces import Told, nobody, worked
-from studies.study import SeedParams
-from transforms.networks.clock_skew import offsets
-from transforms.networks.network import Network
-from transforms.networks.patterns import PATTERNS, Pattern, patterns
+from iosig.studies.networks.planted import PLANTED, drawn_shape, drawn_system, planted, planted_network
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.study import SeedParams
+from iosig.transforms.networks.clock_skew import offsets
+from iosig.transforms.networks.network import Network
+from iosig.transforms.networks.patterns import PATTERNS, Pattern, patterns
 
 #: requests of a planted system at most: it bounds the time of the study
 MOST_REQUESTS = 1 << 15

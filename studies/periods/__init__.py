@@ -17,7 +17,7 @@
 
 import click
 
-from studies.study import SEED, WORKERS, Study, count
+from iosig.studies.study import SEED, WORKERS, Study, count
 
 #: what can be asked for
 PARTS = ("traces", "rhythms", "memoryless", "traps")

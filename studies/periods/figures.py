@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from reports.panels import in_order
-from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from studies.drawing import MARKERS, figure_of, headline, save_study, styled
-from studies.pages import percent
-from studies.periods.scenarios import Experiment
-from transforms.arrays import Reals
+from iosig.reports.panels import in_order
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.studies.drawing import MARKERS, figure_of, headline, save_study, styled
+from iosig.studies.pages import percent
+from iosig.studies.periods.scenarios import Experiment
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

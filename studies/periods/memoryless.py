@@ -17,8 +17,8 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr, ndtri
 
-from studies.periods import noise
-from transforms.arrays import Reals
+from iosig.studies.periods import noise
+from iosig.transforms.arrays import Reals
 
 #: lengths of the signals, in samples
 SAMPLE_COUNTS = (60, 200, 600, 1500, 4000)

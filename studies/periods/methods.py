@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from transforms.periods import autocorrelation, autoperiod, controlled, ftio, ftio_0_0_9
-from transforms.periods.answers import Detections
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods import autocorrelation, autoperiod, controlled, ftio, ftio_0_0_9
+from iosig.transforms.periods.answers import Detections
+from iosig.transforms.periods.even_signals import EvenSignals
 
 #: how a method takes its samples: mean rates over intervals, or rates at instants
 Sampling = Literal["bins", "instants"]
@@ -29,7 +29,7 @@ def _compatible(signals: EvenSignals) -> Detections:
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
-#: (`transforms.periods.finding`): errors and false alarms are those of `dft`.
+#: (`iosig.transforms.periods.finding`): errors and false alarms are those of `dft`.
 METHODS: tuple[Method, ...] = (
     Method(
         "controlled",

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from transforms.arrays import Reals
-from transforms.throughput.even_values import Grid, Instants, at_instants, binned
-from transforms.throughput.requests import Requests, step_function
+from iosig.transforms.arrays import Reals
+from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.requests import Requests, step_function
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft
 
-from studies.periods.rhythms import Rhythm
-from transforms.arrays import Bools, Reals
+from iosig.studies.periods.rhythms import Rhythm
+from iosig.transforms.arrays import Bools, Reals
 
 #: what the matched filter's level is set against
 NULLS = ("shape known, against the noise alone", "shape known, against bursts at random times")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from studies.pages import Block, Figure, Table, digits, percent
-from studies.periods import figures
-from studies.periods.running import Results, example
-from studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
-from studies.periods.semi_synthetic import NoiseParams, PhaseParams
-from studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
-from studies.periods.unseen_page import unseen_blocks, unseen_tables
+from iosig.studies.pages import Block, Figure, Table, digits, percent
+from iosig.studies.periods import figures
+from iosig.studies.periods.running import Results, example
+from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
+from iosig.studies.periods.semi_synthetic import NoiseParams, PhaseParams
+from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
+from iosig.studies.periods.unseen_page import unseen_blocks, unseen_tables
 
 _ERRORS: dict[Experiment, str] = {
     "compute_time": "How long compute phases are",

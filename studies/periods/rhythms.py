@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from studies.periods.noise import sampled
-from transforms.arrays import Reals
-from transforms.throughput.requests import Requests
+from iosig.studies.periods.noise import sampled
+from iosig.transforms.arrays import Reals
+from iosig.transforms.throughput.requests import Requests
 
 #: a burst's rate, in bytes per second
 _HEIGHT_BYTES_PER_S = 1e9

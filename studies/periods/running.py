@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 from scipy.stats import binomtest
 
-from studies.periods import PARTS, unseen
-from studies.periods.methods import METHODS, Method, Sampling
-from studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
-from studies.periods.semi_synthetic import Applications, Library, applications, library
-from studies.pieces import Told, nobody, worked
-from transforms.arrays import Ragged, Reals
-from transforms.periods.answers import Detections, gathered
-from transforms.periods.even_signals import EvenSignals, by_length
-from transforms.periods.periodicity import of_steps
+from iosig.studies.periods import PARTS, unseen
+from iosig.studies.periods.methods import METHODS, Method, Sampling
+from iosig.studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
+from iosig.studies.periods.semi_synthetic import Applications, Library, applications, library
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.transforms.arrays import Ragged, Reals
+from iosig.transforms.periods.answers import Detections, gathered
+from iosig.transforms.periods.even_signals import EvenSignals, by_length
+from iosig.transforms.periods.periodicity import of_steps
 
 #: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
 TRACE_CHUNK = 100

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from studies.periods import noise
-from studies.periods.semi_synthetic import NOISE_LEVELS, ApplicationParams
-from transforms.arrays import Reals
+from iosig.studies.periods import noise
+from iosig.studies.periods.semi_synthetic import NOISE_LEVELS, ApplicationParams
+from iosig.transforms.arrays import Reals
 
 Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
 

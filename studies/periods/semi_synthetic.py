@@ -21,9 +21,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from transforms.arrays import Ints, Ragged, Reals
-from transforms.throughput.even_values import Grid, Instants, at_instants, binned
-from transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 #: how much of a noise there is: none, or the paper's two configurations
 NoiseLevel = Literal["none", "low", "high"]

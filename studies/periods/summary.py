@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from studies.periods.running import Results
+from iosig.studies.periods.running import Results
 
 KINDS = ("white", "red", "bursts")
 #: the groups of traces of the tables, in words

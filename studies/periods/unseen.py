@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 from scipy.stats import beta
 
-from studies.periods import oracles
-from studies.periods.memoryless import HOLES, SAMPLE_COUNTS, TICKS, Generator, Trap, generators
-from studies.periods.methods import Method
-from studies.periods.rhythms import ERRORS, RHYTHMS, Rhythm
-from transforms.arrays import Bools, Reals
-from transforms.periods.even_signals import EvenSignals
+from iosig.studies.periods import oracles
+from iosig.studies.periods.memoryless import HOLES, SAMPLE_COUNTS, TICKS, Generator, Trap, generators
+from iosig.studies.periods.methods import Method
+from iosig.studies.periods.rhythms import ERRORS, RHYTHMS, Rhythm
+from iosig.transforms.arrays import Bools, Reals
+from iosig.transforms.periods.even_signals import EvenSignals
 
 #: signals of one period that are drawn at a time
 _RHYTHM_CHUNK = 10

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from studies.pages import Block, Table, percent
-from studies.periods import oracles
-from studies.periods.unseen import BOUNDS
+from iosig.studies.pages import Block, Table, percent
+from iosig.studies.periods import oracles
+from iosig.studies.periods.unseen import BOUNDS
 
 _RHYTHM_GROUPS = ("claim", "power", "plain")
 _ERROR_GROUPS = ("errors",)

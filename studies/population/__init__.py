@@ -6,7 +6,7 @@
 - `ways`: Ways of telling a run's class and period, and the truth.
 """
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 STUDY = Study(
     "population",

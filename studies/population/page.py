@@ -7,12 +7,12 @@ from functools import partial
 
 import polars as pl
 
-from flows.settings import Settings
-from studies.pages import Block, Figure, Table, percent
-from studies.population.figures import draw_shares
-from studies.population.running import Results
-from studies.population.ways import WAYS
-from studies.sites import DAYS, LEVELS
+from iosig.flows.settings import Settings
+from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.population.figures import draw_shares
+from iosig.studies.population.running import Results
+from iosig.studies.population.ways import WAYS
+from iosig.studies.sites import DAYS, LEVELS
 
 _TRUTH = "truth"
 #: classes in the order of PEARC'18's tables

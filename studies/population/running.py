@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies import sites
-from studies.attribution.ways import known_jobs
-from studies.pieces import Told as Heard, nobody, worked
-from studies.population.ways import WAYS, truth
-from studies.sites import FAMILIES, LEVELS, Transfers, made, seen, signed, started
-from studies.study import SeedParams
+from iosig.studies import sites
+from iosig.studies.attribution.ways import known_jobs
+from iosig.studies.pieces import Told as Heard, nobody, worked
+from iosig.studies.population.ways import WAYS, truth
+from iosig.studies.sites import FAMILIES, LEVELS, Transfers, made, seen, signed, started
+from iosig.studies.study import SeedParams
 
 
 @dataclass(frozen=True, slots=True)

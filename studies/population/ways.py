@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.settings import Settings
-from flows.steps.periods import params_of
-from studies.attribution.ways import attribution, known_jobs
-from studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
-from transforms import classes, inference
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
-from transforms.periods import finding
-from transforms.periods.finding import PeriodParams
+from iosig.flows.settings import Settings
+from iosig.flows.steps.periods import params_of
+from iosig.studies.attribution.ways import attribution, known_jobs
+from iosig.studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
+from iosig.transforms import classes, inference
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.periods import finding
+from iosig.transforms.periods.finding import PeriodParams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from transforms.signatures.signature import Signature
+    from iosig.transforms.signatures.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _bursts(own: Mapping[int, Signature]) -> pl.DataFrame:
 
 
 def _signature_periods(own: Sequence[Signature]) -> dict[str, pl.Series]:
-    """Return the period of each signature, as columns of `transforms.inference.inferred_periods`."""
+    """Return the period of each signature, as columns of `iosig.transforms.inference.inferred_periods`."""
     curves = [one.bytes_per_s for one in own]
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods

@@ -9,7 +9,7 @@
 - `summary`: The study in short: what is told of its rows, by setting.
 """
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 STUDY = Study(
     "predictions",

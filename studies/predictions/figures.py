@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels, style
-from studies.drawing import headline, legend_below
+from iosig.reports import panels, style
+from iosig.studies.drawing import headline, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

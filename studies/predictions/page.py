@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from studies.pages import Block, Figure, Table, percent, tabled
-from studies.predictions.figures import draw_bursts, draw_changes, draw_following
-from studies.predictions.running import PEERS, Results, example
-from studies.predictions.scenarios import (
+from iosig.studies.pages import Block, Figure, Table, percent, tabled
+from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
+from iosig.studies.predictions.running import PEERS, Results, example
+from iosig.studies.predictions.scenarios import (
     AFTER,
     BEFORE,
     END_COUNTS,
@@ -23,7 +23,7 @@ from studies.predictions.scenarios import (
     PERIOD_S,
     PHASE_COUNT,
 )
-from studies.predictions.summary import (
+from iosig.studies.predictions.summary import (
     NOMINAL,
     burst_summary,
     change_summary,
@@ -37,8 +37,8 @@ from studies.predictions.summary import (
     range_summary,
     targets,
 )
-from transforms.predictions.change_points import DETECTOR_NAMES
-from transforms.predictions.predictor import OnlineParams
+from iosig.transforms.predictions.change_points import DETECTOR_NAMES
+from iosig.transforms.predictions.predictor import OnlineParams
 
 #: phases since a change that a table has
 _SINCE = (0, 1, 2, 3, 4, 6, 9, 14)
@@ -269,9 +269,9 @@ def blocks(results: Results) -> Iterator[Block]:
 
 def _draw_example(seed: int, path: Path) -> None:
     """Draw the predictions of one run as those of any followed input."""
-    from flows.following.rows import Circumstances, Identity, row_of
-    from reports.predictions.evaluations import PredictionView
-    from reports.predictions.picture import draw
+    from iosig.flows.following.rows import Circumstances, Identity, row_of
+    from iosig.reports.predictions.evaluations import PredictionView
+    from iosig.reports.predictions.picture import draw
 
     run, predictor, evaluations = example(seed)
     identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)

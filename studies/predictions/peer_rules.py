@@ -2,7 +2,7 @@
 
 The rules are those of FTIO's own program (its adaptive windows, which the paper does not have), as far as they are
 known to us; what is not known is said of each. They are no part of what iosig does:
-`transforms.predictions.change_points` has the same three in a form that works alike at all scales.
+`iosig.transforms.predictions.change_points` has the same three in a form that works alike at all scales.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.throughput.requests import Requests
+from iosig.transforms.arrays import Reals
+from iosig.transforms.throughput.requests import Requests
 
 #: what a rank moves in a phase [bytes]
 REQUEST_BYTES = 1e7

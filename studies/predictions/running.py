@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from studies.pieces import Told, nobody, worked
-from studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley, Told as ToldChange
-from studies.predictions.planted import PlantedRun, hacc_like
-from studies.predictions.scenarios import BEFORE, EXPERIMENTS, Branch, Setting, settings
-from studies.study import SeedParams
-from transforms.predictions.change_points import DETECTOR_NAMES, Detector, detector
-from transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley, Told as ToldChange
+from iosig.studies.predictions.planted import PlantedRun, hacc_like
+from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, Branch, Setting, settings
+from iosig.studies.study import SeedParams
+from iosig.transforms.predictions.change_points import DETECTOR_NAMES, Detector, detector
+from iosig.transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from studies.predictions.planted import (
+from iosig.studies.predictions.planted import (
     HACC_PHASES,
     PlantedRun,
     changing,
@@ -21,7 +21,7 @@ from studies.predictions.planted import (
     single,
     with_background,
 )
-from transforms.predictions.predictor import OnlineParams
+from iosig.transforms.predictions.predictor import OnlineParams
 
 EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none", "moving", "ends")
 METHODS = ("controlled", "dft", "merged")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from studies.predictions.planted import HACC_PHASES
-from studies.predictions.running import Results
-from studies.predictions.scenarios import BEFORE, END_COUNTS
-from transforms.predictions.change_points import DETECTOR_NAMES
-from transforms.predictions.predictor import OnlineParams
+from iosig.studies.predictions.planted import HACC_PHASES
+from iosig.studies.predictions.running import Results
+from iosig.studies.predictions.scenarios import BEFORE, END_COUNTS
+from iosig.transforms.predictions.change_points import DETECTOR_NAMES
+from iosig.transforms.predictions.predictor import OnlineParams
 
 #: evaluations that count as after the third phase
 THIRD = 3

@@ -7,7 +7,7 @@
 - `simulation`: Jobs that compute and do I/O on one shared file system: what it costs them.
 """
 
-from studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seeds
 
 STUDY = Study(
     "scheduling",

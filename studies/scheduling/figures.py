@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels, style
-from studies.drawing import headline
+from iosig.reports import panels, style
+from iosig.studies.drawing import headline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,10 +11,10 @@ from collections import deque
 
 import numpy as np
 
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio import detect
-from transforms.throughput import even_values
-from transforms.throughput.requests import Requests
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio import detect
+from iosig.transforms.throughput import even_values
+from iosig.transforms.throughput.requests import Requests
 
 #: phases that the window holds at most (ours: the paper's window is of k periods, k = 3, once three were found; eight
 #: average what jitter and contention do to single ones)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from studies.pages import Block, Figure, Table
-from studies.scheduling.figures import draw_runs
-from studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
+from iosig.studies.pages import Block, Figure, Table
+from iosig.studies.scheduling.figures import draw_runs
+from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
 
 #: what FTIO states of Figure 17 (section IV)
 _STATED = (

@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from studies.pieces import Told, nobody, worked
-from studies.scheduling.observed_periods import ObservedPeriods
-from studies.scheduling.simulation import (
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.scheduling.observed_periods import ObservedPeriods
+from iosig.studies.scheduling.simulation import (
     BANDWIDTH_BYTES_PER_S,
     Clairvoyant,
     Fair,
@@ -27,7 +27,7 @@ from studies.scheduling.simulation import (
     mixed,
     simulate,
 )
-from studies.study import SeedParams
+from iosig.studies.study import SeedParams
 
 #: jobs of a mixed workload
 MIXED_JOBS = 40

@@ -26,7 +26,7 @@ from typing import Protocol
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: the set of jobs whose period nobody knows yet: below all others
 UNKNOWN_SET = math.inf

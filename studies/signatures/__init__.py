@@ -22,7 +22,7 @@ from pathlib import Path
 
 import click
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 #: what can be asked for; real traffic is another one, where it is given
 PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studies.signatures.families import Foreign
-from transforms.arrays import Bools, Reals
+from iosig.studies.signatures.families import Foreign
+from iosig.transforms.arrays import Bools, Reals
 
 #: transfers that come and go: their length (median [s], and sigma of the logarithm), and their rate over the peak
 _LENGTH_S, _LENGTH_SIGMA, _HEIGHT, _HEIGHT_SIGMA = 20.0, 0.8, 0.7, 0.4

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from studies.signatures.sites import STUDIED, seed_of
-from transforms.arrays import Reals
-from transforms.signatures.similarity import correlation, cross_correlation
-from transforms.synthetic.site import signature
-from transforms.synthetic.workload import DAY_S, END, START, Application, Workload, plans
+from iosig.studies.signatures.sites import STUDIED, seed_of
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.similarity import correlation, cross_correlation
+from iosig.transforms.synthetic.site import signature
+from iosig.transforms.synthetic.workload import DAY_S, END, START, Application, Workload, plans
 
 #: sets of runs that are drawn of each application
 DRAWS = 100

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from studies.pages import Block, Table
-from studies.signatures.families import ALONE, FOREIGN_LEVELS
-from studies.signatures.methods import ORACLES
-from studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results
-from studies.signatures.scores import CHOSEN
+from iosig.studies.pages import Block, Table
+from iosig.studies.signatures.families import ALONE, FOREIGN_LEVELS
+from iosig.studies.signatures.methods import ORACLES
+from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results
+from iosig.studies.signatures.scores import CHOSEN
 
 _WITNESSES = {SHARED: "shared", OWN: "own", OWN_AND_OTHERS: "own_and_others"}
 _TITLE = "Signatures by what servers tell: mean correlation with the truth"

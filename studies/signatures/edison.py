@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
-from transforms.arrays import Reals
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.synthetic.site import SiteParams
-from transforms.synthetic.workload import END, START, Application, Direction, Plan, Workload, plans
-from warehouse.errors import InputRefused
+from iosig.studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.synthetic.site import SiteParams
+from iosig.transforms.synthetic.workload import END, START, Application, Direction, Plan, Workload, plans
+from iosig.warehouse.errors import InputRefused
 
 _USUAL = SiteParams()
 _DOING = {"read": "reading", "write": "writing"}
@@ -38,9 +38,9 @@ class Traffic:
 
         Raises InputRefused if it holds no polls, or none of that direction.
         """
-        from flows.landing import Told
-        from flows.settings import Settings
-        from flows.single.one_input import PollInput, opened
+        from iosig.flows.landing import Told
+        from iosig.flows.settings import Settings
+        from iosig.flows.single.one_input import PollInput, opened
 
         with opened(path, Settings(), Told()) as found:
             if not isinstance(found, PollInput):

@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from studies.pages import Block, Figure, Table
-from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS, Family
-from studies.signatures.figures import draw_trust
-from studies.signatures.judging import HELD_OUT, held_out
-from studies.signatures.methods import LACKING, ORACLES
-from studies.signatures.running import FAMILY, Results
-from studies.signatures.scores import CHOSEN
-from studies.signatures.sites import IOR
-from studies.signatures.summary import SIMILARITIES, short, similarity_cell, summary, table
-from transforms.arrays import Reals
-from transforms.signatures.methods import USUAL_METHODS
+from iosig.studies.pages import Block, Figure, Table
+from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS, Family
+from iosig.studies.signatures.figures import draw_trust
+from iosig.studies.signatures.judging import HELD_OUT, held_out
+from iosig.studies.signatures.methods import LACKING, ORACLES
+from iosig.studies.signatures.running import FAMILY, Results
+from iosig.studies.signatures.scores import CHOSEN
+from iosig.studies.signatures.sites import IOR
+from iosig.studies.signatures.summary import SIMILARITIES, short, similarity_cell, summary, table
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.methods import USUAL_METHODS
 
 #: those that are told of together
 _GROUPS = {"IOR_A to C": IOR, "s3d": ("s3d",), "flash": ("flash",)}

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.panels import in_order
-from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from studies.drawing import MARKERS, figure_of, headline, save_study, styled
-from transforms.arrays import Reals
+from iosig.reports.panels import in_order
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from iosig.studies.drawing import MARKERS, figure_of, headline, save_study, styled
+from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

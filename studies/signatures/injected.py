@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from studies.signatures.backgrounds import traffic
-from studies.signatures.families import FOREIGN_LEVELS, Drift, Family, Program
-from studies.signatures.sites import STUDIED, Drawn
-from transforms.arrays import Bools, Ragged, Reals, offsets_of
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.synthetic.workload import PROFILE, Application, stream
+from iosig.studies.signatures.backgrounds import traffic
+from iosig.studies.signatures.families import FOREIGN_LEVELS, Drift, Family, Program
+from iosig.studies.signatures.sites import STUDIED, Drawn
+from iosig.transforms.arrays import Bools, Ragged, Reals, offsets_of
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.synthetic.workload import PROFILE, Application, stream
 
 #: before a run, so that its first poll is there; and how long it may take, over the time alone
 _LEAD_S, _WINDOW_RATIO, _WINDOW_S = 30, 2.0, 600

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from studies.signatures.methods import ORACLES
-from studies.signatures.scores import CHOSEN
-from transforms.arrays import Reals
-from transforms.signatures.methods import USUAL_METHODS
-from transforms.signatures.trust import EVIDENCE, chosen
+from iosig.studies.signatures.methods import ORACLES
+from iosig.studies.signatures.scores import CHOSEN
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.trust import EVIDENCE, chosen
 
 #: what keeps weights of evidence small that is nearly the same, in rows
 _RIDGE = 1.0

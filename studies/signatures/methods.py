@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
 
 #: what one method makes of sample sets: a signature for each, in order
 Extraction = Callable[[SampleSets], Sequence[Signature]]
@@ -32,7 +32,7 @@ class Method:
 
 def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
     """Return one method's signatures, some parameters of `iosi` changed."""
-    from transforms.signatures.methods import SignatureParams, extract
+    from iosig.transforms.signatures.methods import SignatureParams, extract
 
     params = SignatureParams()
     if changed:

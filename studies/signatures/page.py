@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from studies.pages import Block, Figure, Table
-from studies.signatures import figures
-from studies.signatures.bounds import DRAWS, KNOWN
-from studies.signatures.counted_page import counted_blocks, counted_tables
-from studies.signatures.family_page import family_blocks, family_tables
-from studies.signatures.methods import DEFAULT, SWEEPS
-from studies.signatures.running import Results
-from studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
-from studies.signatures.summary import (
+from iosig.studies.pages import Block, Figure, Table
+from iosig.studies.signatures import figures
+from iosig.studies.signatures.bounds import DRAWS, KNOWN
+from iosig.studies.signatures.counted_page import counted_blocks, counted_tables
+from iosig.studies.signatures.family_page import family_blocks, family_tables
+from iosig.studies.signatures.methods import DEFAULT, SWEEPS
+from iosig.studies.signatures.running import Results
+from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
+from iosig.studies.signatures.summary import (
     SIMILARITIES,
     best,
     burst_cell,
@@ -32,10 +32,10 @@ from studies.signatures.summary import (
     targets,
     volume_cell,
 )
-from studies.signatures.timing import growth
-from transforms.arrays import Reals
-from transforms.signatures.methods import USUAL_METHODS
-from transforms.synthetic.site import SiteParams
+from iosig.studies.signatures.timing import growth
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.synthetic.site import SiteParams
 
 _SWEPT_WORDS = {
     "wavelet_level": "level of the wavelet transform",

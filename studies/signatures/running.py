@@ -10,18 +10,18 @@ from pathlib import Path
 
 import polars as pl
 
-from studies.pieces import Told, nobody, worked
-from studies.signatures import PARTS
-from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
-from studies.signatures.edison import EdisonSetting, Traffic
-from studies.signatures.families import ALONE, FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
-from studies.signatures.injected import FamilySetting
-from studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, Method
-from studies.signatures.scores import judges_of, scored, with_chosen
-from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
-from studies.signatures.timing import SCHEMA as TIMES, timed
-from transforms.signatures.methods import USUAL_METHODS
-from transforms.synthetic.workload import Direction
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.signatures import PARTS
+from iosig.studies.signatures.bounds import SCHEMA as BOUNDS, bounds
+from iosig.studies.signatures.edison import EdisonSetting, Traffic
+from iosig.studies.signatures.families import ALONE, FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
+from iosig.studies.signatures.injected import FamilySetting
+from iosig.studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, Method
+from iosig.studies.signatures.scores import judges_of, scored, with_chosen
+from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
+from iosig.studies.signatures.timing import SCHEMA as TIMES, timed
+from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.synthetic.workload import Direction
 
 #: how differently runs compute: none, the study's, and up to the simulated site's own default
 DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)

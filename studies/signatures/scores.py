@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import polars as pl
 
-from studies.signatures.methods import LACKING, WARPED
-from studies.signatures.sites import Drawn, Truth
-from transforms.signatures.left_out import are_usual
-from transforms.signatures.methods import USUAL_METHODS
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
-from transforms.signatures.trust import CONTENDERS, Judge, chosen
+from iosig.studies.signatures.methods import LACKING, WARPED
+from iosig.studies.signatures.sites import Drawn, Truth
+from iosig.transforms.signatures.left_out import are_usual
+from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
+from iosig.transforms.signatures.trust import CONTENDERS, Judge, chosen
 
 #: what is told of the answers that are chosen by trust
 CHOSEN = "chosen"

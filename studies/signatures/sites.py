@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Reals, cut
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.synthetic.site import Site, SiteParams, signature, simulate
-from transforms.synthetic.workload import APPLICATIONS, Application, bursts
+from iosig.transforms.arrays import Reals, cut
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, Application, bursts
 
 #: other users' activity as multiples of the usual, by the names of the study
 LEVELS = {"calm": 1.0, "busy": 2.0, "stormy": 4.0}

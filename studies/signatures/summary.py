@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from studies.signatures.methods import DEFAULT
-from studies.signatures.running import Results
-from studies.signatures.sites import IOR, LEVELS
+from iosig.studies.signatures.methods import DEFAULT
+from iosig.studies.signatures.running import Results
+from iosig.studies.signatures.sites import IOR, LEVELS
 
 YARDSTICKS = ("cross_correlation", "correlation", "volume_ratio")
 #: those of which more is better

@@ -10,10 +10,10 @@ from time import perf_counter
 import numpy as np
 import polars as pl
 
-from studies.signatures.sites import SiteSetting, seed_of
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
-from transforms.synthetic.workload import Application, bursts
+from iosig.studies.signatures.sites import SiteSetting, seed_of
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.synthetic.workload import Application, bursts
 
 #: IOSI, section 6.3: about 2000 points a sample, 8 samples
 SAMPLE_COUNTS = (2, 4, 6, 8, 10, 12)
@@ -38,9 +38,9 @@ class Timed:
 
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
-    from transforms.signatures.iosi import iosi
-    from transforms.signatures.robust import robust
-    from transforms.signatures.time_warping import dtw
+    from iosig.transforms.signatures.iosi import iosi
+    from iosig.transforms.signatures.robust import robust
+    from iosig.transforms.signatures.time_warping import dtw
 
     return (
         Timed("robust", robust),

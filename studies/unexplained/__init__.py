@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seeds
 
 
 def _file(flag: str, name: str, text: str) -> click.Option:

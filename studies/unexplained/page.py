@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports import panels, style
-from studies.pages import Block, Figure, Table, percent
-from studies.unexplained.planted import DAYS, LEAST_APPEARANCES
-from studies.unexplained.real import DECOYS
-from studies.unexplained.running import ATTRIBUTED, Results
+from iosig.reports import panels, style
+from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
+from iosig.studies.unexplained.real import DECOYS
+from iosig.studies.unexplained.running import ATTRIBUTED, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from flows.arrays import floats
-from flows.steps.unnamed_patterns import WINDOW_DAYS
-from studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, application_names, seconds
-from transforms.arrays import Bools, Ints, Reals, rows_of
-from transforms.synthetic.site import Site, simulate
-from transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
-from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.finding import find
-from transforms.unnamed_patterns.leftover import left_over, step_for
-from transforms.unnamed_patterns.patterns import Found
+from iosig.flows.arrays import floats
+from iosig.flows.steps.unnamed_patterns import WINDOW_DAYS
+from iosig.studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, application_names, seconds
+from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
+from iosig.transforms.synthetic.site import Site, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
+from iosig.transforms.unnamed_patterns.beside import Runs
+from iosig.transforms.unnamed_patterns.finding import find
+from iosig.transforms.unnamed_patterns.leftover import left_over, step_for
+from iosig.transforms.unnamed_patterns.patterns import Found
 
 #: who is in no log
 NOBODY = "nobody"

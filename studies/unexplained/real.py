@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from studies.real_day import MINUTE_S, Day
-from transforms.arrays import Ints, Reals
-from transforms.attribution.explaining import room_of
-from transforms.attribution.likely import STEP_S, likely
-from transforms.unnamed_patterns.leftover import on_steps
+from iosig.studies.real_day import MINUTE_S, Day
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.attribution.explaining import room_of
+from iosig.transforms.attribution.likely import STEP_S, likely
+from iosig.transforms.unnamed_patterns.leftover import on_steps
 
 #: what is among the true runs, in all (the sixteen of other file systems among them)
 DECOYS = 200

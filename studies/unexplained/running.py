@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from studies.attribution.running import against
-from studies.attribution.ways import attribution, known_jobs, likely_bytes, rest_shared
-from studies.pieces import Told, nobody, worked
-from studies.real_day import Day
-from studies.sites import FAMILIES, LEVELS, Known, Seen, Transfers, seen, signed, started
-from studies.study import SeedParams
-from studies.unexplained import planted, real
-from transforms.arrays import Reals
+from iosig.studies.attribution.running import against
+from iosig.studies.attribution.ways import attribution, known_jobs, likely_bytes, rest_shared
+from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.real_day import Day
+from iosig.studies.sites import FAMILIES, LEVELS, Known, Seen, Transfers, seen, signed, started
+from iosig.studies.study import SeedParams
+from iosig.studies.unexplained import planted, real
+from iosig.transforms.arrays import Reals
 
 #: as the night knows what others moved, and if that were known exactly of more and more of them
 ATTRIBUTED, SIGNED, LOGGED = "as attributed", "known of jobs with a signature", "known of all logged jobs"

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from bench import counted_day
+from iosig.warehouse.sources.counters.jobstats import SOURCE
 from tests.warehouse.sources.counter_reading import read_counters
-from warehouse.sources.counters.jobstats import SOURCE
 
 
 def test_an_hours_text_says_what_jobs_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

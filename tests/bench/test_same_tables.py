@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from bench import same_tables, table_comparison
 from bench.table_comparison import Compared, compare_folders, compare_tables, compare_texts, content_hash, in_order
-from warehouse.contracts import table
-from warehouse.releases.reading import INPUTS
-from warehouse.releases.releases import published
+from iosig.warehouse.contracts import table
+from iosig.warehouse.releases.reading import INPUTS
+from iosig.warehouse.releases.releases import published
 
 FRAME = pl.DataFrame(
     {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from iosig.warehouse.contracts import TABLES
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
-from warehouse.contracts import TABLES
 
 #: the tables that have a suite: all of a release but the records of quality and history
 CHECKED = tuple(table for table in TABLES if table.is_published and table.layer != "quality")

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from expectations import docs
-from expectations.docs import About
-from expectations.suites import Severity
+from iosig.expectations import docs
+from iosig.expectations.docs import About
+from iosig.expectations.suites import Severity
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.quality import QUALITY
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish
-from warehouse.contracts import frames
-from warehouse.contracts.quality import QUALITY
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}{{ 7 * 7 }}"
 

@@ -22,18 +22,18 @@ import polars as pl
 import pytest
 from hypothesis import given, settings as bounded, strategies as st
 
-from expectations import gate, suites, summing
-from expectations.gate import Checked
+from iosig.expectations import gate, suites, summing
+from iosig.expectations.gate import Checked
+from iosig.warehouse.contracts import Column, Table, frames, table
+from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.samples import APPLICATIONS, SAMPLES
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.errors import GateFailed
 from tests.budget import examples, one_in
 from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
-from warehouse.contracts import Column, Table, frames, table
-from warehouse.contracts.job_io import JOB_IO_SOURCES
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import POLL_DAYS, TICKS
-from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
-from warehouse.contracts.samples import APPLICATIONS, SAMPLES
-from warehouse.contracts.series import SERIES_INTERVALS
-from warehouse.errors import GateFailed
 
 # Great Expectations asks pandas for values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")

@@ -6,9 +6,9 @@ from string import Formatter
 
 import pytest
 
-from expectations import sentences, suites
-from expectations.suites import Rule
-from warehouse.contracts import Table
+from iosig.expectations import sentences, suites
+from iosig.expectations.suites import Rule
+from iosig.warehouse.contracts import Table
 
 RULES = [
     pytest.param(table, rule, id=f"{table.name}.{rule.name}")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from expectations import suites
-from expectations.suites import Judged, Rule
+from iosig.expectations import suites
+from iosig.expectations.suites import Judged, Rule
+from iosig.warehouse.contracts import Column, Table, frames, table
 from tests.expectations.cases import CHECKED
-from warehouse.contracts import Column, Table, frames, table
 
 DECLARED = [(found, rule) for found in CHECKED for rule in suites.declared(found)]
 by_rule = pytest.mark.parametrize(

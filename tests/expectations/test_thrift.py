@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from expectations import gate, thrift
+from iosig.expectations import gate, thrift
 
 ROWS = pd.DataFrame({"a": [1, 2, 3], "b": [3, 2, 1]})
 

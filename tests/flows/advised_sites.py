@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.sql.given import NOON
 from tests.warehouse.releasing import publish
-from warehouse.store.store import Store
 
 #: what `late` asks for: a burst of two minutes, one minute after its start, and one four minutes later
 LATE = Made(application_id="ana/late/16", bursts=((60, 180, 3e9), (300, 420, 3e9)), seconds=600)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import duckdb
 
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import Content, opened_tables, publish
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 _ATTRIBUTED = """
 job_id started_at filesystem direction minute_at application_id explained_bytes low_bytes high_bytes certainty

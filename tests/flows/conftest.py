@@ -15,19 +15,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-import expectations.docs
-import expectations.gate
-import flows.night.executors
-from flows.command import main
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.night.executors import Executor
-from flows.settings import Settings
+import iosig.expectations.docs
+import iosig.expectations.gate
+import iosig.flows.night.executors
+from iosig.flows.command import main
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.night.executors import Executor
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.documents import require_schema
-from warehouse.contracts import Table, frames
-from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 Cli = Callable[..., tuple[int, str, str]]
 _MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -99,7 +99,7 @@ class Night:
 
 #: what checks found, by all that they look at
 FoundByChecks = dict[
-    tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, expectations.gate.Checked]]
+    tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, iosig.expectations.gate.Checked]]
 ]
 
 
@@ -110,14 +110,16 @@ def found_by_checks() -> FoundByChecks:
 
 
 def _inline(worker_count: int | None = None) -> AbstractContextManager[Executor]:
-    return nullcontext(flows.night.executors.Inline())
+    return nullcontext(iosig.flows.night.executors.Inline())
 
 
 def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
     """Let tables be checked in this process, and the same rows of a table once only."""
-    check = expectations.gate.check
+    check = iosig.expectations.gate.check
 
-    def check_new_rows(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> expectations.gate.Checked:
+    def check_new_rows(
+        table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]
+    ) -> iosig.expectations.gate.Checked:
         known = found.setdefault((table.name, str(frame.schema), tuple(sorted(parameters.items()))), [])
         for rows, checked in known:
             if rows.equals(frame):
@@ -125,9 +127,11 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
         known.append((frame, check(table, frame, parameters)))
         return known[-1][1]
 
-    monkeypatch.setattr(expectations.gate, "check", check_new_rows)
+    monkeypatch.setattr(iosig.expectations.gate, "check", check_new_rows)
     monkeypatch.setattr(
-        flows.night.executors, "with_child", lambda worker_count=None: nullcontext(flows.night.executors.Inline())
+        iosig.flows.night.executors,
+        "with_child",
+        lambda worker_count=None: nullcontext(iosig.flows.night.executors.Inline()),
     )
 
 
@@ -152,16 +156,18 @@ def checked_night(
 def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check pass at once, in this process."""
 
-    def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
+    def check(table: Any, frame: pl.DataFrame, _: Any) -> iosig.expectations.gate.Checked:
         days = frame[table.partition].unique().sort() if table.partition else [None] * (frame.height > 0)
         rows = [(day, table.name, "key_unique", "critical", True, "{}", 0, 1) for day in days]
         verdicts = pl.DataFrame(rows, schema=frames.schema(QUALITY_DAYS), orient="row")
-        return expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts)
+        return iosig.expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts)
 
-    monkeypatch.setattr(expectations.gate, "check", check)
-    monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
+    monkeypatch.setattr(iosig.expectations.gate, "check", check)
+    monkeypatch.setattr(iosig.expectations.docs, "build", lambda *_: Path())
     monkeypatch.setattr(
-        flows.night.executors, "with_child", lambda worker_count=None: nullcontext(flows.night.executors.Inline())
+        iosig.flows.night.executors,
+        "with_child",
+        lambda worker_count=None: nullcontext(iosig.flows.night.executors.Inline()),
     )
 
 

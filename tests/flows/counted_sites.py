@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.naive.counters import Server
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 START = MIDNIGHT - timedelta(hours=1)

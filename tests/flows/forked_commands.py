@@ -14,13 +14,15 @@ from typing import Any, Self
 ROOT = Path(__file__).resolve().parents[2]
 _SERVER = """
 import json, os, sys
-import flows.command.predict, flows.following.drawing, flows.following.follower, flows.following.inputs
-import flows.settings, warehouse.contracts.frames, warehouse.store.journal, scipy.signal, scipy.fft, scipy.stats
-from transforms.periods import finding, phases
-from transforms.predictions import intervals
-from flows.command import main
+import scipy.signal, scipy.fft, scipy.stats
+import iosig.flows.command.predict, iosig.flows.settings
+import iosig.flows.following.drawing, iosig.flows.following.follower, iosig.flows.following.inputs
+import iosig.warehouse.contracts.frames, iosig.warehouse.store.journal
+from iosig.transforms.periods import finding, phases
+from iosig.transforms.predictions import intervals
+from iosig.flows.command import main
 if os.environ.get("QUICK_JOURNALS"):
-    warehouse.store.journal.SYNCHRONOUS = "off"
+    iosig.warehouse.store.journal.SYNCHRONOUS = "off"
 for line in sys.stdin:
     asked = json.loads(line)
     if "wait" in asked:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import duckdb
 
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import Content, opened_tables, publish
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 _CLASSES = """
 subject_kind cluster subject_id started_at filesystem direction ended_on basis outcome label volume_bytes \

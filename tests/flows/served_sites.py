@@ -7,19 +7,19 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.demo import FILESYSTEM, write_site, write_statistics
-from flows.landing import Told, land_paths
-from flows.night.order import STEPS, open_night
-from flows.settings import Settings
-from flows.steps.plan import make_plan
-from transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
-from transforms.synthetic.job_statistics_texts import Form
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS
-from warehouse.contracts.job_io import EXACT_IO
-from warehouse.contracts.samples import EXACT_SAMPLES
-from warehouse.contracts.types import Table
-from warehouse.store.store import Store
+from iosig.flows.demo import FILESYSTEM, write_site, write_statistics
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night.order import STEPS, open_night
+from iosig.flows.settings import Settings
+from iosig.flows.steps.plan import make_plan
+from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
+from iosig.transforms.synthetic.job_statistics_texts import Form
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS
+from iosig.warehouse.contracts.job_io import EXACT_IO
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES
+from iosig.warehouse.contracts.types import Table
+from iosig.warehouse.store.store import Store
 
 #: faults by the dozen: in a few hours each kind comes up
 FAULTS = {"restarts_per_day": 10.0, "lost_ratio": 0.05, "outages_per_day": 10.0, "outage_s": (300.0, 2000.0)}

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from iosig.warehouse.contracts import table
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import NOON, filled
 from tests.warehouse.releasing import draft
-from warehouse.contracts import table
-from warehouse.releases import publishing, releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, write_parquet
 
 _NUMBER = count()
 STEP_S = 2.0

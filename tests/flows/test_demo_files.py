@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from flows.demo import (
+from iosig.flows.demo import (
     EXACT_FILESYSTEM,
     FILESYSTEM,
     PARTITIONS,
@@ -22,10 +22,10 @@ from flows.demo import (
     write_site,
     write_statistics,
 )
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS
-from warehouse.sources.jobs import sacct
-from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS
+from iosig.warehouse.sources.jobs import sacct
+from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.command.demo import _show_signatures, compare_signatures
-from flows.demo import TrueSignature, signatures_truth
+from iosig.flows.command.demo import _show_signatures, compare_signatures
+from iosig.flows.demo import TrueSignature, signatures_truth
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, Application, Burst
+from iosig.warehouse.releases.releases import find
+from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS, Application, Burst
-from warehouse.releases.releases import find
-from warehouse.store.store import Store
 
 GB = 1e9
 WRITER = Application("writer", "a/b", "p", 4, 300.0, (Burst(60, 60 * GB, 2 * GB), Burst(180, 40 * GB, 1 * GB)))
@@ -93,8 +93,8 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
 
 
 def test_a_perfect_signature_is_perfect(site: Site) -> None:
-    from flows.command.demo import _compare_signature
-    from transforms.signatures.signature import Signature
+    from iosig.flows.command.demo import _compare_signature
+    from iosig.transforms.signatures.signature import Signature
 
     true: TrueSignature = signatures_truth(site)[1]
     published = {"method": "robust", "trust": 0.9, "lacked_burst_count": 0}

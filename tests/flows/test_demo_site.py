@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.demo import signatures_truth
-from flows.demo_site import CHANGED, CULPRIT, TRACED, VICTIM, collision, demo_site, traced_job_id
-from flows.demo_trace import REQUEST_BYTES, write_trace
+from iosig.flows.demo import signatures_truth
+from iosig.flows.demo_site import CHANGED, CULPRIT, TRACED, VICTIM, collision, demo_site, traced_job_id
+from iosig.flows.demo_trace import REQUEST_BYTES, write_trace
+from iosig.transforms.synthetic.site import Site
 from tests.warehouse.sources.darshan_tables import tables_of
-from transforms.synthetic.site import Site
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from flows.faults import machine_fault
+from iosig.flows.faults import machine_fault
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.flows.conftest import Cli, Night
-from warehouse.errors import MachineFault
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 ROOT = Path("/data/iosig")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.settings import Settings
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.inbox import Inbox, follow
-from flows.landing import Arrival, Told, land_paths
-from flows.settings import Settings
-from flows.stopping import Stop
+from iosig.flows.inbox import Inbox, follow
+from iosig.flows.landing import Arrival, Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.flows.stopping import Stop
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
-from warehouse.errors import InputRefused
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
@@ -175,7 +175,7 @@ def test_a_signal_ends_the_command_in_order(cli: Cli, tmp_path: Path) -> None:
 def test_killed_anywhere_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     folder, chance = tmp_path / "inbox", random.Random(23)
     folder.mkdir()
-    command = [sys.executable, "-c", "from flows.command import main; main()", "--warehouse", str(tmp_path / "w")]
+    command = [sys.executable, "-c", "from iosig.flows.command import main; main()", "--warehouse", str(tmp_path / "w")]
     command += ["land", "--follow", "--settle", "0.2", "--interval", "0.02", str(folder)]
     written, landed = 0, tmp_path / "w" / "landed"
     for _ in range(5):

@@ -14,17 +14,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows import landing, processes
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows import landing, processes
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused, IosigError, MissingExtra
+from iosig.warehouse.sources.polls import lmt_database
+from iosig.warehouse.store import lots
+from iosig.warehouse.store.landing import ledger
+from iosig.warehouse.store.positions import position
+from iosig.warehouse.store.store import Store
 from tests.small_traces import JOBS, write
 from tests.warehouse.sources.lmt_tables import database
-from warehouse.errors import InputRefused, IosigError, MissingExtra
-from warehouse.sources.polls import lmt_database
-from warehouse.store import lots
-from warehouse.store.landing import ledger
-from warehouse.store.positions import position
-from warehouse.store.store import Store
 
 
 def day_of_polls(path: Path, day: int) -> None:

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from flows import prefect_server
-from flows.prefect_server import CREDENTIALS, PrefectServer, hide_credentials, is_own_listener, named_api_url
-from flows.settings import Settings
-from flows.stopping import Stop
+from iosig.flows import prefect_server
+from iosig.flows.prefect_server import CREDENTIALS, PrefectServer, hide_credentials, is_own_listener, named_api_url
+from iosig.flows.settings import Settings
+from iosig.flows.stopping import Stop
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.store.store import Store
 from tests.servers import free_port
-from warehouse.errors import MachineFault, UsageError
-from warehouse.store.store import Store
 
 
 @dataclass

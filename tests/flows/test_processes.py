@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows import processes
+from iosig.flows import processes
 from tests.servers import is_over, wait_until
 
 
@@ -32,7 +32,7 @@ class Told:
 def test_each_process_that_is_shared_is_asked_to_import_and_none_where_there_is_none() -> None:
     told = Told()
     assert not processes.are_shared()
-    processes.make_ready("flows.night.order")
+    processes.make_ready("iosig.flows.night.order")
     with processes.done_by(told):
         assert processes.are_shared()
         processes.make_ready("zlib", "json")
@@ -101,7 +101,14 @@ def test_what_is_kept_is_not_looked_through_and_the_rest_is_again(thawed: list[s
 @pytest.mark.slow
 def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
     """DuckDB's bindings tell on stderr of each of their things that nobody looked through at the end."""
-    script = "from flows import processes\nwith processes.kept():\n    import duckdb\nduckdb.sql('select 1').fetchall()"
+    script = "\n".join(
+        [
+            "from iosig.flows import processes",
+            "with processes.kept():",
+            "    import duckdb",
+            "duckdb.sql('select 1').fetchall()",
+        ]
+    )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("", "")
 
@@ -109,7 +116,7 @@ def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
 #: works, tells which process does, and is then either killed or interrupted
 _AT_WORK = """
 import os, time
-from flows import processes
+from iosig.flows import processes
 with processes.pool(2) as pool:
     print(pool.begin(os.getpid).result(), flush=True)
     sleeping = pool.begin(time.sleep, 600)

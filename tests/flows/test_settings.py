@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.settings import SignatureSettings
-from transforms.signatures.methods import USUAL_METHODS
+from iosig.flows.settings import SignatureSettings
+from iosig.transforms.signatures.methods import USUAL_METHODS
 
 
 def test_the_usual_methods_are_those_that_the_study_chooses_among() -> None:

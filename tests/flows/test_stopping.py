@@ -11,7 +11,7 @@ import threading
 import duckdb
 import pytest
 
-from flows.stopping import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
+from iosig.flows.stopping import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
 
 
 def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
@@ -112,7 +112,7 @@ class TestSignalErrorsKept:
 
 _LEAVING = """
 import atexit, sys, threading, time
-from flows.stopping import left_at_once
+from iosig.flows.stopping import left_at_once
 
 class Told:
     def __del__(self):

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from flows import time_shifts
-from flows.demo import write_site
-from flows.landing import Told, land_paths
-from flows.night.order import run_inline
-from flows.settings import Settings
-from flows.time_shifts import landed_warnings, released_warnings
-from transforms.synthetic.site import SiteParams, simulate
-from warehouse.store.landing import Landing
-from warehouse.store.store import Store
+from iosig.flows import time_shifts
+from iosig.flows.demo import write_site
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night.order import run_inline
+from iosig.flows.settings import Settings
+from iosig.flows.time_shifts import landed_warnings, released_warnings
+from iosig.transforms.synthetic.site import SiteParams, simulate
+from iosig.warehouse.store.landing import Landing
+from iosig.warehouse.store.store import Store
 
 SITE = SiteParams(seed=7, days=1, controller_count=1, interval_s=10.0, controller_bytes_per_s=1e10, fault_level=0.0)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.night import executors
-from flows.settings import FILE_NAME, Settings, load
-from flows.watch.notices import require_own_sendmail, telling
-from warehouse.errors import UsageError
-from warehouse.store.store import Store
+from iosig.flows.night import executors
+from iosig.flows.settings import FILE_NAME, Settings, load
+from iosig.flows.watch.notices import require_own_sendmail, telling
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
 
 PROGRAM = '[watch]\nmail_to = ["ops@example.org"]\nsendmail = "/tmp/program"\n'
 NOBODY = 65_534

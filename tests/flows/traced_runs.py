@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows.traced import rows
-from warehouse.store.landing import land_batches
-from warehouse.store.store import Store
+from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.store.landing import land_batches
+from iosig.warehouse.store.store import Store
 
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.advice`: every delay, phase and step in turn."""
+"""The naive twin of `iosig.transforms.advice`: every delay, phase and step in turn."""
 
 from __future__ import annotations
 

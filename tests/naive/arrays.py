@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.arrays`: one piece after the other."""
+"""The naive twin of `iosig.transforms.arrays`: one piece after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.classes`: a loop over every interval and section."""
+"""The naive twin of `iosig.transforms.classes`: a loop over every interval and section."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `sql/samples/grid_steps.sql`: every poll is shared among the steps that it touches."""
+"""The naive twin of `sql/samples/grid_steps.sql`: every poll is shared among the steps that it touches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `sql/samples/server_io.sql`: each run looks at every poll and at every other run."""
+"""The naive twin of `sql/samples/server_io.sql`: each run looks at every poll and at every other run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.tmio.stream`: a whole trace of JSON Lines, one request at a time."""
+"""The naive twin of `iosig.warehouse.sources.tmio.stream`: a whole trace of JSON Lines, one request at a time."""
 
 from __future__ import annotations
 

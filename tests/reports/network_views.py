@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from reports.networks.view import NetworkView
-from transforms.arrays import Ints
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, TimeKind, Transfers
-from transforms.networks.patterns import PATTERN_ROWS
-from transforms.networks.rings import layout
+from iosig.reports.networks.view import NetworkView
+from iosig.transforms.arrays import Ints
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
+from iosig.transforms.networks.patterns import PATTERN_ROWS
+from iosig.transforms.networks.rings import layout
 
 _BOTTLENECKS = pl.Schema(
     {

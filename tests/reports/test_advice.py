@@ -17,10 +17,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import advice, panels, style
-from reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
-from reports.style import BLUE, VERMILION
-from reports.texts import volume_text
+from iosig.reports import advice, panels, style
+from iosig.reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
+from iosig.reports.style import BLUE, VERMILION
+from iosig.reports.texts import volume_text
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 100
@@ -190,7 +190,7 @@ def test_volumes(value: float, told: str) -> None:
 
 
 def test_no_matplotlib_before_it_draws() -> None:
-    code = "import sys, reports.advice; print('matplotlib' in sys.modules)"
+    code = "import sys, iosig.reports.advice; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
 

@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import attribution, panels, style
-from reports.attribution import AttributionView, DrawnTraffic, draw
+from iosig.reports import attribution, panels, style
+from iosig.reports.attribution import AttributionView, DrawnTraffic, draw
 
 
 def view(*layers: tuple[str, list[float]], measured: tuple[float, ...] = (4, 8, np.nan, 2)) -> AttributionView:

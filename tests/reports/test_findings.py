@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports.findings import HeatView, draw, filled, finding_of, heat_svg, levels, number_text
-from reports.style import DARK, SHADES
-from transforms.findings.rank_times import RankTimes
+from iosig.reports.findings import HeatView, draw, filled, finding_of, heat_svg, levels, number_text
+from iosig.reports.style import DARK, SHADES
+from iosig.transforms.findings.rank_times import RankTimes
 
 EVIL = "<img src=x onerror=alert(1)>\u202e\x1b[2J"
 

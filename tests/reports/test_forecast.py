@@ -12,8 +12,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import forecast, panels, style
-from reports.forecast import DrawnCollision, ForecastView, draw
+from iosig.reports import forecast, panels, style
+from iosig.reports.forecast import DrawnCollision, ForecastView, draw
 
 VIEW = ForecastView(
     filesystem="lake",

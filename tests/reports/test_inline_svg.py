@@ -7,8 +7,8 @@ from xml.etree.ElementTree import fromstring
 
 from matplotlib.figure import Figure
 
-from reports import style
-from reports.inline_svg import page_rules, svg_of
+from iosig.reports import style
+from iosig.reports.inline_svg import page_rules, svg_of
 
 #: a name from the input that would leave its element, if it could
 _HOSTILE = '</text><script>alert(1)</script> style="fill: url(#x)" &amp; $x$'

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from reports.job import job_page
+from iosig.reports.job import job_page
 
 EVIL = "<img src=x onerror=alert(1)></style><script>alert(2)</script>"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
-from reports import panels, style
-from reports.panels import Columns
+from iosig.reports import panels, style
+from iosig.reports.panels import Columns
 from tests.budget import examples
 
 rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))

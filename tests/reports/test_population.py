@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from reports import panels, population, style
-from reports.population import PopulationView, draw
+from iosig.reports import panels, population, style
+from iosig.reports.population import PopulationView, draw
 
 
 def view(

@@ -18,11 +18,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import panels, signatures, style
-from reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
+from iosig.reports import panels, signatures, style
+from iosig.reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Signature
 from tests.budget import examples, one_in
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Signature
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -317,6 +317,6 @@ def test_picture_is_as_large_as_it_says(tmp_path: Path) -> None:
 
 
 def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from reports import signatures; print('matplotlib' in sys.modules)"
+    code = "import sys; from iosig.reports import signatures; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"

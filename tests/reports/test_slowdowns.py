@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
+from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reports import style
-from reports.networks.colors import lab_of
-from reports.style import DARK, LIGHT, STYLES, Style
+from iosig.reports import style
+from iosig.reports.networks.colors import lab_of
+from iosig.reports.style import DARK, LIGHT, STYLES, Style
 
 #: sRGB (linear) as others see it: Machado et al., DOI 10.1109/TVCG.2009.113, severity 1.0
 _EYES = {

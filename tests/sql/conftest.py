@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.store import models
 from tests.sql import given
-from warehouse.contracts import Table
-from warehouse.store import models
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ import duckdb
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from warehouse.contracts import Table, frames, table
-from warehouse.store import models
+from iosig.warehouse.contracts import Table, frames, table
+from iosig.warehouse.store import models
 
 DAY = date(2018, 2, 9)
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.samples import APPLICATIONS
 from tests.sql.given import Select, expect
-from warehouse.contracts.samples import APPLICATIONS
 
 JOBS = "stage.jobs"
 JOB_IO = "samples.job_io_sources"

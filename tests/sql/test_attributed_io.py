@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, POLLED_MINUTES
+from iosig.warehouse.store import models
 from tests.budget import examples
 from tests.sql.given import DAY, PARAMETERS, Select, at, expect, filled, rows, shuffled
-from warehouse.contracts.attribution import ATTRIBUTED_IO, POLLED_MINUTES
-from warehouse.store import models
 
 PLACED, MINUTES = "transforms.placed_io", "transforms.polled_minutes"
 TOMORROW = DAY.replace(day=10)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from iosig.warehouse.contracts.job_io import CLIENT_IO
 from tests.sql.given import Select, expect
-from warehouse.contracts.job_io import CLIENT_IO
 
 JOBS = "stage.trace_jobs"
 COUNTERS = "stage.trace_counters"

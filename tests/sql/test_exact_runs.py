@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from iosig.warehouse.contracts.job_io import EXACT_IO
+from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
 from tests.sql.given import Select, expect
-from warehouse.contracts.job_io import EXACT_IO
-from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
 
 JOBS, KEYS, RISES, GAPS = "stage.jobs", "stage.counted_jobs", "stage.counter_rises", "stage.counter_gaps"
 RUNS, DAYS = "samples.runs", "stage.counter_days"

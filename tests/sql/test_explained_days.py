@@ -6,8 +6,8 @@ from datetime import date
 
 import polars as pl
 
+from iosig.warehouse.contracts.attribution import EXPLAINED_DAYS, POLLED_MINUTES
 from tests.sql.given import DAY, DAYS, Select, expect, rows, shuffled
-from warehouse.contracts.attribution import EXPLAINED_DAYS, POLLED_MINUTES
 
 TICKS, MINUTES = "stage.ticks", "transforms.polled_minutes"
 EXPLAINED = "transforms.attributed_io"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATIONS
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts.extrapolations import EXTRAPOLATIONS
 
 RECORDS = """
     part_order  trace_set_id  process_count  outcome         written_bytes  source_file

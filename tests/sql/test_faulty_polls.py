@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from iosig.warehouse.contracts.polls import FAULTY_POLLS
 from tests.sql.given import DAY, Select, expect
-from warehouse.contracts.polls import FAULTY_POLLS
 
 POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"

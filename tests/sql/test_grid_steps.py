@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given as examples, settings, strategies as st
 
+from iosig.warehouse.contracts.samples import GRID_STEPS
 from tests import budget
 from tests.naive import grid_steps as naive
 from tests.sql.given import DAY, Select, at, expect, filled
-from warehouse.contracts.samples import GRID_STEPS
 
 RUNS = "samples.runs"
 TICKS = "stage.ticks"

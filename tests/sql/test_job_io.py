@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.job_io import JOB_IO
 from tests.sql.given import Select, expect
-from warehouse.contracts.job_io import JOB_IO
 
 SOURCES, ATTRIBUTED = "samples.job_io_sources", "transforms.attributed_io"
 

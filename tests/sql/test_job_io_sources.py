@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from tests.sql.given import Select, expect
-from warehouse.contracts.job_io import JOB_IO_SOURCES
 
 
 def test_both_sides_are_there_and_say_whose_they_are(select: Select) -> None:

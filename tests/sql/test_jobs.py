@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from iosig.warehouse.contracts.jobs import JOBS
 from tests.sql.given import DAY, Select, expect, rows, shuffled
-from warehouse.contracts.jobs import JOBS
 
 RECORDS = "landed.job_records"
 

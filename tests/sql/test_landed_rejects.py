@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.quality import REJECTS
 from tests.sql.given import Select, expect
-from warehouse.contracts.quality import REJECTS
 
 
 def test_refused_rows_are_told_with_their_landing_in_the_order_of_lines(select: Select) -> None:

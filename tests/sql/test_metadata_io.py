@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
+from iosig.warehouse.contracts.samples import RUN_RISES
 from tests.sql.given import Select, expect
-from warehouse.contracts.job_io import EXACT_IO, METADATA_IO
-from warehouse.contracts.samples import RUN_RISES
 
 KEYS, RISES, RUN = "stage.counted_jobs", "stage.counter_rises", "samples.run_rises"
 TWO_NAMES = "filesystem job_key scheduler_id \n lake 7 7 \n lake 7:b 7"

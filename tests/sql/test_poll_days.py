@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from iosig.warehouse.contracts.polls import POLL_DAYS
 from tests.sql.given import DAY, Select, expect
-from warehouse.contracts.polls import POLL_DAYS
 
 POLLS = "landed.polls"
 TICKS = "stage.poll_ticks"

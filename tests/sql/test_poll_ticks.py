@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from iosig.warehouse.contracts.polls import POLL_TICKS
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts.polls import POLL_TICKS
 
 POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTIONS
 from tests.sql.given import DAY, NOON, Select, expect, rows, shuffled
-from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTIONS
 
 RECORDS = "landed.prediction_records"
 KEY = "part_order  part_row  landing_id  predicted_on  followed_id  direction  evaluation  period_s"

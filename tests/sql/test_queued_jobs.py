@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.jobs import QUEUED_JOBS
 from tests.sql.given import DAY, Select, expect
-from warehouse.contracts.jobs import QUEUED_JOBS
 
 RECORDS = "landed.queue_records"
 

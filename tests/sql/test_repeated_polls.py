@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from iosig.warehouse.contracts.polls import REPEATED_POLLS
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts.polls import REPEATED_POLLS
 
 POLLS = "landed.polls"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.samples import RUNS
 from tests.sql.given import DAY, Select, at, expect, rows
-from warehouse.contracts.samples import RUNS
 
 JOBS = "stage.jobs"
 POLL_DAYS = "stage.poll_days"

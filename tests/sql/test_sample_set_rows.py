@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.samples import SAMPLE_SETS
 from tests.sql.given import Select, expect
-from warehouse.contracts.samples import SAMPLE_SETS
 
 SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io_sources"
 PARAMETERS: dict[str, object] = {"signature_window_days": 90, "most_sample_count": 20, "has_merged_sizes": False}

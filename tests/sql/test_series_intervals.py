@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from tests.sql.given import DAY, Select, expect, rows, shuffled
-from warehouse.contracts.series import SERIES_INTERVALS
 
 SERIES = "landed.series"
 EPOCH = 1518134400  # 2018-02-09T00:00:00Z

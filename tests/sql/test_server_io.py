@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import example, given as examples, settings, strategies as st
 
+from iosig.warehouse.contracts import samples
+from iosig.warehouse.contracts.job_io import SERVER_IO
 from tests import budget
 from tests.naive import server_io as naive
 from tests.sql.given import DAY, Select, at, expect, filled, rows
-from warehouse.contracts import samples
-from warehouse.contracts.job_io import SERVER_IO
 
 RUNS = "samples.runs"
 TICKS = "stage.ticks"

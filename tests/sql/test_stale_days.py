@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from iosig.warehouse.contracts.releases import STALE_DAYS
 from tests.sql.given import Select
-from warehouse.contracts.releases import STALE_DAYS
 
 RECORDS = "landed.job_records"
 SERIES = "landed.series"

@@ -8,30 +8,30 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from flows.settings import Settings
-from flows.steps.pieces import Given, Piece
-from tests.sql import given
-from warehouse.contracts import TABLES, Table, table
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
-from warehouse.contracts.counters import (
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import Given, Piece
+from iosig.warehouse.contracts import TABLES, Table, table
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
+from iosig.warehouse.contracts.counters import (
     COUNTED_JOBS,
     COUNTER_DAYS,
     COUNTER_ENDS,
     COUNTER_GAPS,
     COUNTER_RISES,
 )
-from warehouse.contracts.job_io import JOB_IO
-from warehouse.contracts.polls import COUNTER_POLLS
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
-from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
-from warehouse.store import models
+from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.contracts.polls import COUNTER_POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
+from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
+from iosig.warehouse.store import models
+from tests.sql import given
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
 NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS}
-#: what `flows.steps.plan` gives, where it asks for stale days
+#: what `iosig.flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
 #: landed tables that are published as they are
 LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.polls import TICKS
 from tests.sql.given import Select, expect
-from warehouse.contracts.polls import TICKS
 
 
 def test_instants_without_any_value_are_left_out(select: Select) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS
 from tests.sql.given import Select, expect
-from warehouse.contracts.traces import TRACE_COUNTERS
 
 MODULES = "landed.trace_modules"
 RECORDS = "landed.trace_records"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosig.warehouse.contracts.counters import UNASSIGNED_IO
 from tests.sql.given import Select, expect
-from warehouse.contracts.counters import UNASSIGNED_IO
 
 
 def test_names_without_a_job_at_that_time_are_summed_by_kind(select: Select) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from studies import pages
+from iosig.studies import pages
 from tests.drawn_figures import kept
 
 __all__ = ["kept", "undrawn"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from studies.pages import Figure, Table, percent, tabled, written
+from iosig.studies.pages import Figure, Table, percent, tabled, written
 
 
 @pytest.mark.parametrize(

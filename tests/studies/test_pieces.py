@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from studies.pieces import worked
+from iosig.studies.pieces import worked
 
 
 def double(value: int) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from studies.command import study_command
-from studies.study import Study, found
+from iosig.studies.command import study_command
+from iosig.studies.study import Study, found
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = list(found())
@@ -35,8 +35,8 @@ def test_a_study_has_what_its_record_says(study: Study) -> None:
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("studies.command", ("numpy", "polars", "matplotlib", "scipy")),
-        (", ".join(f"studies.{study.name}.page" for study in STUDIES), ("matplotlib",)),
+        ("iosig.studies.command", ("numpy", "polars", "matplotlib", "scipy")),
+        (", ".join(f"iosig.studies.{study.name}.page" for study in STUDIES), ("matplotlib",)),
     ],
     ids=["help", "pages"],
 )

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import settings, strategies as st
 
+from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
 from tests.naive.throughput.requests import Request
-from transforms.throughput.requests import Requests
 
 #: properties are many here, and each of them is tried on lists of many requests; a busy machine is no failure
 BOUNDED = settings(max_examples=examples(40), deadline=None)

@@ -8,9 +8,9 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ragged
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Outcome, Signature
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Outcome, Signature
 
 Reals = npt.NDArray[np.float64]
 #: begin and end in seconds since the run's start, and bytes per second

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, owners
-from transforms.throughput.even_values import Instants
-from transforms.throughput.exact_sums import segment_sums
-from transforms.throughput.requests import Steps, ordered
+from iosig.transforms.arrays import Ints, Ragged, Reals, owners
+from iosig.transforms.throughput.even_values import Instants
+from iosig.transforms.throughput.exact_sums import segment_sums
+from iosig.transforms.throughput.requests import Steps, ordered
 
 
 def volume_errors(steps: Steps, samples: Ragged, instants: Instants) -> Reals:

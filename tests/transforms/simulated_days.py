@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from studies.joint.sites import FAMILIES, neighbours
-from transforms.arrays import Reals
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS, GB
+from iosig.studies.joint.sites import FAMILIES, neighbours
+from iosig.transforms.arrays import Reals
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS, GB
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 _FAMILIES = ("fair", "mixed", "seeks", "stopping")

@@ -10,9 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive import advice as naive
-from transforms.advice import (
+from iosig.transforms.advice import (
     MOST_STEPS,
     AdviceParams,
     Choice,
@@ -21,7 +19,9 @@ from transforms.advice import (
     Running,
     advise,
 )
-from transforms.demands import Demand, standard_errors
+from iosig.transforms.demands import Demand, standard_errors
+from tests.budget import examples
+from tests.naive import advice as naive
 
 Reals = npt.NDArray[np.float64]
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive import arrays as naive
-from transforms.arrays import (
+from iosig.transforms.arrays import (
     Ints,
     Ragged,
     Reals,
@@ -25,6 +23,8 @@ from transforms.arrays import (
     places_within,
     rows_of,
 )
+from tests.budget import examples
+from tests.naive import arrays as naive
 
 NAN = float("nan")
 

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from iosig.transforms import classes
+from iosig.transforms.arrays import Reals
+from iosig.transforms.classes import ClassParams, Sections, classify, grid_sections, interval_sections, labels
 from tests.budget import examples
 from tests.naive import classes as naive
-from transforms import classes
-from transforms.arrays import Reals
-from transforms.classes import ClassParams, Sections, classify, grid_sections, interval_sections, labels
 
 MB = 1e6
 NAN = float("nan")

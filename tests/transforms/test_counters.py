@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.transforms import counters
+from iosig.transforms.counters import CounterParams, Rises
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.sources.rows.counters import polled
 from tests.budget import examples
 from tests.naive.counters import Server
-from transforms import counters
-from transforms.counters import CounterParams, Rises
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.sources.rows.counters import polled
 
 _START = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.demands import Demand, Demands, even_shares
 from tests.budget import examples
 from tests.naive import advice as naive
-from transforms.demands import Demand, Demands, even_shares
 
 _rates = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=6)
 _places = st.lists(st.floats(-20.0, 60.0), min_size=2, max_size=6)

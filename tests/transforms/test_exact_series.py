@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.exact_series import Grids, Intervals, on_grids
 from tests.budget import examples
-from transforms.exact_series import Grids, Intervals, on_grids
 
 
 def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from transforms.classes import ClassParams
-from transforms.inference import inferred_classes, inferred_periods, period_agreement
+from iosig.transforms.classes import ClassParams
+from iosig.transforms.inference import inferred_classes, inferred_periods, period_agreement
 
 GB = 1e9
 #: an application's burst at its start and at its end, and a burst of an unrelated application

@@ -7,8 +7,8 @@ import re
 import polars as pl
 import pytest
 
-from flows.settings import CounterSettings
-from transforms.job_keys import expression, read_keys
+from iosig.flows.settings import CounterSettings
+from iosig.transforms.job_keys import expression, read_keys
 
 KEYS = {
     "43": ("job", "43"),

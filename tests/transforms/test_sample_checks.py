@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Ragged, offsets_of
-from transforms.sample_checks import Sampled, correlations, others
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.sample_checks import Sampled, correlations, others
 
 NAN = float("nan")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iosig.transforms.time_shifts import TimeShift, find_time_shift
 from tests.transforms.simulated_days import DAY_S, HOUR_S, SimulatedDay, simulated_day
-from transforms.time_shifts import TimeShift, find_time_shift
 
 WARNED = ("shifted", "no_overlap")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.periods.controlled_lines import Centred, transform_sizes, whitened
+from iosig.transforms.periods.controlled_lines import Centred, transform_sizes, whitened
 
 
 def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:

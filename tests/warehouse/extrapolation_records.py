@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from warehouse.sources.extrapolations.record import FieldModel, GivenTrace, Record, RefusedField, Totals
+from iosig.warehouse.sources.extrapolations.record import FieldModel, GivenTrace, Record, RefusedField, Totals
 
 
 def sha256(name: str) -> str:

@@ -11,13 +11,13 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from iosig.warehouse.contracts import Table, frames, table
+from iosig.warehouse.releases import publishing, releases, superseding
+from iosig.warehouse.releases.publishing import Draft
+from iosig.warehouse.releases.reading import connected
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import DAY, rows
-from warehouse.contracts import Table, frames, table
-from warehouse.releases import publishing, releases, superseding
-from warehouse.releases.publishing import Draft
-from warehouse.releases.reading import connected
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, write_parquet
 
 _NUMBER = count()
 

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse import contracts
-from warehouse.contracts import TABLES, Column, Table, arrow, columns, frames, table
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import POLLS
-from warehouse.contracts.samples import SAMPLES
-from warehouse.errors import ContractError
+from iosig.warehouse import contracts
+from iosig.warehouse.contracts import TABLES, Column, Table, arrow, columns, frames, table
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.errors import ContractError
 
 #: each column once, whether or not a table may leave it NULL
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}

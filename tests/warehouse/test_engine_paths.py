@@ -16,8 +16,8 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, strategies as st
 
-from warehouse import engine_paths
-from warehouse.releases.catalogue import WarehouseFileIO
+from iosig.warehouse import engine_paths
+from iosig.warehouse.releases.catalogue import WarehouseFileIO
 
 NAMES = (
     "a[1]",
@@ -105,7 +105,7 @@ def test_messages_name_the_path_that_the_user_knows(folder: Path) -> None:
 
 
 def test_links_disappear_with_the_process(tmp_path: Path) -> None:
-    code = "from warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
+    code = "from iosig.warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
     run = [sys.executable, "-c", code]
     link = subprocess.run(run, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True)
     assert link.stdout.startswith(str(tmp_path))
@@ -115,7 +115,7 @@ def test_links_disappear_with_the_process(tmp_path: Path) -> None:
 
 def test_a_special_folder_for_temporary_files_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "t[1]").mkdir()
-    code = "from warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
+    code = "from iosig.warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
     environment = os.environ | {"TMPDIR": str(tmp_path / "t[1]")}
     link = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert "[" not in link.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.placing import SyncedStream, make_read_only, moved_into_place, scratch, sweep_temporaries
+from iosig.warehouse.placing import SyncedStream, make_read_only, moved_into_place, scratch, sweep_temporaries
 
 
 class Killed(BaseException):

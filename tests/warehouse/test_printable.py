@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from warehouse.errors import InputRefused, IosigError, MachineFault
-from warehouse.printable import MARK, escaped, one_line, printable
+from iosig.warehouse.errors import InputRefused, IosigError, MachineFault
+from iosig.warehouse.printable import MARK, escaped, one_line, printable
 
 #: what has been used against terminals and readers
 HOSTILE = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, owners, places_of
+from iosig.transforms.arrays import Ints, Ragged, Reals, owners, places_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, beside, offsets_of, places_of
-from transforms.attribution.placing import Moved, Placed, PlacingParams, disjoint_turns, moved, place
-from transforms.attribution.runs import InRooms, Runs
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, beside, offsets_of, places_of
+from iosig.transforms.attribution.placing import Moved, Placed, PlacingParams, disjoint_turns, moved, place
+from iosig.transforms.attribution.runs import InRooms, Runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, places_of
 
 #: steps of so many seconds tell runs of a minute from each other; shorter ones tell no more
 STEP_S = 10.0

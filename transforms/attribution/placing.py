@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, clipped, offsets_of, places_within
-from transforms.attribution.runs import InRooms
+from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, clipped, offsets_of, places_within
+from iosig.transforms.attribution.runs import InRooms
 
 #: a burst counts as full here: its last bytes may be long in coming
 _NEARLY = 0.95

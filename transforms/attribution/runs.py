@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import InPieces, Ints, Reals, offsets_of
+from iosig.transforms.arrays import InPieces, Ints, Reals, offsets_of
 
 #: a burst's peak over its mean rate: measured peaks are noisier, and explain less (between 1.15 and 1.3 all are alike)
 PEAK_RATIO = 1.2

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: pairs of a burst and a run that are looked through at a time
 _MOST_PAIRS = 1 << 22

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
-from transforms.extrapolation.count_models import Ambiguous, NotWhole
-from transforms.extrapolation.iteration_models import FieldModel, vector_at
-from transforms.extrapolation.result import FittedCall, FittedClass, FittedNode, FittedTrace, Refusal
-from transforms.extrapolation.structures import arguments_of
-from transforms.extrapolation.time_models import extrapolated_histograms
-from transforms.traces import progressions
-from transforms.traces.expansion import node_counts, numbered
-from transforms.traces.progressions import Progression
-from transforms.traces.time_histograms import EMPTY, merged
-from transforms.traces.trace import (
+from iosig.transforms.extrapolation.count_models import Ambiguous, NotWhole
+from iosig.transforms.extrapolation.iteration_models import FieldModel, vector_at
+from iosig.transforms.extrapolation.result import FittedCall, FittedClass, FittedNode, FittedTrace, Refusal
+from iosig.transforms.extrapolation.structures import arguments_of
+from iosig.transforms.extrapolation.time_models import extrapolated_histograms
+from iosig.transforms.traces import progressions
+from iosig.transforms.traces.expansion import node_counts, numbered
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.time_histograms import EMPTY, merged
+from iosig.transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,
@@ -29,7 +29,7 @@ from transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from transforms.traces.vectors import Tiles, bounds_of
+from iosig.transforms.traces.vectors import Tiles, bounds_of
 
 #: a class at a rank count: its models, its ranks, its nodes
 _Bodies = tuple[FittedClass, tuple[Progression, ...], tuple[Node, ...]]

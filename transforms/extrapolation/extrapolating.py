@@ -13,9 +13,9 @@ from itertools import count
 
 import numpy as np
 
-from transforms.arrays import Ints
-from transforms.extrapolation.evaluation import trace_at
-from transforms.extrapolation.iteration_models import (
+from iosig.transforms.arrays import Ints
+from iosig.transforms.extrapolation.evaluation import trace_at
+from iosig.transforms.extrapolation.iteration_models import (
     Block,
     Families,
     FieldModel,
@@ -25,8 +25,8 @@ from transforms.extrapolation.iteration_models import (
     formula_of,
     is_constant,
 )
-from transforms.extrapolation.rank_list_models import fitted_ranks
-from transforms.extrapolation.result import (
+from iosig.transforms.extrapolation.rank_list_models import fitted_ranks
+from iosig.transforms.extrapolation.result import (
     Extrapolated,
     FittedCall,
     FittedClass,
@@ -36,10 +36,10 @@ from transforms.extrapolation.result import (
     Model,
     Refusal,
 )
-from transforms.extrapolation.structures import Difference, Matched, arguments_of, matched
-from transforms.traces.progressions import Progression, values
-from transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
-from transforms.traces.vectors import bounds_of, rank_lists, table_of
+from iosig.transforms.extrapolation.structures import Difference, Matched, arguments_of, matched
+from iosig.transforms.traces.progressions import Progression, values
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
+from iosig.transforms.traces.vectors import bounds_of, rank_lists, table_of
 
 #: the iterations of the loops around a node, from the outermost, at one rank count
 Lengths = tuple[int, ...]

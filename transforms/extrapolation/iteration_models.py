@@ -15,12 +15,12 @@ from itertools import groupby
 
 import numpy as np
 
-from transforms.arrays import Ints
-from transforms.extrapolation.count_models import FAMILIES, CountFamily, CountModel, NotWhole, fitted, whole_at
-from transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecedModel, RankFamily, RankModel
-from transforms.traces.progressions import Listed, Progression, Stretch, values
-from transforms.traces.trace import Share, Vector
-from transforms.traces.vectors import stretches_of, vector_of
+from iosig.transforms.arrays import Ints
+from iosig.transforms.extrapolation.count_models import FAMILIES, CountFamily, CountModel, NotWhole, fitted, whole_at
+from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecedModel, RankFamily, RankModel
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, values
+from iosig.transforms.traces.trace import Share, Vector
+from iosig.transforms.traces.vectors import stretches_of, vector_of
 
 _INDICES = "ijklmpqrstuvw"
 #: iterations that follow no stride can be so many

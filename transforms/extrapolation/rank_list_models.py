@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, islice, product
 
-from transforms.arrays import Ints
-from transforms.extrapolation.count_models import Ambiguous, CountFamily, CountModel, Fitted, fitted, whole_at
-from transforms.extrapolation.rank_pieces import progression_of
-from transforms.traces.progressions import Progression
-from transforms.traces.vectors import rank_lists
+from iosig.transforms.arrays import Ints
+from iosig.transforms.extrapolation.count_models import Ambiguous, CountFamily, CountModel, Fitted, fitted, whole_at
+from iosig.transforms.extrapolation.rank_pieces import progression_of
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.vectors import rank_lists
 
 #: a dimension's count and its stride, None where it has one member only
 _Dimension = tuple[int, int | None]

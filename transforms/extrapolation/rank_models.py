@@ -15,8 +15,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from transforms.arrays import Ints
-from transforms.extrapolation.count_models import (
+from iosig.transforms.arrays import Ints
+from iosig.transforms.extrapolation.count_models import (
     FAMILIES,
     Ambiguous,
     Constant,
@@ -28,8 +28,8 @@ from transforms.extrapolation.count_models import (
     times,
     whole_at,
 )
-from transforms.extrapolation.rank_pieces import in_groups, split_at
-from transforms.traces.progressions import Progression
+from iosig.transforms.extrapolation.rank_pieces import in_groups, split_at
+from iosig.transforms.traces.progressions import Progression
 
 #: products below this are exact in 64 bits
 _EXACT = 1 << 62

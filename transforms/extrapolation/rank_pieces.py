@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import lcm
 
-from transforms.traces.progressions import Progression
+from iosig.transforms.traces.progressions import Progression
 
 #: a rank list that meets the groups of ranks in more ways than so many is not divided
 MOST_PIECES = 1024

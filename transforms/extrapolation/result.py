@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transforms.extrapolation.iteration_models import FieldModel
-from transforms.extrapolation.rank_list_models import RankListModel
-from transforms.traces.trace import Call, CompressedTrace, Gap, TimeHistogram
+from iosig.transforms.extrapolation.iteration_models import FieldModel
+from iosig.transforms.extrapolation.rank_list_models import RankListModel
+from iosig.transforms.traces.trace import Call, CompressedTrace, Gap, TimeHistogram
 
 #: what can become of an extrapolation; all but the first are refusals
 OUTCOMES = ("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number")

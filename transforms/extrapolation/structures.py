@@ -14,9 +14,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from transforms.traces.progressions import Progression, values
-from transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, Node, RankClass, Share, Vector
-from transforms.traces.vectors import rank_lists
+from iosig.transforms.traces.progressions import Progression, values
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, Node, RankClass, Share, Vector
+from iosig.transforms.traces.vectors import rank_lists
 
 #: a node without its numbers and times, and a body of them
 Shape = tuple[object, ...]

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.traces.time_histograms import BIN_COUNT, EMPTY, Bins, even_sizes
-from transforms.traces.trace import TimeBin, TimeHistogram
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.traces.time_histograms import BIN_COUNT, EMPTY, Bins, even_sizes
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 
 CONSTANT, LINEAR, INVERSE, INVERSE_PLUS = range(4)
 #: the models by their number: `a`, `a + b n`, `b / n`, `a + b / n`

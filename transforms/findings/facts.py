@@ -11,8 +11,8 @@ from functools import reduce
 
 import polars as pl
 
-from transforms.findings import request_facts
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings import request_facts
+from iosig.transforms.findings.thresholds import Thresholds
 
 DIRECTIONS = ("read", "write")
 _TRACE = "trace_id"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from transforms.findings.facts import TraceFrames, facts_of
-from transforms.findings.rules import SEVERITIES, Rule, rules
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings.facts import TraceFrames, facts_of
+from iosig.transforms.findings.rules import SEVERITIES, Rule, rules
+from iosig.transforms.findings.thresholds import Thresholds
 
 #: what came of a rule: it holds, it does not, the run has nothing that it is about, the trace lacks what it asks for
 OUTCOMES = ("found", "not_found", "not_applicable", "unknown")

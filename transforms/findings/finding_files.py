@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from transforms.findings import request_facts
-from transforms.findings.facts import BYTES, DIRECTIONS, EXTENTS, TIMES, TraceFrames
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings import request_facts
+from iosig.transforms.findings.facts import BYTES, DIRECTIONS, EXTENTS, TIMES, TraceFrames
+from iosig.transforms.findings.thresholds import Thresholds
 
 #: files of a finding, those with most
 MOST_FILES = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.arrays import Ints, Reals, offsets_of
 
 #: cells of a heat map at most: ranks, times
 MOST_RANKS, MOST_TIMES = 64, 128

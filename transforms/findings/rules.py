@@ -11,8 +11,8 @@ from typing import Literal
 
 import polars as pl
 
-from transforms.findings.facts import DIRECTIONS
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings.facts import DIRECTIONS
+from iosig.transforms.findings.thresholds import Thresholds
 
 Severity = Literal["critical", "warning", "note"]
 #: what a run has to have used for a rule to be about it

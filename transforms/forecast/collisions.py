@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals
-from transforms.demands import even_shares, standard_errors
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.demands import even_shares, standard_errors
 
 
 @dataclass(frozen=True, slots=True)

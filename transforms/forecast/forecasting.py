@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
-from transforms.demands import Demands
-from transforms.forecast.collisions import Collisions, collisions
-from transforms.forecast.coming import Coming, ComingParams, Drawn, drawn
-from transforms.forecast.unknown import Past, UnknownParams, drawn_unknown
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.demands import Demands
+from iosig.transforms.forecast.collisions import Collisions, collisions
+from iosig.transforms.forecast.coming import Coming, ComingParams, Drawn, drawn
+from iosig.transforms.forecast.unknown import Past, UnknownParams, drawn_unknown
 
 #: jobs times draws times instants that are worked on at a time: what bounds the memory
 _MOST_TOGETHER = 1 << 21

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, places_of
-from transforms.joint.fitting import Given, fitted
-from transforms.joint.shared import Known, Shared
+from iosig.transforms.arrays import Ints, Ragged, Reals, places_of
+from iosig.transforms.joint.fitting import Given, fitted
+from iosig.transforms.joint.shared import Known, Shared
 
 
 @dataclass(frozen=True, slots=True)

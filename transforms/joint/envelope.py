@@ -13,18 +13,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.joint.slowing import run_weights
-from transforms.signatures import left_out, stretched
-from transforms.signatures.averages import quantiles
-from transforms.signatures.bursts import bursts_of, height
-from transforms.signatures.robust_alignment import running_totals
-from transforms.signatures.robust_quantiles import weighted_quantiles
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.stretched import Stretched
-from transforms.signatures.trust import Judge
-from transforms.signatures.warped import warp
+from iosig.transforms.arrays import Reals
+from iosig.transforms.joint.slowing import run_weights
+from iosig.transforms.signatures import left_out, stretched
+from iosig.transforms.signatures.averages import quantiles
+from iosig.transforms.signatures.bursts import bursts_of, height
+from iosig.transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.signatures.robust_quantiles import weighted_quantiles
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.stretched import Stretched
+from iosig.transforms.signatures.trust import Judge
+from iosig.transforms.signatures.warped import warp
 
 # All numbers here are ours, and were chosen on simulated sites of seeds 1 to 3, other ones than the study's.
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, owners
-from transforms.joint.cleaning import Cleaned, cleaned
-from transforms.joint.envelope import extract
-from transforms.joint.shared import Known, Shared
-from transforms.joint.slowing import alone
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.trust import LEAST_TRUST, Judge, alike
+from iosig.transforms.arrays import Bools, Ints, Reals, owners
+from iosig.transforms.joint.cleaning import Cleaned, cleaned
+from iosig.transforms.joint.envelope import extract
+from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.joint.slowing import alone
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.trust import LEAST_TRUST, Judge, alike
 
 #: what makes plain signatures of sample sets, for half of the runs
 Plain = Callable[[SampleSets], Sequence[Signature]]

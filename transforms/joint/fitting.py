@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, joined, offsets_of, places_of, rows_of
-from transforms.attribution.explaining import room_of
-from transforms.joint.shared import Known, Shared
-from transforms.joint.slowing import Steps, share_alone, sums, usual_cost
-from transforms.signatures import left_out
-from transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.arrays import Bools, Ints, Reals, joined, offsets_of, places_of, rows_of
+from iosig.transforms.attribution.explaining import room_of
+from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.joint.slowing import Steps, share_alone, sums, usual_cost
+from iosig.transforms.signatures import left_out
+from iosig.transforms.signatures.robust_alignment import running_totals
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
 
 #: times of a log are of whole seconds if they are no further from it [s]
 _NEARLY_S = 1e-3

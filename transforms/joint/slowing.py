@@ -1,10 +1,10 @@
 """Slowing: how much transfers of others cost a run, and when it would have been where, had nobody slowed it.
 
 Disks that serve several streams seek between them, so while a run is at work, each other run at work takes some of its
-speed: with n of them it goes at 1 / (1 + cost n) of its own (the seek loss of `transforms.synthetic.contention`). While
-it computes nobody is in its way. So where runs of one application that met more take longer, the cost is told by how
-much longer; it is one of a file system, and all its applications are asked together. By a clock that stands still
-meanwhile for as much as was lost, runs are as far apart as their own paces are.
+speed: with n of them it goes at 1 / (1 + cost n) of its own (the seek loss of
+`iosig.transforms.synthetic.contention`). While it computes, no other run slows it. So the cost follows from how much
+longer those runs of an application take that met more others. It is a property of a file system, estimated from all its
+applications. By a clock that stops for the time that was lost, runs differ only by their own paces.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from transforms.joint.shared import Shared
-from transforms.signatures.robust_alignment import running_totals
-from transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.joint.shared import Shared
+from iosig.transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.signatures.sample_sets import SampleSets
 
 # All numbers here are ours, and were chosen on simulated sites of seeds 1 to 3.
 

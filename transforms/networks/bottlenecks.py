@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, Reals
-from transforms.networks.log_bins import BINS_PER_OCTAVE, HIGHEST, LOWEST, bin_numbers
-from transforms.networks.network import METRICS, Metric
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, HIGHEST, LOWEST, bin_numbers
+from iosig.transforms.networks.network import METRICS, Metric
 
 BOTTLENECK_ROWS = pl.Schema(
     {

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals, offsets_of
-from transforms.networks.hop_sums import Edges, Histograms, Part, Timeline, Totals
-from transforms.networks.network import (
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.networks.hop_sums import Edges, Histograms, Part, Timeline, Totals
+from iosig.transforms.networks.network import (
     COUNTS,
     EDGES,
     METRICS,

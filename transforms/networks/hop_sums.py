@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.networks.log_bins import PREFIX_COUNT, UNKNOWN, Bins, bin_numbers, prefixes, prefixes_of
-from transforms.networks.network import TIMELINE
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.log_bins import PREFIX_COUNT, UNKNOWN, Bins, bin_numbers, prefixes, prefixes_of
+from iosig.transforms.networks.network import TIMELINE
 
 Keys = npt.NDArray[np.unsignedinteger[Any]]
 #: a window, and the part of a chunk that lies in it

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints
+from iosig.transforms.arrays import Ints
 
 #: what crossed each hop; what is not known is NULL
 TRANSFERS = pl.Schema(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 Bins = npt.NDArray[np.int16]
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: what an edge has a histogram of, by its number in `Network.counts`: seconds, bytes, bytes per second
 Metric = Literal["time", "size", "bandwidth"]

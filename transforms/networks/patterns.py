@@ -27,10 +27,10 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
-from transforms.networks.network import METRICS, Network
-from transforms.networks.side_by_side import Networks
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
+from iosig.transforms.networks.network import METRICS, Network
+from iosig.transforms.networks.side_by_side import Networks
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
-from transforms.networks.network import Network
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.networks.network import Network
 
 _TURN = 2 * np.pi
 #: the thickness of the outermost ring, of those within, which have names on them, and of all of these at most

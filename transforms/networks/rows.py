@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Reals
-from transforms.networks.clock_skew import Skew
-from transforms.networks.log_bins import NEGATIVE
-from transforms.networks.network import METRICS, Network
-from transforms.networks.side_by_side import Networks
+from iosig.transforms.arrays import Reals
+from iosig.transforms.networks.clock_skew import Skew
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS, Network
+from iosig.transforms.networks.side_by_side import Networks
 
 #: the largest whole number of bytes that a column can hold, of those that a 64-bit floating-point number can
 _MOST_BYTES = float(2**63 - 1024)

@@ -13,10 +13,10 @@ from itertools import accumulate
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.networks.hop_sums import is_dense
-from transforms.networks.log_bins import UNKNOWN, bin_numbers
-from transforms.networks.network import COUNTS, METRICS, STEPS_PER_WINDOW, TOTALS, Network, TimeKind
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.hop_sums import is_dense
+from iosig.transforms.networks.log_bins import UNKNOWN, bin_numbers
+from iosig.transforms.networks.network import COUNTS, METRICS, STEPS_PER_WINDOW, TOTALS, Network, TimeKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, InPieces, Ints, Reals, joined, offsets_of, rows_of
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, joined, offsets_of, rows_of
 
 Texts = npt.NDArray[np.str_]
 

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct, irfft, next_fast_len, rfft
 
-from transforms.arrays import Bools, Ints, Reals, joined, rows_of
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, Ints, Reals, joined, rows_of
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
 
 Singles = npt.NDArray[np.float32]
 Texts = npt.NDArray[np.str_]

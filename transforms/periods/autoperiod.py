@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from transforms.arrays import Bools, Ints, Reals, places_of, rows_of
-from transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
-from transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
+from iosig.transforms.arrays import Bools, Ints, Reals, places_of, rows_of
+from iosig.transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
+from iosig.transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
 
 Texts = npt.NDArray[np.str_]
 

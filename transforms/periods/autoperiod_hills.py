@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals, rows_of
+from iosig.transforms.arrays import Ints, Reals, rows_of
 
 #: points of a line: through two any line fits
 _LEAST_POINTS = 3

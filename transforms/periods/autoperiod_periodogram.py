@@ -24,8 +24,8 @@ import numpy.typing as npt
 import scipy.fft
 import scipy.sparse
 
-from transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of
+from iosig.transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
 

@@ -1,7 +1,7 @@
 """Periods that noise would rarely make: our default.
 
-A signal is called periodic where noise of the kinds that I/O has (`studies.periods.noise`: white, red, phases at random
-times) would look so periodic with a stated probability at most. Three tests share that probability: one of the
+A signal is called periodic where noise of the kinds that I/O has (`iosig.studies.periods.noise`: white, red, phases at
+random times) would look so periodic with a stated probability at most. Three tests share that probability: one of the
 distances of phases (`controlled_pauses`), which needs no fixed rhythm, the same of running means (`controlled_means`),
 for few cycles in noise, and one of the lines of the spectrum (`controlled_lines`), which needs no phases that stand
 out; means and lines of few cycles are judged together, too. What is judged is the time from the first activity to the
@@ -19,8 +19,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from transforms.periods import (
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
+from iosig.transforms.periods import (
     controlled_extents,
     controlled_few,
     controlled_frequencies,
@@ -29,13 +29,13 @@ from transforms.periods import (
     controlled_pauses,
     controlled_profiles,
 )
-from transforms.periods.answers import Candidates, Claims, Detections
-from transforms.periods.controlled_extents import Extents
-from transforms.periods.controlled_lines import Centred
-from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Activity, Phases
-from transforms.periods.controlled_pieces import Packed, Pieces, Signals
-from transforms.periods.controlled_profiles import Refined
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.answers import Candidates, Claims, Detections
+from iosig.transforms.periods.controlled_extents import Extents
+from iosig.transforms.periods.controlled_lines import Centred
+from iosig.transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Activity, Phases
+from iosig.transforms.periods.controlled_pieces import Packed, Pieces, Signals
+from iosig.transforms.periods.controlled_profiles import Refined
+from iosig.transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
-from transforms.periods import controlled_pauses
-from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
+from iosig.transforms.periods import controlled_pauses
+from iosig.transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases
+from iosig.transforms.periods.even_signals import EvenSignals
 
 #: pauses in a burst are shorter than this share of a cycle
 _GAP_IN_CYCLE = 0.25

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.periods.controlled_pauses import Phases, merge
-from transforms.periods.controlled_pieces import Pieces
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.periods.controlled_pauses import Phases, merge
+from iosig.transforms.periods.controlled_pieces import Pieces
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Reals
+from iosig.transforms.arrays import Bools, Reals
 
 #: In signals as a whole lines of few cycles are 4.5 times less probable than is told of them, as measured (`iosig study
 #: periods --part memoryless`): their sums are of the same few bins, and their bound allows for hills.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.periods.controlled_lines import FEW_CYCLES, Centred, Combs, over_noise, powers
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.periods.controlled_lines import FEW_CYCLES, Centred, Combs, over_noise, powers
 
 Floats = npt.NDArray[np.floating[Any]]
 

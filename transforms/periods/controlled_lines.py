@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: single precision is enough for a search, and half as large
 Floats = npt.NDArray[np.floating[Any]]

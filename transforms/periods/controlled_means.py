@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals, offsets_of, rows_of
-from transforms.periods import controlled_extents, controlled_pauses
-from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases, Regularity
-from transforms.periods.controlled_pieces import Packed, Pieces, Signals
+from iosig.transforms.arrays import Ints, Reals, offsets_of, rows_of
+from iosig.transforms.periods import controlled_extents, controlled_pauses
+from iosig.transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases, Regularity
+from iosig.transforms.periods.controlled_pieces import Packed, Pieces, Signals
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, log_ndtr
 
-from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, owners
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, owners
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, rows_of
-from transforms.periods.controlled_lines import transform_sizes
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
+from iosig.transforms.periods.controlled_lines import transform_sizes
+from iosig.transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from scipy import fft
 from scipy.special import stdtrit
 
-from transforms.arrays import Bools, Ints, Reals, rows_of
-from transforms.periods.controlled_extents import Extents
-from transforms.periods.controlled_pieces import Pieces, Signals
+from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
+from iosig.transforms.periods.controlled_extents import Extents
+from iosig.transforms.periods.controlled_pieces import Pieces, Signals
 
 Floats = npt.NDArray[np.floating[Any]]
 

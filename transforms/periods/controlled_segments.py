@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, rows_of
-from transforms.periods import controlled
-from transforms.periods.answers import Claims, Detections, Segments, gathered
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.controlled_bursts import bursts
-from transforms.periods.even_signals import by_length
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, rows_of
+from iosig.transforms.periods import controlled
+from iosig.transforms.periods.answers import Claims, Detections, Segments, gathered
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.controlled_bursts import bursts
+from iosig.transforms.periods.even_signals import by_length
 
 #: pieces of which fewer samples are known are not judged; claims are divided so often at most
 _LEAST_SAMPLES, _ROUNDS = 32, 4

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals
 
 #: samples that are worked on at a time: bounds the memory, fits the cache
 CHUNK_SAMPLES = 1 << 17

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals
-from transforms.periods import periodicity
-from transforms.periods.answers import Candidates, Detections, Segments, gathered
-from transforms.periods.even_signals import EvenSignals, by_length
-from transforms.periods.periodicity import Periodicity
-from transforms.periods.windows import clipped_samples
-from transforms.throughput.requests import Steps
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.periods import periodicity
+from iosig.transforms.periods.answers import Candidates, Detections, Segments, gathered
+from iosig.transforms.periods.even_signals import EvenSignals, by_length
+from iosig.transforms.periods.periodicity import Periodicity
+from iosig.transforms.periods.windows import clipped_samples
+from iosig.transforms.throughput.requests import Steps
 
 if TYPE_CHECKING:
-    from transforms.periods.autocorrelation import AutocorrelationParams
-    from transforms.periods.autoperiod import AutoperiodParams
-    from transforms.periods.controlled import ControlledParams
-    from transforms.periods.ftio import DftParams
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autoperiod import AutoperiodParams
+    from iosig.transforms.periods.controlled import ControlledParams
+    from iosig.transforms.periods.ftio import DftParams
 
 
 #: every method, the default first
@@ -91,7 +91,7 @@ def find(
     for method, (found, refined) in detect(samples, sampling_hz, started_s, params).items():
         detections, segments = found, None
         if method == "controlled":
-            from transforms.periods import controlled, controlled_segments
+            from iosig.transforms.periods import controlled, controlled_segments
 
             own = params.controlled or controlled.ControlledParams()
             detections, segments = controlled_segments.sought(found, samples, sampling_hz, started_s, own)
@@ -146,7 +146,7 @@ def _of_groups(
 
 def _padded_answers(group: EvenSignals, params: PeriodParams) -> Answers:
     """Return what the methods say to which samples behind the end that were not measured are nothing."""
-    from transforms.periods import controlled
+    from iosig.transforms.periods import controlled
 
     found = controlled.detect(group, params.controlled or controlled.ControlledParams())
     return {"controlled": (found, np.full(group.signal_count, np.nan))}
@@ -159,18 +159,18 @@ def _exact_answers(group: EvenSignals, params: PeriodParams) -> Answers:
     found = {}
     # Each method is imported where it is run: most calls want one, and AUTOPERIOD's sparse matrices take long.
     if wanted & {"dft", "merged"}:
-        from transforms.periods import ftio
+        from iosig.transforms.periods import ftio
 
         found["dft"] = ftio.detect(group, params.dft), none
     if wanted & {"autocorrelation", "merged"}:
-        from transforms.periods import autocorrelation as autocorrelations
+        from iosig.transforms.periods import autocorrelation as autocorrelations
 
         found["autocorrelation"] = autocorrelations.detect(group, params.autocorrelation), none
     if "merged" in wanted:
         transform = found["dft"][0]
         found["merged"] = transform, refined_confidence(transform, found["autocorrelation"][0])
     if "autoperiod" in wanted:
-        from transforms.periods import autoperiod
+        from iosig.transforms.periods import autoperiod
 
         found["autoperiod"] = autoperiod.detect_even(group, params.autoperiod), none
     return found

@@ -2,7 +2,7 @@
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24. What differs from the paper, or what it
 leaves open: an answer has at least two cycles in the window, harmonics are all integer multiples, and what varies no
-more than rounding has no spectrum. `transforms.periods.ftio_0_0_9` is what the tool of the paper computes.
+more than rounding has no spectrum. `iosig.transforms.periods.ftio_0_0_9` is what the tool of the paper computes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
-from transforms.periods.ftio_spectra import Spectra, spectra
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
+from iosig.transforms.periods.ftio_spectra import Spectra, spectra
 
 Texts = npt.NDArray[np.str_]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.fft
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.even_signals import EvenSignals
-from transforms.throughput.exact_sums import running_sums
-from transforms.throughput.requests import Requests, Steps, ends_of_equals, ordered
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.throughput.exact_sums import running_sums
+from iosig.transforms.throughput.requests import Requests, Steps, ends_of_equals, ordered
 
 #: fixed in `analysis/anomaly_detection.py`
 _HARMONIC_HZ = 1e-5

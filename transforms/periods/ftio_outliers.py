@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.periods.ftio_spectra import moments
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.periods.ftio_spectra import moments
 
 Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks"]
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
-from transforms.periods.answers import Candidates
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
+from iosig.transforms.periods.answers import Candidates
+from iosig.transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pywt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from transforms.arrays import Ints, Reals, offsets_of
-from transforms.periods.answers import Segments
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_0_0_9 import (
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.periods.answers import Segments
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_0_0_9 import (
     CompatibleDetections,
     CompatibleParams,
     Judged,
@@ -27,7 +27,7 @@ from transforms.periods.ftio_0_0_9 import (
     sampled_rows,
     windows,
 )
-from transforms.throughput.requests import Steps
+from iosig.transforms.throughput.requests import Steps
 
 #: fixed in `analysis/_correlation.py` and in `freq/_wavelet_disc_workflow.py`
 _LEAST_CORRELATION, _LEVELS_PER_PERIOD, _WAVELET = 0.12, 5.0, "db1"

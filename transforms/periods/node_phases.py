@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.arrays import Ints, Ragged, Reals
 
 
 @dataclass(frozen=True, slots=True)

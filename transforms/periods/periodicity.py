@@ -17,10 +17,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.windows import ROUNDING, clipped
-from transforms.throughput.requests import Steps
+from iosig.transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.windows import ROUNDING, clipped
+from iosig.transforms.throughput.requests import Steps
 
 #: samples that are worked on at a time: a dozen arrays of that size fit the cache
 _CHUNK_SAMPLES = 1 << 15
@@ -100,7 +100,7 @@ def of_samples(pieces: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Perio
 
     pieces: in bytes per second, NaN where not measured. sampling_hz, frequency_hz (n). What was not measured is in no
     volume and no length. A period's volume is that of its known part, taken for the whole; its time is relative to
-    what is known of it. For a part of the time give `transforms.periods.windows.clipped_samples`.
+    what is known of it. For a part of the time give `iosig.transforms.periods.windows.clipped_samples`.
     """
     parts = [_metrics(_held(pieces, sampling_hz, some), frequency_hz[some]) for some in _chunks(pieces.counts)]
     return joined(parts)

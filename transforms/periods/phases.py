@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, InPieces, Ints, Reals
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
+from iosig.transforms.periods.even_signals import EvenSignals
 
 #: a rate above the mean by less than this share is the mean itself: a signal that never varies has no phases
 ROUNDING = 1e-9

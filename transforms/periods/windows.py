@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, owners
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_io
-from transforms.throughput.request_phases import RequestPhases, request_phases
-from transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, owners
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_io
+from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 #: an edge that misses a sample's own by less than this share of a sample does so by rounding
 _EDGE_SLACK = 1e-6

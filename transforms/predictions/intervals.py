@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 #: what is said of the next burst; see `NextBurst`
 OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "over")

@@ -4,7 +4,7 @@ Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (FTIO), DOI 1
 II-D, and section III-B for HACC-IO. The paper's window strategies are `all` (everything so far), `fixed` (a fixed
 length) and `periods` ("after finding k times a dominant frequency, the time window for evaluation is reduced to k times
 the last found period"; Figure 15: it begins there until k more were found). `adaptive` is ours: the window begins where
-the behaviour last changed, as a change-point detector tells (`transforms.predictions.change_points`).
+the behaviour last changed, as a change-point detector tells (`iosig.transforms.predictions.change_points`).
 
 What an evaluation costs depends on the new requests and on the samples of the window, never on the history: rates are
 kept in a `Pyramid`. Many predictors are evaluated at once (`evaluate`), for a transform of a hundred signals
@@ -21,13 +21,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from transforms.arrays import Ragged, Reals, offsets_of
-from transforms.periods.even_signals import by_length
-from transforms.periods.finding import METHODS, PeriodParams, detect
-from transforms.periods.phases import PhaseTracker, window_phases
-from transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
-from transforms.predictions.change_points import Change, Detector, detector
-from transforms.predictions.intervals import (
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.periods.even_signals import by_length
+from iosig.transforms.periods.finding import METHODS, PeriodParams, detect
+from iosig.transforms.periods.phases import PhaseTracker, window_phases
+from iosig.transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
+from iosig.transforms.predictions.change_points import Change, Detector, detector
+from iosig.transforms.predictions.intervals import (
     FrequencyIntervals,
     HitRecord,
     NextBurst,
@@ -36,8 +36,8 @@ from transforms.predictions.intervals import (
     PredictionHistory,
     next_burst,
 )
-from transforms.predictions.pyramid import Pyramid, Window
-from transforms.throughput.requests import Requests
+from iosig.transforms.predictions.pyramid import Pyramid, Window
+from iosig.transforms.throughput.requests import Requests
 
 STRATEGIES = ("all", "fixed", "periods", "adaptive")
 #: what tells of changes: the gaps between phases, or the predicted periods, one for each period that passes

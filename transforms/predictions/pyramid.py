@@ -16,10 +16,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.throughput.even_values import Grid, Instants, at_instants, binned
-from transforms.throughput.exact_sums import limbs
-from transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.arrays import Reals
+from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.exact_sums import limbs
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 KINDS = ("volumes", "instants")
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.preprocessing import Preprocessed, preprocessed
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.preprocessing import Preprocessed, preprocessed
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
 
 #: of 20 to 50 % the best on simulated sites (ours): others' traffic is only ever added, so that the median is too high,
 #: and bursts drift, so that a lower quantile misses them

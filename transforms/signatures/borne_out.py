@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.signatures.bursts import height, joined, stretches
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.signatures.bursts import height, joined, stretches
 
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 

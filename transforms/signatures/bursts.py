@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
 
 # The ratios are ours, by measurement on means, medians and quantiles of simulated samples: lower ones add many false
 # bursts for few true ones. They leave room for true bursts of half the height and an eighth of the volume of others.

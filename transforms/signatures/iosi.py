@@ -21,14 +21,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals, joined, offsets_of, owners, places_of, places_within, rows_of
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.iosi_clique import Planes, PlanesClusters, cliques
-from transforms.signatures.iosi_crests import Waves, waves
-from transforms.signatures.iosi_wavelets import approximation
-from transforms.signatures.preprocessing import bridged, preprocessed, refined
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Ints, Reals, joined, offsets_of, owners, places_of, places_within, rows_of
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.iosi_clique import Planes, PlanesClusters, cliques
+from iosig.transforms.signatures.iosi_crests import Waves, waves
+from iosig.transforms.signatures.iosi_wavelets import approximation
+from iosig.transforms.signatures.preprocessing import bridged, preprocessed, refined
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
 
 #: settings of a unit's width (section 5.3: 3 to 5 for each side)
 WIDTH_COUNT = 4

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of, places_within
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_of, places_within
 
 #: a share of a number of samples that misses a whole number by less than this is meant to be that number
 _ROUNDING = 1e-9

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: the mean of equal heights may lie a rounding above them
 _ROUNDING = 1e-9

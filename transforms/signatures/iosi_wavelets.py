@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 #: the decomposition level of IOSI, section 5.2 and Figure 17
 LEVEL = 2

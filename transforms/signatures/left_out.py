@@ -19,9 +19,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
-from transforms.signatures.averages import middle_of, row_medians
-from transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners
+from iosig.transforms.signatures.averages import middle_of, row_medians
+from iosig.transforms.signatures.sample_sets import SampleSets
 
 #: a run that is shorter than most by more is not usual (ours: noise does not make a run shorter)
 MOST_SHORTER_RATIO = 0.05

@@ -12,12 +12,12 @@ from itertools import islice
 
 import numpy as np
 
-from transforms.arrays import Bools, Reals
-from transforms.signatures import averages, iosi, left_out, robust, stretched, time_warping, trust, warped
-from transforms.signatures.iosi import IosiParams
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.trust import LEAST_TRUST
+from iosig.transforms.arrays import Bools, Reals
+from iosig.transforms.signatures import averages, iosi, left_out, robust, stretched, time_warping, trust, warped
+from iosig.transforms.signatures.iosi import IosiParams
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.trust import LEAST_TRUST
 
 METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
 #: what is asked if nothing is said: more contenders add little to the means, and take as long again

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
-from transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 
 #: unmeasured stretches up to this are interpolated (ours: five polls of 2 s; in a longer one a short burst is missed)
 LONGEST_GAP_S = 10.0

@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, clipped, owners, places_within
-from transforms.signatures.averages import middle_of, quantile_of, row_medians, without_gaps
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
-from transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
-from transforms.signatures.robust_quantiles import weighted_quantiles
-from transforms.signatures.robust_template import (
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, clipped, owners, places_within
+from iosig.transforms.signatures.averages import middle_of, quantile_of, row_medians, without_gaps
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
+from iosig.transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
+from iosig.transforms.signatures.robust_quantiles import weighted_quantiles
+from iosig.transforms.signatures.robust_template import (
     EDGE_RATIO,
     Template,
     are_common,
@@ -36,10 +36,10 @@ from transforms.signatures.robust_template import (
     large,
     long_stretches,
 )
-from transforms.signatures.robust_timeline import Spans, span_ends, timelines
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
-from transforms.signatures.turns import in_turns
+from iosig.transforms.signatures.robust_timeline import Spans, span_ends, timelines
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.turns import in_turns
 
 # All numbers here are ours, and were chosen on simulated sites.
 

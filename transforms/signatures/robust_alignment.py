@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, clipped
-from transforms.signatures.preprocessing import medians
-from transforms.signatures.robust_template import Template
+from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.signatures.preprocessing import medians
+from iosig.transforms.signatures.robust_template import Template
 
 # All numbers here are ours, and were chosen on simulated sites.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 #: not less than any value: finite, so that it is no NaN after a multiplication
 _LAST = np.finfo(np.float64).max

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, clipped
-from transforms.signatures.averages import middle_of
-from transforms.signatures.bursts import joined, stretches
+from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.signatures.averages import middle_of
+from iosig.transforms.signatures.bursts import joined, stretches
 
 #: how improbable a time of a signature of _LEVEL_SPAN_S seconds is to be; it falls with this power of the signatures'
 #: length, since a longer one has more times at which others may meet

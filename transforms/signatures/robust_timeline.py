@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
-from transforms.signatures.averages import row_medians
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
+from iosig.transforms.signatures.averages import row_medians
 
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)

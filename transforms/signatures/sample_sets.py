@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.signatures.bursts import Bursts
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.bursts import Bursts
 
 #: whether there is a signature, or why there is none
 Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Signature
 
 #: bursts that do not overlap may be one if their peaks are not further apart (ours: a burst of two polls may lie a poll
 #: and a bit beside the other)

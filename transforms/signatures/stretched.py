@@ -15,14 +15,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, clipped
-from transforms.signatures.averages import quantiles, quantiles_at, row_medians, without_gaps
-from transforms.signatures.borne_out import borne_out
-from transforms.signatures.bursts import Bursts, bursts_of, height, heights, joined, stretches
-from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
-from transforms.signatures.robust_alignment import read_totals, running_totals
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.signatures.averages import quantiles, quantiles_at, row_medians, without_gaps
+from iosig.transforms.signatures.borne_out import borne_out
+from iosig.transforms.signatures.bursts import Bursts, bursts_of, height, heights, joined, stretches
+from iosig.transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
+from iosig.transforms.signatures.robust_alignment import read_totals, running_totals
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
 
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 

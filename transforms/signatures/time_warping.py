@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.preprocessing import preprocessed
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.preprocessing import preprocessed
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
 
 #: what a path's matrix may take (ours): samples of more than about 8,000 s are shifted against each other by no more
 #: than what fits (a Sakoe-Chiba band)

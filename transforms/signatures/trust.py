@@ -5,8 +5,8 @@ low quantile: foreign traffic only adds, so a run that lacks bytes that they pre
 has more does not. How well runs are predicted, how alike both halves of them are, and how a method's signature lies to
 all that (what of it runs have, what recurs in them and it lacks, how wide its bursts are beside what the durations
 leave unsure) makes a row of evidence; a straight line through such rows and the true correlations on the families of
-simulated sites makes a trust of it (`studies.signatures.judging`). Runs are left out of one sorted table, so that all
-of them together cost less than one signature.
+simulated sites makes a trust of it (`iosig.studies.signatures.judging`). Runs are left out of one sorted table, so
+that all of them together cost less than one signature.
 
 The answer that is taken is that with the highest trust, where `warped` is given a little more.
 """
@@ -19,13 +19,13 @@ from functools import partial
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, clipped
-from transforms.signatures.averages import middle_of, of_ordered, quantile_of, row_medians, without_gaps
-from transforms.signatures.bursts import heights, stretches
-from transforms.signatures.robust_alignment import read_totals, running_totals
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
-from transforms.signatures.stretched import (
+from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.signatures.averages import middle_of, of_ordered, quantile_of, row_medians, without_gaps
+from iosig.transforms.signatures.bursts import heights, stretches
+from iosig.transforms.signatures.robust_alignment import read_totals, running_totals
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.stretched import (
     FIRST_LEVEL,
     LEAST_RUN_COUNT,
     RATE_LEVELS,

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.arrays import AnyReals, Ints, Reals, offsets_of
-from transforms.signatures.averages import quantile_of, quantiles, without_gaps
-from transforms.signatures.bursts import height
-from transforms.signatures.robust_alignment import running_totals
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
-from transforms.signatures.stretched import Stretched, floored, interference_ratio, on_one_clock, signature_of
-from transforms.signatures.turns import in_turns
+from iosig.transforms.arrays import AnyReals, Ints, Reals, offsets_of
+from iosig.transforms.signatures.averages import quantile_of, quantiles, without_gaps
+from iosig.transforms.signatures.bursts import height
+from iosig.transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.stretched import Stretched, floored, interference_ratio, on_one_clock, signature_of
+from iosig.transforms.signatures.turns import in_turns
 
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 #: a transfer that would end within this time is over: floating-point time could not step any closer
 _DONE_S = 1e-6

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, places_of
+from iosig.transforms.arrays import Bools, Ints, places_of
 
 #: beyond all times [us]: half a year and more
 NEVER_US = 1 << 44

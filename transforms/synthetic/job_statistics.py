@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, Reals, places_of
-from transforms.synthetic import entries
-from transforms.synthetic.entries import Changes, Lives, Readings, Targets
-from transforms.synthetic.site import Site, uneven_edges
-from transforms.synthetic.workload import DAY_S, DIRECTIONS, stream
+from iosig.transforms.arrays import Ints, Reals, places_of
+from iosig.transforms.synthetic import entries
+from iosig.transforms.synthetic.entries import Changes, Lives, Readings, Targets
+from iosig.transforms.synthetic.site import Site, uneven_edges
+from iosig.transforms.synthetic.workload import DAY_S, DIRECTIONS, stream
 
 #: what a request moves at most: Lustre's bulk transfers of 4 MiB
 REQUEST_BYTES = 4 << 20

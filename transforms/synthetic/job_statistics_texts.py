@@ -14,7 +14,7 @@ from typing import Literal
 
 import polars as pl
 
-from transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatistics
+from iosig.transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatistics
 
 Form = Literal["old", "middle", "new"]
 FORMS: tuple[Form, ...] = ("old", "middle", "new")

@@ -7,9 +7,9 @@ shifts bursts (4), restarts that run shorter (5.1, note 1). The applications are
 and IOR_C (section 6) and others of known shape.
 
 All is drawn from one seed, each part from a stream of its own: a further application changes nobody
-else's plans. What others do to each other's speed is `transforms.synthetic.contention`. A poll daemon sees the traffic
-split over controllers, in whole bytes, and with faults; rows come in the order in which they arrive, which is not
-always that of their time stamps.
+else's plans. What others do to each other's speed is `iosig.transforms.synthetic.contention`. A poll daemon sees the
+traffic split over controllers, in whole bytes, and with faults. Rows come in the order in which they arrive, which is
+not always that of their time stamps.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
-from transforms.synthetic.contention import Chains, Pipe, Shared, share
-from transforms.synthetic.workload import (
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
+from iosig.transforms.synthetic.contention import Chains, Pipe, Shared, share
+from iosig.transforms.synthetic.workload import (
     APPLICATIONS,
     DAY_S,
     DIRECTIONS,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
-from transforms.throughput.exact_sums import ExactSums
-from transforms.throughput.requests import Requests, Steps
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
+from iosig.transforms.throughput.exact_sums import ExactSums
+from iosig.transforms.throughput.requests import Requests, Steps
 
 #: requests that are worked on at a time: they stay in the cache
 _CHUNK = 1 << 14

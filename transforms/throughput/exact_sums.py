@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals
 
 _LIMB_BITS = 32
 _LIMB_MASK = (1 << _LIMB_BITS) - 1

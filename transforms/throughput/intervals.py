@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, owners
-from transforms.throughput.even_values import Grid, binned, is_resolved
-from transforms.throughput.requests import Requests
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, owners
+from iosig.transforms.throughput.even_values import Grid, binned, is_resolved
+from iosig.transforms.throughput.requests import Requests
 
 #: a span that should be a whole number of steps may miss it by jitter: this share of a step makes no further one
 _SLACK_STEPS = 0.01

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, InPieces, Ints, Reals
-from transforms.throughput.exact_sums import ExactSums
-from transforms.throughput.requests import Requests, ends_of_equals, ordered
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
+from iosig.transforms.throughput.exact_sums import ExactSums
+from iosig.transforms.throughput.requests import Requests, ends_of_equals, ordered
 
 
 @dataclass(frozen=True, slots=True)

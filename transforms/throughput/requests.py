@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, InPieces, Ints, Reals, owners
-from transforms.throughput.exact_sums import running_sums, segment_sums
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, owners
+from iosig.transforms.throughput.exact_sums import running_sums, segment_sums
 
 #: what a request that is of no subject has for its subject
 NO_SUBJECT = -1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, places_within
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, places_within
 
 #: the target of what is on no target that is known; as a subject of requests it is none (`NO_SUBJECT`)
 NO_OST = -1

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.traces.progressions import Progression, Stretch, distinct_count, extremes, size_of, sum_of, values
-from transforms.traces.trace import (
+from iosig.transforms.traces.progressions import Progression, Stretch, distinct_count, extremes, size_of, sum_of, values
+from iosig.transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,
@@ -34,7 +34,7 @@ from transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from transforms.traces.vectors import Tiles
+from iosig.transforms.traces.vectors import Tiles
 
 #: MPI counts processes in a C int
 MOST_PROCESSES = (1 << 31) - 1

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals, offsets_of, places_within
-from transforms.traces.templates import Templates, templates_of
-from transforms.traces.time_histograms import gaps_and_durations, histograms
-from transforms.traces.trace import (
+from iosig.transforms.arrays import Ints, Reals, offsets_of, places_within
+from iosig.transforms.traces.templates import Templates, templates_of
+from iosig.transforms.traces.time_histograms import gaps_and_durations, histograms
+from iosig.transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,
@@ -37,7 +37,7 @@ from transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from transforms.traces.vectors import rank_lists, vector_of
+from iosig.transforms.traces.vectors import rank_lists, vector_of
 
 #: how far to look for the next occurrences of a symbol: a body in which each symbol comes more often is not found
 _OCCURRENCES = 8

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals, offsets_of, owners
-from transforms.traces.progressions import Progression, Stretch, extremes, size_of, sum_of
-from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
+from iosig.transforms.arrays import Ints, Reals, offsets_of, owners
+from iosig.transforms.traces.progressions import Progression, Stretch, extremes, size_of, sum_of
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
 
 Ints32 = npt.NDArray[np.int32]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from transforms.traces.checks import MOST_DEPTH, check
-from transforms.traces.progressions import Listed, Progression, Stretch
-from transforms.traces.trace import (
+from iosig.transforms.traces.checks import MOST_DEPTH, check
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch
+from iosig.transforms.traces.trace import (
     Call,
     CompressedTrace,
     Gap,
@@ -36,7 +36,7 @@ _VECTOR = pl.List(pl.Struct({"ranks": pl.Struct(_PROGRESSION), "shifts": pl.List
 _SPREAD = {"count": pl.Int64(), "minimum_s": pl.Float64(), "mean_s": pl.Float64(), "maximum_s": pl.Float64()}
 _HISTOGRAM = pl.Struct({**_SPREAD, "variance_s2": pl.Float64(), "bins": pl.List(pl.Struct(_SPREAD))})
 
-#: the columns of the form, as `warehouse.sources.extrapolations.compressed_traces` declares them with what they mean
+#: the columns that `iosig.warehouse.sources.extrapolations.compressed_traces` documents
 SCHEMA = pl.Schema(
     {
         "rank_class": pl.Int64(),

@@ -13,10 +13,10 @@ from itertools import chain
 
 import numpy as np
 
-from transforms.traces.expansion import Rows, row_values
-from transforms.traces.progressions import Progression, distinct, extremes, progressions_of, reach
-from transforms.traces.rank_blocks import Block, block_of, divided, is_one, of_share, rows_first
-from transforms.traces.requests import Field, Number, vectors_of
+from iosig.transforms.traces.expansion import Rows, row_values
+from iosig.transforms.traces.progressions import Progression, distinct, extremes, progressions_of, reach
+from iosig.transforms.traces.rank_blocks import Block, block_of, divided, is_one, of_share, rows_first
+from iosig.transforms.traces.requests import Field, Number, vectors_of
 
 #: executions of one call by one rank whose names are looked at one by one
 _MOST_EXECUTED = 1 << 22

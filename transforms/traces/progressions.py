@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints
+from iosig.transforms.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

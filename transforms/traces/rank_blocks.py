@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.traces.expansion import Rows, place_in, row_values
-from transforms.traces.progressions import Progression, extremes, size_of, sum_of
-from transforms.traces.trace import Share, Vector
+from iosig.transforms.traces.expansion import Rows, place_in, row_values
+from iosig.transforms.traces.progressions import Progression, extremes, size_of, sum_of
+from iosig.transforms.traces.trace import Share, Vector
 
 Objects = npt.NDArray[np.object_]
 

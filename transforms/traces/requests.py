@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transforms.traces.expansion import numbered
-from transforms.traces.progressions import Progression
-from transforms.traces.rank_blocks import Block, block_of, divided, of_share
-from transforms.traces.trace import Call, Loop, Node, RankClass, Slot, Vector
+from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.rank_blocks import Block, block_of, divided, of_share
+from iosig.transforms.traces.trace import Call, Loop, Node, RankClass, Slot, Vector
 
 #: whole numbers of any size
 Objects = npt.NDArray[np.object_]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, offsets_of, places_within
-from transforms.traces.trace import STATUS_MODULES
+from iosig.transforms.arrays import Ints, offsets_of, places_within
+from iosig.transforms.traces.trace import STATUS_MODULES
 
 #: no 64-bit number has more digits; longer ones are several numbers, one behind the other
 _NUMBER = "[0-9]{1,18}"

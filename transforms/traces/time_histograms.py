@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, places_within
-from transforms.traces.trace import TimeBin, TimeHistogram
+from iosig.transforms.arrays import Bools, Ints, Reals, places_within
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 
 AnyInts = npt.NDArray[np.integer]
 

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Reals
-from transforms.traces.expansion import MOST_CALLS, executions, mean_times, numbered
-from transforms.traces.progressions import Progression
-from transforms.traces.rank_blocks import block_of, refined, rows_sum
-from transforms.traces.requests import Forms, Size, exact_volumes, fields, is_request, nested_nodes, size_asked
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Vector
+from iosig.transforms.arrays import Reals
+from iosig.transforms.traces.expansion import MOST_CALLS, executions, mean_times, numbered
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.rank_blocks import block_of, refined, rows_sum
+from iosig.transforms.traces.requests import Forms, Size, exact_volumes, fields, is_request, nested_nodes, size_asked
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Vector
 
 #: parts along a dimension of ranks whose loops' counts differ from rank to rank
 _PARTS = 16

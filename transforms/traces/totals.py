@@ -21,12 +21,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints
-from transforms.traces.expansion import executions, numbered, place_in, values_of
-from transforms.traces.name_patterns import Member, Pattern, patterns
-from transforms.traces.progressions import Progression, distinct_count, size_of
-from transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
-from transforms.traces.requests import (
+from iosig.transforms.arrays import Ints
+from iosig.transforms.traces.expansion import executions, numbered, place_in, values_of
+from iosig.transforms.traces.name_patterns import Member, Pattern, patterns
+from iosig.transforms.traces.progressions import Progression, distinct_count, size_of
+from iosig.transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
+from iosig.transforms.traces.requests import (
     Field,
     Form,
     Forms,
@@ -40,7 +40,7 @@ from transforms.traces.requests import (
     vectors_of,
     volume,
 )
-from transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
 
 #: the number of the node that each call of a rank is, in order; raises ValueError where these are too many
 Order = Callable[[int], npt.NDArray[np.int32]]

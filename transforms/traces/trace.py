@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transforms.traces.progressions import Progression, Stretch
+from iosig.transforms.traces.progressions import Progression, Stretch
 
 #: the number that stands for "no call before" in `Gap.previous`
 START = -1

@@ -13,9 +13,9 @@ from itertools import groupby
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from transforms.arrays import Bools, Ints
-from transforms.traces.progressions import Listed, Progression, Stretch, extremes, size_of, values
-from transforms.traces.trace import Share, Vector
+from iosig.transforms.arrays import Bools, Ints
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, extremes, size_of, values
+from iosig.transforms.traces.trace import Share, Vector
 
 #: numbers by which a long row is judged
 _SAMPLE = 4096

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.unnamed_patterns.left_bursts import LeftBursts
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBursts
 
 #: the cells of the plane: so much of the logarithms of volume and width
 _CELLS = (0.01, 0.05)

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, places_of
-from transforms.unnamed_patterns.left_bursts import LeftBursts
+from iosig.transforms.arrays import Bools, Ints, Reals, places_of
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBursts
 
 _Steps = TypeVar("_Steps", float, Reals)
 

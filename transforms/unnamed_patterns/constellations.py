@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from transforms.arrays import Bools, Ints, Reals, places_of
-from transforms.unnamed_patterns.left_bursts import LeftBursts
+from iosig.transforms.arrays import Bools, Ints, Reals, places_of
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBursts
 
 #: two bursts that are so many periods of a train apart are the train's
 _MULTIPLES = np.arange(1.0, 4.0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Presences, Runs, there
-from transforms.unnamed_patterns.doubts import are_of_logged, doubtful
-from transforms.unnamed_patterns.patterns import Found, Pattern, PatternParams
-from transforms.unnamed_patterns.rhythms import without
-from transforms.unnamed_patterns.searching import Search
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.beside import Presences, Runs, there
+from iosig.transforms.unnamed_patterns.doubts import are_of_logged, doubtful
+from iosig.transforms.unnamed_patterns.patterns import Found, Pattern, PatternParams
+from iosig.transforms.unnamed_patterns.rhythms import without
+from iosig.transforms.unnamed_patterns.searching import Search
 
 
 def find(left_bytes: Reals, interval_s: float, runs: Runs, params: PatternParams | None = None) -> list[Found]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, places_of, rows_of
-from transforms.signatures.bursts import joined, stretches
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, places_of, rows_of
+from iosig.transforms.signatures.bursts import joined, stretches
 
 #: a burst's profile: how much of it has passed at so many times of its extent
 PROFILE_POINTS = 8

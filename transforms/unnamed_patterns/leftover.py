@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
-from transforms.attribution.explaining import ExplainParams, room_of
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.attribution.explaining import ExplainParams, room_of
 
 #: steps that last whole shares of a minute
 _STEPS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)

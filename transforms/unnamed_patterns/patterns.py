@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.alike import AlikeParams
-from transforms.unnamed_patterns.beside import Beside, BesideParams
-from transforms.unnamed_patterns.companions import CompanionParams
-from transforms.unnamed_patterns.constellations import ConstellationParams
-from transforms.unnamed_patterns.doubts import DoubtParams
-from transforms.unnamed_patterns.left_bursts import LeftBurstParams
-from transforms.unnamed_patterns.rhythms import RhythmParams
-from transforms.unnamed_patterns.trains import TrainParams
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.alike import AlikeParams
+from iosig.transforms.unnamed_patterns.beside import Beside, BesideParams
+from iosig.transforms.unnamed_patterns.companions import CompanionParams
+from iosig.transforms.unnamed_patterns.constellations import ConstellationParams
+from iosig.transforms.unnamed_patterns.doubts import DoubtParams
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBurstParams
+from iosig.transforms.unnamed_patterns.rhythms import RhythmParams
+from iosig.transforms.unnamed_patterns.trains import TrainParams
 
 
 @dataclass(frozen=True, slots=True)

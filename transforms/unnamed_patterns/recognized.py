@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Reals
+from iosig.transforms.arrays import Reals
 
 
 @dataclass(frozen=True, slots=True)

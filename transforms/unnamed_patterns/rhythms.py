@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, places_of
+from iosig.transforms.arrays import Bools, Ints, Reals, places_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, places_of, rows_of
-from transforms.periods import finding
-from transforms.periods.finding import PeriodParams
-from transforms.unnamed_patterns.alike import Kind, Plane
-from transforms.unnamed_patterns.beside import Beside, Presences, begun_with, beside
-from transforms.unnamed_patterns.companions import Companions, borne_out, companions, slack
-from transforms.unnamed_patterns.constellations import Pairs
-from transforms.unnamed_patterns.left_bursts import LeftBursts, left_bursts
-from transforms.unnamed_patterns.patterns import Found, Pattern, PatternParams
-from transforms.unnamed_patterns.rhythms import Rhythm, period_of
-from transforms.unnamed_patterns.trains import Train, train_of
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, places_of, rows_of
+from iosig.transforms.periods import finding
+from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.unnamed_patterns.alike import Kind, Plane
+from iosig.transforms.unnamed_patterns.beside import Beside, Presences, begun_with, beside
+from iosig.transforms.unnamed_patterns.companions import Companions, borne_out, companions, slack
+from iosig.transforms.unnamed_patterns.constellations import Pairs
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBursts, left_bursts
+from iosig.transforms.unnamed_patterns.patterns import Found, Pattern, PatternParams
+from iosig.transforms.unnamed_patterns.rhythms import Rhythm, period_of
+from iosig.transforms.unnamed_patterns.trains import Train, train_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals, places_within, rows_of
-from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.left_bursts import LeftBursts
-from transforms.unnamed_patterns.rhythms import RhythmParams, likeliest_periods
+from iosig.transforms.arrays import Ints, Reals, places_within, rows_of
+from iosig.transforms.unnamed_patterns.beside import Runs
+from iosig.transforms.unnamed_patterns.left_bursts import LeftBursts
+from iosig.transforms.unnamed_patterns.rhythms import RhythmParams, likeliest_periods
 
 
 @dataclass(frozen=True, slots=True)

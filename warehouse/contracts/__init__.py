@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from warehouse.contracts.types import Column, Dtype, Layer, Table
+from iosig.warehouse.contracts.types import Column, Dtype, Layer, Table
 
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from warehouse.contracts.types import Column, Dtype, Table
+from iosig.warehouse.contracts.types import Column, Dtype, Table
 
 ARROW_TYPES: dict[Dtype, pa.DataType] = {
     "text": pa.string(),

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _EXPLAINED_BYTES = Column("explained_bytes", "real", "Bytes that the signatures of runs explain.")
 _CERTAINTY = Column(

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 CLASSES = Table(
     name="classes",

@@ -1,6 +1,6 @@
 """The columns that several nouns share: the same quantity has the same name, unit and meaning in every table."""
 
-from warehouse.contracts.types import Column
+from iosig.warehouse.contracts.types import Column
 
 DIRECTIONS = ("read", "write", "unstated")
 #: what calls to files do that move no bytes; other: views, sizes, names, rights and the like

@@ -4,8 +4,8 @@ What lands lies by the UTC day of `scraped_at`. So that a day is known from its 
 before, an entry that does not change has a row nevertheless where it is read first in an input, or on a UTC day.
 """
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 #: what servers count beside reads and writes; other: what has no name of its own here (quotas, layouts and the like)
 OPERATIONS = (

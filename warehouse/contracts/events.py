@@ -1,7 +1,7 @@
 """Request events: what each layer of the I/O system did for each request."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 REQUEST_EVENTS = Table(
     name="request_events",

@@ -1,7 +1,7 @@
 """Extrapolations: which trace a set of traces gives at a rank count that nobody ran, or why none."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _KEY = ("trace_set_id", "process_count")
 _COLUMNS = (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.types import Column, Dtype, Table
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import ContractError
+from iosig.warehouse.contracts.types import Column, Dtype, Table
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import ContractError
 
 POLARS_DTYPES: dict[Dtype, pl.DataType] = {
     "text": pl.String(),

@@ -1,7 +1,7 @@
 """Inference: how often a class or period inferred from a signature agrees with the one that was measured."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 INFERENCE_CHECKS = Table(
     name="inference_checks",

@@ -1,8 +1,8 @@
 """Bytes of each run: by source of measurement, and the best estimate with its range."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.counters import OPERATIONS
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.counters import OPERATIONS
+from iosig.warehouse.contracts.types import Column, Table
 
 _CONCURRENT_JOB_COUNT = Column(
     "concurrent_job_count",

@@ -1,7 +1,7 @@
 """Jobs: what the scheduler's log says of them."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _ACCOUNT = Column("account", "text", "The account or project that pays for the job.", hides="name")
 _PARTITION = Column("partition", "text", "The scheduler's partition or queue.")

@@ -1,7 +1,7 @@
 """Networks: who talked to whom in a traced run, what that looked like, and which requests held it up."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _BINS = (
     "The log bins of {} that hold any, rising: bin k from 2^(k/4) to 2^((k+1)/4) {}; -32767 holds zero, -32768 what is "

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")

@@ -1,7 +1,7 @@
 """Predictions: what a followed run's I/O was expected to do next, evaluation by evaluation."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _IS_SHARED_TRAFFIC = Column(
     "is_shared_traffic",

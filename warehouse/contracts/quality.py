@@ -1,7 +1,7 @@
 """Quality: what was refused, what was checked, and what was taken out."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 REJECTS = Table(
     name="rejects",

@@ -1,7 +1,7 @@
 """Releases: what was published when and from what, and which days are to be made anew."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 #: what the checks say of a run: `failed` is never released
 PASSED, WITH_WARNINGS, FAILED = "passed", "passed with warnings", "failed"

@@ -1,7 +1,7 @@
 """Samples: each run's cut out of its file system's traffic, and whose they are."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
 _STEP_US = Column("step_us", "int", "The length of a grid step.", low=1)

@@ -1,7 +1,7 @@
 """Series: what one subject itself moved, interval by interval."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 SERIES = Table(
     name="series",

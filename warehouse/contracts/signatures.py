@@ -1,7 +1,7 @@
 """Signatures: what an application's runs have in common, and how that stands against traced and counted runs."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _METHOD_OF_SIGNATURE = Column(
     "method",

@@ -1,7 +1,7 @@
 """Traces of clients: one input is one traced run."""
 
-from warehouse.contracts import columns as c
-from warehouse.contracts.types import Column, Table
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.contracts.types import Column, Table
 
 _TRACER = Column(
     "tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events")

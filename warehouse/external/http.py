@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from warehouse.external.deadlines import Timeouts
-from warehouse.printable import printable
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.printable import printable
 
 if TYPE_CHECKING:
     import httpx

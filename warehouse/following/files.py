@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 #: what is read at once
 MOST_BYTES = 4 << 20

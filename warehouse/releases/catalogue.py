@@ -2,7 +2,7 @@
 
 Locations are absolute, as every reader of Iceberg resolves them. So they name the folder in which the warehouse lay
 when they were written: where it was moved or copied since, we look below its own folder instead, and
-`warehouse.releases.relocating` mends them for others.
+`iosig.warehouse.releases.relocating` mends them for others.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetad
 from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
 
-from warehouse.contracts import Table, arrow, frames
-from warehouse.contracts.releases import RELEASES
-from warehouse.engine_paths import path_of_location, utf8_path
-from warehouse.errors import MachineFault
-from warehouse.placing import SyncedStream, make_folder
-from warehouse.releases.database import SqlTables
-from warehouse.releases.gathering import Gathering
-from warehouse.releases.locations import (
+from iosig.warehouse.contracts import Table, arrow, frames
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.engine_paths import path_of_location, utf8_path
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.placing import SyncedStream, make_folder
+from iosig.warehouse.releases.database import SqlTables
+from iosig.warehouse.releases.gathering import Gathering
+from iosig.warehouse.releases.locations import (
     Part,
     data_place,
     location_of,
@@ -47,8 +47,8 @@ from warehouse.releases.locations import (
     releases_location,
     root_before,
 )
-from warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, require_installed, server_of
-from warehouse.store.store import Store
+from iosig.warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, require_installed, server_of
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
 
-    from warehouse.releases.rest import RestTables
+    from iosig.warehouse.releases.rest import RestTables
 
 _ROOT = "iosig.root"
 _BEFORE = "iosig.root-before"
@@ -110,7 +110,7 @@ def open_catalogue(store: Store) -> Gathering:
 
 
 def _open_rest(store: Store, server: Server) -> RestTables:
-    from warehouse.releases import rest
+    from iosig.warehouse.releases import rest
 
     return rest.opened(server, store.files, **_in_store(), **{_ROOT: location_of(store)})
 
@@ -139,7 +139,7 @@ def _in_folder(before: str) -> dict[str, str]:
 
 
 def _in_store() -> dict[str, str]:
-    from warehouse.store.objects import for_arrow
+    from iosig.warehouse.store.objects import for_arrow
 
     return {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO", **for_arrow()}
 
@@ -166,7 +166,7 @@ def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gath
 
 @contextmanager
 def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator[Gathering]:
-    from warehouse.releases import rest
+    from iosig.warehouse.releases import rest
 
     catalogue = _open_rest(store, server)
     rest.claim(catalogue, server, store.name)

@@ -14,12 +14,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
-from warehouse.contracts.polls import POLLS
-from warehouse.releases import releases, seals
-from warehouse.store import ledger
-from warehouse.store.files import Busy
-from warehouse.store.manifests import manifest_in
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.files import Busy
+from iosig.warehouse.store.manifests import manifest_in
+from iosig.warehouse.store.store import Store, document, put_document
 
 _CLOSED = "closed_days.json"
 

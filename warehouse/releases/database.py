@@ -16,8 +16,8 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from warehouse.releases.gathering import Change, Gathering
-from warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.releases.gathering import Change, Gathering
+from iosig.warehouse.releases.servers import NAMESPACE
 
 
 class SqlTables(Gathering, SqlCatalog):

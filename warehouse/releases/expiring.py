@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts.releases import RELEASES
-from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import releases, seals
-from warehouse.releases.locations import LISTS, data_place, location_of, metadata_locations, name_of
-from warehouse.releases.releases import EXPIRED, Release
-from warehouse.releases.servers import NAMESPACE
-from warehouse.store.files import Busy
-from warehouse.store.store import Store, cached, document, put_document, put_parquet
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.releases.locations import LISTS, data_place, location_of, metadata_locations, name_of
+from iosig.warehouse.releases.releases import EXPIRED, Release
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.files import Busy
+from iosig.warehouse.store.store import Store, cached, document, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -92,7 +92,7 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     keep_count: at least 1. Their tags and snapshots are gone then; their files are let go, and removed by `remove`
     when nobody can be reading them. What was killed half way is done by the next one.
     """
-    from warehouse.releases.catalogue import changed_at_once, leave_hints
+    from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
 
     going = _going(store, keep_count)
     gone = releases.expired(store) | {release.release_id: _now() for release in going}
@@ -115,7 +115,7 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 
     What was killed half way is done by the next one.
     """
-    from warehouse.releases.catalogue import changed_at_once, leave_hints
+    from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
 
     gone = set(release_ids)
     if _has_tags(store, gone):
@@ -164,7 +164,7 @@ def _now() -> str:
 
 def _has_tags(store: Store, gone: set[str]) -> bool:
     """Return whether any table still has the tag of an expired release: somebody was killed at it."""
-    from warehouse.releases.catalogue import open_catalogue
+    from iosig.warehouse.releases.catalogue import open_catalogue
 
     if not gone:
         return False
@@ -198,7 +198,7 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
 
 def _join_rows(catalogue: Catalog, store: Store) -> None:
     """Have the rows of all releases lie in one file, where there are many: each release adds one."""
-    from warehouse.releases.catalogue import replace
+    from iosig.warehouse.releases.catalogue import replace
 
     found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
     if len(list(found.plan_files())) <= _MOST_ROW_FILES:
@@ -218,7 +218,7 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collectio
 
     known: manifests that are passed over, with what they name.
     """
-    from warehouse.releases.catalogue import files_named
+    from iosig.warehouse.releases.catalogue import files_named
 
     found: set[str] = set()
     for snapshot_id in snapshot_ids:
@@ -279,7 +279,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
 
 def _in_use(store: Store, table_names: set[str]) -> set[str]:
     """Return the files of tables that any snapshot names which is still there."""
-    from warehouse.releases.catalogue import open_catalogue
+    from iosig.warehouse.releases.catalogue import open_catalogue
 
     catalogue = open_catalogue(store)
     try:

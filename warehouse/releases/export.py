@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from warehouse.contracts import Table, arrow
-from warehouse.errors import UsageError, meant
-from warehouse.placing import moved_into_place
-from warehouse.releases.reading import connected, opened, rows_of
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.errors import UsageError, meant
+from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.releases.reading import connected, opened, rows_of
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
 
 _BATCH_ROWS = 100_000
 

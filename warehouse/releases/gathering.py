@@ -15,7 +15,7 @@ from pyiceberg.table import CommitTableRequest, CommitTableResponse, StagedTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
-from warehouse.store.files import Files
+from iosig.warehouse.store.files import Files
 
 
 @dataclass

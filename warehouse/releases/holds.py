@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from warehouse.errors import NothingToDo, UsageError, meant
-from warehouse.releases import publishing, releases
-from warehouse.releases.releases import Release
-from warehouse.store import ledger
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.errors import NothingToDo, UsageError, meant
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store, document, put_document
 
 _NAME = "rollback.json"
 #: landing ids that a sentence names

@@ -12,12 +12,12 @@ import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from warehouse.contracts import Table, arrow
-from warehouse.engine_paths import utf8_path
-from warehouse.placing import make_read_only, moved_into_place
-from warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
-from warehouse.releases.releases import Release, files_of, published
-from warehouse.store.store import Store, parquet_writer
+from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.engine_paths import utf8_path
+from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
+from iosig.warehouse.releases.releases import Release, files_of, published
+from iosig.warehouse.store.store import Store, parquet_writer
 
 LATEST = "latest"
 #: pandas fails at folders of no value as Hive names them, and passes over names that begin with an underscore
@@ -118,7 +118,7 @@ def _widened(table: Table, path: Path, made: Path) -> Path:
 
     if made.is_file() or pq.read_schema(utf8_path(path)).names == list(table.column_names):
         return made if made.is_file() else path
-    from warehouse.releases.export import join_files
+    from iosig.warehouse.releases.export import join_files
 
     with moved_into_place(made) as temporary:
         join_files(table, [path], temporary)

@@ -7,12 +7,12 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
-from warehouse.contracts import Table
-from warehouse.contracts.releases import RELEASES
-from warehouse.engine_paths import sqlite_uri
-from warehouse.errors import MachineFault
-from warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.engine_paths import sqlite_uri
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
+from iosig.warehouse.store.store import Store
 
 #: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
 Part = date | int | None
@@ -47,7 +47,7 @@ def releases_location(store: Store) -> str | None:
     """Return where the metadata of the releases lie, as `metadata_locations` does: it changes with every release."""
     server = server_of(store)
     if server.kind == "rest":
-        from warehouse.releases import rest
+        from iosig.warehouse.releases import rest
 
         found = rest.location(server, RELEASES.name)
         # all tables are asked for where it must be told whether the catalogue lost them
@@ -63,7 +63,7 @@ def _has_seals(store: Store) -> bool:
 def _on_server(store: Store, server: Server) -> dict[str, str]:
     if server.kind != "rest":
         return locations_on(server)
-    from warehouse.releases import rest
+    from iosig.warehouse.releases import rest
 
     return rest.locations(server, store.files)
 

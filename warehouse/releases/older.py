@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from warehouse.contracts.attribution import ATTRIBUTED_IO
-from warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import UsageError
-from warehouse.releases import seals
-from warehouse.releases.releases import Release, files_of
-from warehouse.store.store import Store
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import seals
+from iosig.warehouse.releases.releases import Release, files_of
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +64,7 @@ def require_current(store: Store, release: Release) -> None:
 def view_older(connection: duckdb.DuckDBPyConnection, relations: Mapping[str, duckdb.DuckDBPyRelation]) -> None:
     """Make views of this version's tables over the rows of older ones; relations: `job_io` and `attributed_io`."""
     # it imports Polars, which `iosig sql` does not need for other releases
-    from warehouse.store.models import model_path
+    from iosig.warehouse.store.models import model_path
 
     for schema in {"older", *(table.layer for table in CONVERTED)}:
         connection.execute(f"create schema {schema}")

@@ -11,12 +11,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from warehouse.contracts import Table, table as contract
-from warehouse.contracts.releases import RELEASES
-from warehouse.errors import MachineFault
-from warehouse.releases import links, seals
-from warehouse.releases.locations import Part, data_place, location_of, name_of, releases_location
-from warehouse.releases.releases import (
+from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import links, seals
+from iosig.warehouse.releases.locations import Part, data_place, location_of, name_of, releases_location
+from iosig.warehouse.releases.releases import (
     AS_JSON,
     Release,
     current,
@@ -28,13 +28,13 @@ from warehouse.releases.releases import (
     newest_day,
     published,
 )
-from warehouse.store.form import mark_form, require_form
-from warehouse.store.store import Store, cached, put_document, put_parquet
+from iosig.warehouse.store.form import mark_form, require_form
+from iosig.warehouse.store.store import Store, cached, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-    from warehouse.releases.catalogue import Shown
+    from iosig.warehouse.releases.catalogue import Shown
 
 _INTENT = "publishing.json"
 #: of tables where their built files lie now, and where they were
@@ -70,7 +70,7 @@ def publish(
     them has the release's id as a tag. Raises MachineFault where another writer published meanwhile. A release that is
     published already, by one who did not hear of it, is returned.
     """
-    from warehouse.releases.relocating import relocate
+    from iosig.warehouse.releases.relocating import relocate
 
     require_form(store)
     mark_form(store)
@@ -111,7 +111,7 @@ def adopt_early(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part
 
 def _adopted(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
     """Bring built files into their tables' folders; return of each table where they lie now, and where they were."""
-    from warehouse.releases.catalogue import adopt
+    from iosig.warehouse.releases.catalogue import adopt
 
     files = [(name, part, path) for name, parts in built.items() for part, path in parts.items()]
     places = store.files.each(lambda file: adopt(store, contract(file[0]), *file[1:], fingerprint), files)
@@ -150,7 +150,7 @@ def _commit(
 
     seen: where the metadata of the releases lay when the parent was the current one. adopted: where the files lie.
     """
-    from warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
+    from iosig.warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
 
     before = parent.snapshots if parent else {}
     tables = published()
@@ -210,7 +210,7 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
     """
     release = current(store)
     if release is not None and not (links.is_latest(store, release) and seals.is_sealed(store, release)):
-        from warehouse.releases.catalogue import leave_hints, open_catalogue
+        from iosig.warehouse.releases.catalogue import leave_hints, open_catalogue
 
         catalogue = open_catalogue(store)
         tables = catalogue.all_tables()
@@ -261,8 +261,8 @@ def rollback(store: Store, target: Release) -> Release:
 
     Later runs build on it. `holds.roll_back` also keeps them from publishing again what was rolled back.
     """
-    from warehouse.releases.catalogue import changed_at_once, replace as empty, tag
-    from warehouse.releases.relocating import relocate
+    from iosig.warehouse.releases.catalogue import changed_at_once, replace as empty, tag
+    from iosig.warehouse.releases.relocating import relocate
 
     seen = releases_location(store)
     now = find(store, None)
@@ -305,8 +305,8 @@ def _append(
 ) -> None:
     import polars as pl
 
-    from warehouse.contracts import frames
-    from warehouse.releases.catalogue import replace
+    from iosig.warehouse.contracts import frames
+    from iosig.warehouse.releases.catalogue import replace
 
     told = asdict(release) | {"inputs": inputs, "removed_inputs": removed_inputs}
     row = {name: told[name] for name in RELEASES.column_names} | {

@@ -10,15 +10,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Table, table as contract
-from warehouse.contracts.attribution import ATTRIBUTED_IO
-from warehouse.contracts.job_io import JOB_IO
-from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.contracts.types import DUCKDB_TYPES
-from warehouse.engine_paths import duckdb_paths
-from warehouse.releases import older, releases, seals
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.contracts.types import DUCKDB_TYPES
+from iosig.warehouse.engine_paths import duckdb_paths
+from iosig.warehouse.releases import older, releases, seals
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -108,7 +108,7 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     wanted = [table for table in INPUTS if table.name in query.lower()]
     if not wanted:
         return {}
-    from warehouse.store import ledger
+    from iosig.warehouse.store import ledger
 
     landed = ledger.read(store)
     known = landed.of(releases.landings_in(store, release))
@@ -129,7 +129,7 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
 
 
 def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:
-    from warehouse.store.manifests import landing_column
+    from iosig.warehouse.store.manifests import landing_column
 
     relation = rows_of(connection, table, inputs.own)
     if inputs.shared:
@@ -174,7 +174,7 @@ def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
 def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
     """Let a connection read files of an object store, where the warehouse is in one."""
     if store.url is not None:
-        from warehouse.store.objects import file_system
+        from iosig.warehouse.store.objects import file_system
 
         connection.register_filesystem(file_system(store.url))
 

@@ -17,14 +17,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import TABLES, Table
-from warehouse.contracts.releases import RELEASES, WITH_WARNINGS
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import UsageError
-from warehouse.releases.locations import INDEX, LISTS, releases_location
-from warehouse.releases.servers import NAMESPACE
-from warehouse.store.form import require_form
-from warehouse.store.store import Store, cached, document, put_document
+from iosig.warehouse.contracts import TABLES, Table
+from iosig.warehouse.contracts.releases import RELEASES, WITH_WARNINGS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.locations import INDEX, LISTS, releases_location
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.form import require_form
+from iosig.warehouse.store.store import Store, cached, document, put_document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,7 +125,7 @@ def _from_document(document: dict[str, Any]) -> _Index:
 
 
 def _read_rows(store: Store) -> _Index:
-    from warehouse.releases.catalogue import open_catalogue, snapshot_files
+    from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
     catalogue = open_catalogue(store)
     head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
@@ -171,7 +171,7 @@ def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
     """Scan the rows of releases; rows of older iosig versions get today's columns and verdicts."""
     import polars as pl
 
-    from warehouse.contracts import frames
+    from iosig.warehouse.contracts import frames
 
     schema = frames.schema(RELEASES)
     if not files:
@@ -349,7 +349,7 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     lists = {name: list_of(name, snapshot) for name, snapshot in release.snapshots.items()}
     found = dict(zip(lists, store.files.each(lambda path: _listed(store, path), lists.values()), strict=True))
     if lost := [name for name, places in found.items() if places is None]:
-        from warehouse.releases.catalogue import open_catalogue, snapshot_files
+        from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
         catalogue = open_catalogue(store)
         for name in lost:

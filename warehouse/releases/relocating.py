@@ -7,13 +7,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from warehouse.engine_paths import path_of_location
-from warehouse.errors import UsageError
-from warehouse.releases import seals
-from warehouse.releases.catalogue import leave_hints, make_catalogue
-from warehouse.releases.locations import location_of, metadata_locations, root_before
-from warehouse.releases.servers import EMBEDDED, Server, note, register, require_free, server_of, written
-from warehouse.store.store import Store
+from iosig.warehouse.engine_paths import path_of_location
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import seals
+from iosig.warehouse.releases.catalogue import leave_hints, make_catalogue
+from iosig.warehouse.releases.locations import location_of, metadata_locations, root_before
+from iosig.warehouse.releases.servers import EMBEDDED, Server, note, register, require_free, server_of, written
+from iosig.warehouse.store.store import Store
 
 _METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
 _COLUMNS = ("metadata_location", "previous_metadata_location")
@@ -73,7 +73,7 @@ def take_over(store: Store, wanted: Server) -> bool:
     register(store, wanted, metadata_locations(store) if is_own else {})
     note(store, wanted)
     if not is_own:
-        from warehouse.releases.repairing import repair
+        from iosig.warehouse.releases.repairing import repair
 
         repair(store)
     elif known == EMBEDDED:

@@ -14,17 +14,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.contracts.releases import RELEASES
-from warehouse.errors import MachineFault
-from warehouse.releases import links, releases, seals
-from warehouse.releases.catalogue import make_catalogue
-from warehouse.releases.locations import CACHES
-from warehouse.releases.publishing import complete
-from warehouse.releases.seals import problem_of
-from warehouse.releases.servers import EMBEDDED, register, server_of
-from warehouse.releases.verifying import Damage, verify
-from warehouse.store import ledger
-from warehouse.store.store import Store
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import links, releases, seals
+from iosig.warehouse.releases.catalogue import make_catalogue
+from iosig.warehouse.releases.locations import CACHES
+from iosig.warehouse.releases.publishing import complete
+from iosig.warehouse.releases.seals import problem_of
+from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
+from iosig.warehouse.releases.verifying import Damage, verify
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

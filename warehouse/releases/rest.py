@@ -27,13 +27,13 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers
 
-from warehouse.errors import MachineFault, UsageError
-from warehouse.external.deadlines import Timeouts
-from warehouse.external.http import RequestFailed, fetch, origin_of
-from warehouse.printable import printable
-from warehouse.releases.gathering import Change, Gathering
-from warehouse.releases.servers import NAMESPACE, Server, unreachable
-from warehouse.store.files import Files
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.external.http import RequestFailed, fetch, origin_of
+from iosig.warehouse.printable import printable
+from iosig.warehouse.releases.gathering import Change, Gathering
+from iosig.warehouse.releases.servers import NAMESPACE, Server, unreachable
+from iosig.warehouse.store.files import Files
 
 #: of one request: each wait for data, and the total
 _TIMEOUTS = Timeouts(timeout_s=60.0, total_timeout_s=300.0)

@@ -15,15 +15,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts.releases import RELEASES
-from warehouse.errors import MachineFault
-from warehouse.releases import releases
-from warehouse.releases.locations import SEALS, metadata_locations, name_of
-from warehouse.releases.releases import Release
-from warehouse.releases.servers import NAMESPACE
-from warehouse.store.files import Sealed
-from warehouse.store.manifests import manifest_in
-from warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.locations import SEALS, metadata_locations, name_of
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.manifests import manifest_in
+from iosig.warehouse.store.store import Store, cached, put_document
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
@@ -104,12 +104,12 @@ def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | 
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
-    from warehouse.store import ledger
+    from iosig.warehouse.store import ledger
 
     brought = releases.inputs(store, [release.release_id]).filter(is_removed=False)["landing_id"]
     yield from map(manifest_in, ledger.read(store).of(brought)["folder"].unique().sort())
     if tables is None:
-        from warehouse.releases.catalogue import open_catalogue
+        from iosig.warehouse.releases.catalogue import open_catalogue
 
         catalogue = open_catalogue(store)
         tables = catalogue.all_tables()
@@ -140,7 +140,7 @@ def seal_metadata(store: Store, release: Release) -> None:
 
     So it does with the rows of all releases.
     """
-    from warehouse.releases.catalogue import files_named, open_catalogue
+    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
     known = read(store, seal_of(release))
     if known is None:

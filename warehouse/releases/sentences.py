@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from warehouse.contracts import Table, table as contract
-from warehouse.contracts.releases import RELEASES
-from warehouse.errors import meant
-from warehouse.releases.reading import INPUTS
-from warehouse.releases.releases import published
-from warehouse.releases.statements import first_sentence
+from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.errors import meant
+from iosig.warehouse.releases.reading import INPUTS
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.releases.statements import first_sentence
 
 _UNKNOWN_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
 _UNKNOWN_COLUMN = re.compile(

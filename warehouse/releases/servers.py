@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from warehouse.engine_paths import sqlalchemy_uri
-from warehouse.errors import MachineFault, MissingExtra, UsageError
-from warehouse.store.objects import NOTE
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.engine_paths import sqlalchemy_uri
+from iosig.warehouse.errors import MachineFault, MissingExtra, UsageError
+from iosig.warehouse.store.objects import NOTE
+from iosig.warehouse.store.store import Store, document, put_document
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -148,7 +148,7 @@ def agree(store: Store, wanted: Server | None) -> None:
 
     Raises UsageError where it has another one already, or where another warehouse has that one.
     """
-    from warehouse.releases.locations import metadata_locations
+    from iosig.warehouse.releases.locations import metadata_locations
 
     known = server_of(store)
     if store.url is not None and (wanted or known) == EMBEDDED:
@@ -170,14 +170,14 @@ def agree(store: Store, wanted: Server | None) -> None:
 
 def require_free(store: Store, wanted: Server) -> None:
     """Raise UsageError where a catalogue names the tables of another warehouse."""
-    from warehouse.releases.locations import location_of
+    from iosig.warehouse.releases.locations import location_of
 
     require_installed(wanted)
     own = f"{location_of(store)}/"
     if wanted == EMBEDDED:
         return
     if wanted.kind == "rest":
-        from warehouse.releases import rest
+        from iosig.warehouse.releases import rest
 
         rest.claim(rest.opened(wanted), wanted, store.name)
     elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import UsageError
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     import duckdb

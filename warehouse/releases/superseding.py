@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from warehouse.contracts import frames, table as contract
-from warehouse.contracts.releases import KINDS, RELEASES
-from warehouse.releases import expiring, links, releases, seals
-from warehouse.releases.locations import (
+from iosig.warehouse.contracts import frames, table as contract
+from iosig.warehouse.contracts.releases import KINDS, RELEASES
+from iosig.warehouse.releases import expiring, links, releases, seals
+from iosig.warehouse.releases.locations import (
     PLAIN,
     Part,
     data_place,
@@ -29,10 +29,10 @@ from warehouse.releases.locations import (
     name_of,
     releases_location,
 )
-from warehouse.releases.publishing import Draft, complete
-from warehouse.releases.releases import Release, published
-from warehouse.releases.servers import NAMESPACE
-from warehouse.store.store import Store, put_document, put_parquet
+from iosig.warehouse.releases.publishing import Draft, complete
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.store import Store, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -54,8 +54,8 @@ def supersede(
 
     built: see `publishing.publish`. landings: which landing is to be read in place of which, in all of the history.
     """
-    from warehouse.releases.catalogue import adopt, changed_at_once
-    from warehouse.releases.relocating import relocate
+    from iosig.warehouse.releases.catalogue import adopt, changed_at_once
+    from iosig.warehouse.releases.relocating import relocate
 
     relocate(store)
     release_id = successor_id(store, old)
@@ -112,7 +112,7 @@ def _snapshots(
     parts: Mapping[str, Collection[Part]],
 ) -> dict[str, int]:
     """Make the snapshots of a release's tables without some data, on top of its own; the current ones stay current."""
-    from warehouse.releases.catalogue import make_current, replace, tag
+    from iosig.warehouse.releases.catalogue import make_current, replace, tag
 
     snapshots = {}
     for table in published():
@@ -137,7 +137,7 @@ def _replace_row(
     catalogue: Catalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
 ) -> None:
     """Write the rows of all releases anew: one is another's, and all name the landings that are read from now on."""
-    from warehouse.releases.catalogue import replace
+    from iosig.warehouse.releases.catalogue import replace
 
     told = {
         "release_id": successor.release_id,
@@ -166,7 +166,7 @@ def _mapped(listed: str, landings: Mapping[str, str]) -> str:
 
 def _complete(store: Store, successor: Release) -> None:
     """Seal all files of a release that is not the last one, too, and leave what belongs to the current one."""
-    from warehouse.releases.catalogue import files_named, leave_hints, open_catalogue
+    from iosig.warehouse.releases.catalogue import files_named, leave_hints, open_catalogue
 
     leave_hints(store)
     releases.files_of(store, successor)

@@ -13,17 +13,17 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.releases import RELEASES
-from warehouse.releases import releases, seals
-from warehouse.releases.catalogue import changed_at_once, ensure, leave_hints, replace, tag
-from warehouse.releases.links import LATEST, link_latest
-from warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, data_place, location_of
-from warehouse.releases.relocating import relocate
-from warehouse.releases.servers import NAMESPACE
-from warehouse.store.form import FORM, form_of, mark_form
-from warehouse.store.manifests import manifest_in
-from warehouse.store.store import Store, document, put_document, put_parquet
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.releases.catalogue import changed_at_once, ensure, leave_hints, replace, tag
+from iosig.warehouse.releases.links import LATEST, link_latest
+from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, data_place, location_of
+from iosig.warehouse.releases.relocating import relocate
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.form import FORM, form_of, mark_form
+from iosig.warehouse.store.manifests import manifest_in
+from iosig.warehouse.store.store import Store, document, put_document, put_parquet
 
 #: told of each landing and release: how many are done, of how many
 Told = Callable[[int, int], None]

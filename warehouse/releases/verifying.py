@@ -8,17 +8,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.contracts.releases import RELEASES
-from warehouse.engine_paths import sqlite_uri
-from warehouse.errors import MachineFault
-from warehouse.releases import links, releases, seals
-from warehouse.releases.locations import CACHES, metadata_locations, name_of
-from warehouse.releases.releases import Release
-from warehouse.releases.seals import problem_of
-from warehouse.store import ledger
-from warehouse.store.files import Sealed
-from warehouse.store.manifests import in_folder, manifest_in
-from warehouse.store.store import Store, cached
+from iosig.warehouse.contracts.releases import RELEASES
+from iosig.warehouse.engine_paths import sqlite_uri
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import links, releases, seals
+from iosig.warehouse.releases.locations import CACHES, metadata_locations, name_of
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.seals import problem_of
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.manifests import in_folder, manifest_in
+from iosig.warehouse.store.store import Store, cached
 
 #: told of each file: how many bytes were read, of how many
 Told = Callable[[int, int], None]

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from warehouse.contracts import Table, table as contract
-from warehouse.engine_paths import duckdb_pattern, utf8_path
-from warehouse.errors import UsageError
-from warehouse.placing import copy, moved_into_place
-from warehouse.releases.links import NO_DAY, members
-from warehouse.releases.older import require_current
-from warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
-from warehouse.releases.releases import Release, being_read, files_of, published, told
-from warehouse.store.files import lay_out
-from warehouse.store.store import Store, write_json
+from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.engine_paths import duckdb_pattern, utf8_path
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.placing import copy, moved_into_place
+from iosig.warehouse.releases.links import NO_DAY, members
+from iosig.warehouse.releases.older import require_current
+from iosig.warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
+from iosig.warehouse.releases.releases import Release, being_read, files_of, published, told
+from iosig.warehouse.store.files import lay_out
+from iosig.warehouse.store.store import Store, write_json
 
 if TYPE_CHECKING:
     import duckdb

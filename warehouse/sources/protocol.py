@@ -18,13 +18,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import warehouse.sources
-from warehouse.errors import InputRefused, UsageError, meant
+import iosig.warehouse.sources
+from iosig.warehouse.errors import InputRefused, UsageError, meant
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from warehouse.contracts import Table
+    from iosig.warehouse.contracts import Table
 
 #: what an input tells of: it chooses the section of the settings that holds for it
 Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters"]
@@ -124,7 +124,7 @@ def sources() -> tuple[Source, ...]:
 
 def _formats() -> Iterator[str]:
     """Yield the modules that declare a source; those that do the reading, which take long to import, do not."""
-    for info in pkgutil.walk_packages(warehouse.sources.__path__, "warehouse.sources."):
+    for info in pkgutil.walk_packages(iosig.warehouse.sources.__path__, "iosig.warehouse.sources."):
         spec = find_spec(info.name)
         text = spec.loader.get_source(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
         if text is not None and "\nSOURCE = " in text:

@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Table, arrow
-from warehouse.engine_paths import utf8_path
-from warehouse.placing import make_read_only, moved_into_place
-from warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
+from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.engine_paths import utf8_path
+from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
 if TYPE_CHECKING:
     import polars as pl

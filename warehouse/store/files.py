@@ -21,8 +21,8 @@ from pathlib import Path
 from threading import current_thread
 from typing import BinaryIO, Protocol, Self, TypeVar
 
-from warehouse.engine_paths import iceberg_location
-from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
+from iosig.warehouse.engine_paths import iceberg_location
+from iosig.warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
 
 #: what is damaged is kept here: it may hold what nothing else does
 ASIDE = "damaged"

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Table, table as contract
-from warehouse.contracts.quality import REJECTS
-from warehouse.engine_paths import scan_parquet
-from warehouse.store import landing as landings
-from warehouse.store.files import Exists, Sealed
-from warehouse.store.manifests import (
+from iosig.warehouse.contracts import Table, table as contract
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.store import landing as landings
+from iosig.warehouse.store.files import Exists, Sealed
+from iosig.warehouse.store.manifests import (
     LOT,
     MANIFEST,
     Landing,
@@ -30,7 +30,7 @@ from warehouse.store.manifests import (
     manifest_in,
     scans,
 )
-from warehouse.store.store import Store, document, write_json, write_parquet
+from iosig.warehouse.store.store import Store, document, write_json, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from warehouse.errors import MachineFault, UsageError
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.store.store import Store, document, put_document
 
 FORM = 2
 #: the first version of iosig that reads this form

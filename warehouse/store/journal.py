@@ -24,16 +24,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import Dtype
-from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import ContractError, InputRefused, MachineFault, UsageError
-from warehouse.placing import moved_into_place
-from warehouse.sources.predictions.lines import checked_row
+from iosig.warehouse.contracts import Dtype
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import ContractError, InputRefused, MachineFault, UsageError
+from iosig.warehouse.placing import moved_into_place
+from iosig.warehouse.sources.predictions.lines import checked_row
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from warehouse.store.pseudonyms import Names
+    from iosig.warehouse.store.pseudonyms import Names
 
 #: `PRAGMA user_version`: it rises when the tables below change
 VERSION = 1
@@ -422,7 +422,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Return rows as a frame that meets the contract; raises ContractError where they do not."""
     import polars as pl
 
-    from warehouse.contracts import frames
+    from iosig.warehouse.contracts import frames
 
     try:
         values = [tuple(checked_row(row).values()) for row in rows]
@@ -442,7 +442,7 @@ def _stored(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
 def _loaded(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
     import polars as pl
 
-    from warehouse.contracts import frames
+    from iosig.warehouse.contracts import frames
 
     schema = frames.schema(_TABLE)
     physical = {

@@ -13,24 +13,24 @@ from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Table
-from warehouse.contracts.polls import POLLS
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
-from warehouse.sources.rows.times import recorded_zones
-from warehouse.store.files import Busy, Exists, Sealed
-from warehouse.store.form import mark_form, require_form
-from warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder
-from warehouse.store.store import Store, write_json, write_parquet
-from warehouse.store.time_ranges import TimeRange
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
+from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.store.files import Busy, Exists, Sealed
+from iosig.warehouse.store.form import mark_form, require_form
+from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder
+from iosig.warehouse.store.store import Store, write_json, write_parquet
+from iosig.warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from warehouse.store.ledger import Known
-    from warehouse.store.pseudonyms import Names
+    from iosig.warehouse.store.ledger import Known
+    from iosig.warehouse.store.pseudonyms import Names
 
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
@@ -42,7 +42,7 @@ _PollKey = tuple[str, str, str]
 
 def ledger(store: Store) -> list[Landing]:
     """Return every landing that counts, the latest generation of each content, in the order of landing."""
-    from warehouse.store.ledger import read
+    from iosig.warehouse.store.ledger import read
 
     whole = read(store)
     return list(whole.objects(whole.in_force))
@@ -50,7 +50,7 @@ def ledger(store: Store) -> list[Landing]:
 
 def find(store: Store, landing_id: str) -> Landing | None:
     """Return the landing of that id, be it replaced since or not; None where there is none."""
-    from warehouse.store.ledger import read
+    from iosig.warehouse.store.ledger import read
 
     whole = read(store)
     return next(whole.objects(whole.of([landing_id])), None)
@@ -85,8 +85,8 @@ def land(
     known: what is landed, which a call that lands many looks up once. names: what hides names, where they are hidden.
     sequence: its place in the order of landing (`reserved`), the next one if it has none yet.
     """
-    from warehouse.sources.files.opening import content_hash
-    from warehouse.store.ledger import Known
+    from iosig.warehouse.sources.files.opening import content_hash
+    from iosig.warehouse.store.ledger import Known
 
     owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
@@ -129,7 +129,7 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
     """Return the format of a file, the one that is named or the first that recognizes it; else raise InputRefused."""
-    from warehouse.sources.files.opening import read_head
+    from iosig.warehouse.sources.files.opening import read_head
 
     head = read_head(path, columns)
     return named(format_name) if format_name else recognize(head)
@@ -137,7 +137,7 @@ def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | 
 
 def refused_whole(refusal: InputRefused) -> Batch:
     """Return the one row of `rejects` of an input that was refused as a whole."""
-    from warehouse.sources.rows.rejects import rejects
+    from iosig.warehouse.sources.rows.rejects import rejects
 
     return rejects([(None, refusal.reason, refusal.remedy, None)])
 
@@ -162,7 +162,7 @@ def land_batches(
     """
     import hashlib
 
-    from warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import Known
 
     digest = hashlib.sha256(content or b"")
     if content is None:
@@ -198,7 +198,7 @@ def write(
     sequence: its place in the order of landing, the next one if it has none yet. time_zone: in which local times of
     batches were read that are read already.
     """
-    from warehouse.store.ledger import Known
+    from iosig.warehouse.store.ledger import Known
 
     if names is not None:
         source_file, batches = names.path(source_file), hidden(batches, names)

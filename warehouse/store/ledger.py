@@ -24,15 +24,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts import Table
-from warehouse.contracts.traces import TRACES
-from warehouse.store.files import Sealed
-from warehouse.store.form import require_form
-from warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.traces import TRACES
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.form import require_form
+from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from warehouse.store.landing import Landed
+    from iosig.warehouse.store.landing import Landed
 
 HEAD, FOLDER = "ledger.json", "ledger"
 #: another number is another index

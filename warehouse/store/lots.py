@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Table
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.traces import (
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.traces import (
     TRACE_FILES,
     TRACE_HEATMAPS,
     TRACE_MODULES,
@@ -24,21 +24,21 @@ from warehouse.contracts.traces import (
     TRACE_REQUESTS,
     TRACES,
 )
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch, Reading, Source, input_name
-from warehouse.sources.rows.times import recorded_zones
-from warehouse.store import landing
-from warehouse.store.files import Exists, Sealed
-from warehouse.store.landing import Landed
-from warehouse.store.ledger import Known
-from warehouse.store.manifests import ID_DIGITS, LOT, MANIFEST, id_of, in_folder, landing_column
-from warehouse.store.store import Store, write_json, write_parquet
-from warehouse.store.time_ranges import TimeRange
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name
+from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.files import Exists, Sealed
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.ledger import Known
+from iosig.warehouse.store.manifests import ID_DIGITS, LOT, MANIFEST, id_of, in_folder, landing_column
+from iosig.warehouse.store.store import Store, write_json, write_parquet
+from iosig.warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from warehouse.store.pseudonyms import Names
+    from iosig.warehouse.store.pseudonyms import Names
 
 #: a larger input has a folder of its own
 SMALL_BYTES = 1 << 20
@@ -118,7 +118,7 @@ class Lot:
 
         One that is refused is taken, too: its reason is landed as one row of `rejects`. See `landing.land`.
         """
-        from warehouse.sources.files.opening import content_hash, file_size
+        from iosig.warehouse.sources.files.opening import content_hash, file_size
 
         size = file_size(path)
         if size is None or size > SMALL_BYTES:
@@ -220,7 +220,7 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
     import numpy as np
     import polars as pl
 
-    from warehouse.sources.rows import traced
+    from iosig.warehouse.sources.rows import traced
 
     found = [
         (place, batch)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import Table
-from warehouse.contracts.quality import REJECTS
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import MachineFault
-from warehouse.store.store import Store, document
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.store.store import Store, document
 
 if TYPE_CHECKING:
     import polars as pl

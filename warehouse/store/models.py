@@ -9,17 +9,17 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import Table, frames
-from warehouse.contracts.types import DUCKDB_TYPES
-from warehouse.engine_paths import duckdb_paths
-from warehouse.store.manifests import landing_column
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.types import DUCKDB_TYPES
+from iosig.warehouse.engine_paths import duckdb_paths
+from iosig.warehouse.store.manifests import landing_column
+from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from warehouse.store.manifests import Landing, Part
+    from iosig.warehouse.store.manifests import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
 #: of what is made in an engine of this process

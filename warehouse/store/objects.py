@@ -29,8 +29,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar, cast
 
-from warehouse.errors import MissingExtra
-from warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
+from iosig.warehouse.errors import MissingExtra
+from iosig.warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
 
 #: who does not renew a lease for so long has lost it
 LEASE_S = 60.0

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.landing import Landed
-from warehouse.store.manifests import id_of
-from warehouse.store.pseudonyms import Names
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.manifests import id_of
+from iosig.warehouse.store.pseudonyms import Names
+from iosig.warehouse.store.store import Store, document, put_document
 
 
 @dataclass(frozen=True, slots=True)

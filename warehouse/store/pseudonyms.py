@@ -18,15 +18,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from warehouse.errors import UsageError
-from warehouse.sources.jobs import host_lists, wait_reasons
-from warehouse.store.store import Store, document, put_document
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.jobs import host_lists, wait_reasons
+from iosig.warehouse.store.store import Store, document, put_document
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from warehouse.contracts import Table
-    from warehouse.contracts.types import Hiding
+    from iosig.warehouse.contracts import Table
+    from iosig.warehouse.contracts.types import Hiding
 
 #: says in a warehouse that names in it are pseudonyms, and lets another key be told from the first one
 MARK = "privacy.json"

@@ -15,16 +15,16 @@ from os import environ, getpid, kill
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from warehouse.engine_paths import is_url, is_utf8, utf8_path
-from warehouse.errors import MachineFault, UsageError
-from warehouse.placing import make_read_only, moved_into_place
-from warehouse.store.files import Busy, Files, Folder
+from iosig.warehouse.engine_paths import is_url, is_utf8, utf8_path
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.store.files import Busy, Files, Folder
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow.parquet as pq
 
-    from warehouse.contracts import Table
+    from iosig.warehouse.contracts import Table
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 ROW_GROUP_ROWS = 1 << 20
@@ -106,7 +106,7 @@ class Store:
         url = self.url
         if url is None:
             return Folder(self.root)
-        from warehouse.store.objects import Objects, require_installed
+        from iosig.warehouse.store.objects import Objects, require_installed
 
         require_installed()
         return Objects(url, self.root)
@@ -174,7 +174,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     The file is read-only: what is landed or released is replaced as a whole or not at all.
     Raises ContractError, and writes nothing, if the frame differs from the contract.
     """
-    from warehouse.contracts import arrow, frames
+    from iosig.warehouse.contracts import arrow, frames
 
     rows = frames.require(frame, table).to_arrow().cast(arrow.schema(table))
     with moved_into_place(path) as temporary:
@@ -198,7 +198,7 @@ def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
     """
     import pyarrow.parquet as pq
 
-    from warehouse.contracts import arrow
+    from iosig.warehouse.contracts import arrow
 
     dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
     split = {} if table.is_published else {c.name: "BYTE_STREAM_SPLIT" for c in table.columns if c.dtype == "real"}
@@ -224,7 +224,7 @@ def join_parquet(
     import polars as pl
     import pyarrow.parquet as pq
 
-    from warehouse.contracts import arrow, frames
+    from iosig.warehouse.contracts import arrow, frames
 
     schema = arrow.schema(table)
     with moved_into_place(path) as temporary:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from warehouse.contracts.series import SERIES
-from warehouse.sources.protocol import Batch
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.sources.protocol import Batch
 
 if TYPE_CHECKING:
     import polars as pl

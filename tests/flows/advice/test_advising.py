@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.advice.advising import FORMAT, Asked, choose
-from flows.advice.feed import export_feed
-from flows.advice.inputs import SiteState
-from flows.advice.landed import _covered_s, site_state
-from flows.advice.mix import MOST_BURSTS, MOST_FILESYSTEMS, MOST_RUNNING, read_mix
-from flows.advice.signatures import FeedSignatures, ReleaseSignatures
-from flows.settings import AdviceSettings, Settings, load
-from reports.texts import printable
+from iosig.flows.advice.advising import FORMAT, Asked, choose
+from iosig.flows.advice.feed import export_feed
+from iosig.flows.advice.inputs import SiteState
+from iosig.flows.advice.landed import _covered_s, site_state
+from iosig.flows.advice.mix import MOST_BURSTS, MOST_FILESYSTEMS, MOST_RUNNING, read_mix
+from iosig.flows.advice.signatures import FeedSignatures, ReleaseSignatures
+from iosig.flows.settings import AdviceSettings, Settings, load
+from iosig.reports.texts import printable
+from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
 from tests.flows.advised_sites import NOON, at, land_site, publish_site
 from tests.flows.conftest import Cli
-from warehouse.errors import InputRefused, NothingToDo, UsageError
-from warehouse.releases import releases
-from warehouse.store.store import Store
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "advice.md"
 NOW = ("--at", "2018-02-09T12:00:00Z")

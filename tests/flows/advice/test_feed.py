@@ -17,15 +17,15 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from flows.advice.feed import BURST_FIELDS, FIELDS, FORMAT, KINDS, VALID_DAYS, Feed, export_feed, feed_of
-from flows.settings import SignatureSettings
+from iosig.flows.advice.feed import BURST_FIELDS, FIELDS, FORMAT, KINDS, VALID_DAYS, Feed, export_feed, feed_of
+from iosig.flows.settings import SignatureSettings
+from iosig.warehouse.contracts import Column
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.warehouse.releasing import publish
-from warehouse.contracts import Column
-from warehouse.errors import UsageError
-from warehouse.releases import releases
-from warehouse.store.store import Store
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "scheduler-feed.md"
 #: the fixtures ran on the ninth of February 2018
@@ -255,7 +255,7 @@ def test_a_feed_that_fails_keeps_the_old_one(store: Store, tmp_path: Path, monke
     path.write_text("old")
     release = releases.find(store, None)
     with monkeypatch.context() as patch:
-        patch.setattr("flows.advice.feed._instant", lambda _: float("nan"))
+        patch.setattr("iosig.flows.advice.feed._instant", lambda _: float("nan"))
         with pytest.raises(ValueError, match="JSON"):
             export_feed(store, release, "signatures", path, LONG)
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("feed.json", "old")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows.advice.inputs import FilesystemState, KnownSignature, Load, Rates, RunningJob, most_told, on_filesystem
+from iosig.flows.advice.inputs import FilesystemState, KnownSignature, Load, Rates, RunningJob, most_told, on_filesystem
 from tests.budget import examples
 from tests.sql.given import NOON
 

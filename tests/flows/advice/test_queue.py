@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.advice.queue import beside_the_log
+from iosig.flows.advice.queue import beside_the_log
 from tests.sql.given import rows
 
 QUEUE = """

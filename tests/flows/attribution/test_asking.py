@@ -9,10 +9,10 @@ import duckdb
 import polars as pl
 import pytest
 
-from flows.attribution.asking import Answer, Asked, answer, document
+from iosig.flows.attribution.asking import Answer, Asked, answer, document
+from iosig.warehouse.errors import NothingToDo, UsageError
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at, rows
-from warehouse.errors import NothingToDo, UsageError
 
 
 @pytest.fixture(scope="module")

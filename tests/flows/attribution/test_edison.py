@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.attribution.asking import Asked, who
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from studies.real_day import Day
-from studies.unexplained.real import asked_minutes, with_decoys
-from warehouse.store.store import Store
+from iosig.flows.attribution.asking import Asked, who
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.studies.real_day import Day
+from iosig.studies.unexplained.real import asked_minutes, with_decoys
+from iosig.warehouse.store.store import Store
 
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from flows.attribution.asking import Asked
-from flows.attribution.hurting import HurtAnswer, hurt_document, hurt_of
+from iosig.flows.attribution.asking import Asked
+from iosig.flows.attribution.hurting import HurtAnswer, hurt_document, hurt_of
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at
 

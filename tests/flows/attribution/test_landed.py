@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from flows.attribution.asking import Asked, is_released
-from flows.attribution.landed import hurt_of_landed, who_of_landed
-from flows.settings import Settings
+from iosig.flows.attribution.asking import Asked, is_released
+from iosig.flows.attribution.landed import hurt_of_landed, who_of_landed
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.advised_sites import at, land_site, publish_site
 from tests.flows.conftest import Cli
-from warehouse.errors import NothingToDo
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

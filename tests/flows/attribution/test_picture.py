@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.attribution.asking import Answer, Asked
-from flows.attribution.picture import view_of
+from iosig.flows.attribution.asking import Answer, Asked
+from iosig.flows.attribution.picture import view_of
 from tests.sql.given import NOON
 
 

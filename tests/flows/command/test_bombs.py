@@ -33,7 +33,7 @@ def measured(*arguments: object) -> tuple[int, str, int, float]:
 
     The time is that of the processor where the machine is shared.
     """
-    command = [sys.executable, "-c", "from flows.command import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from iosig.flows.command import main; main()", *map(str, arguments)]
     done = subprocess.run(
         [sys.executable, "-c", _MEASURING, *command], capture_output=True, check=True, preexec_fn=_limit
     )

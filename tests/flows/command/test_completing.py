@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
-from flows.command.main import iosig
+from iosig.flows.command.main import iosig
 from tests.flows.conftest import Night
 
 
@@ -54,7 +54,7 @@ def test_where_nothing_can_be_read_nothing_is_completed(root: str, tmp_path: Pat
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_its_script(shell: str) -> None:
     environment = os.environ | {"_IOSIG_COMPLETE": f"{shell}_source"}
-    code = "import sys; sys.argv = ['iosig']; from flows.command import main; main()"
+    code = "import sys; sys.argv = ['iosig']; from iosig.flows.command import main; main()"
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert told.returncode == 0
     assert "_IOSIG_COMPLETE" in told.stdout

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from flows.extrapolation.compressing import call_total, comparable, compressed
+from iosig.flows.extrapolation.compressing import call_total, comparable, compressed
+from iosig.transforms.traces.expansion import rank_calls
+from iosig.transforms.traces.frames import from_frame
+from iosig.transforms.traces.trace import Call, CompressedTrace
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder.signatures import outer
 from tests.compressed import class_ranks, nodes, table_one, table_one_posix
 from tests.flows.conftest import Cli
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import Call as Logged
 from tests.warehouse.sources.trace_landing import put, tarred
-from transforms.traces.expansion import rank_calls
-from transforms.traces.frames import from_frame
-from transforms.traces.trace import Call, CompressedTrace
-from warehouse.errors import InputRefused
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder.signatures import outer
 
 OPEN, WRITE, MPI_OPEN, BARRIER, MPI_WRITE = 0, 2, 4, 5, 6
 

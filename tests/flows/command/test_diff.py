@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from flows.signatures.changes import SCHEMA, signature_changes
+from iosig.flows.signatures.changes import SCHEMA, signature_changes
+from iosig.warehouse.releases.releases import find
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.flows.signature_releases import Made, publish
-from warehouse.releases.releases import find
-from warehouse.store.store import Store
 
 SAME, MOVED, LOUDER = Made("ana/same/4"), Made("ana/moved/4"), Made("ana/louder/4", bursts=((60, 90, 2e9),))
 LOST, HOSTILE = Made("ana/lost/4", direction="read"), Made("o'x/'); drop table signatures; --/8")

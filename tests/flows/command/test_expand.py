@@ -13,21 +13,21 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from flows.command.expand import expand_command
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.classes import classify_input
-from flows.single.one_input import TraceInput, opened
-from flows.single.periods import Asked, find_periods
+from iosig.flows.command.expand import expand_command
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.classes import classify_input
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.flows.single.periods import Asked, find_periods
+from iosig.transforms.traces import checks
+from iosig.transforms.traces.frames import to_frame
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder import calls
+from iosig.warehouse.sources.recorder.text import parsed
 from tests import compressed
 from tests.naive.traces import expansion as naive
-from transforms.traces import checks
-from transforms.traces.frames import to_frame
-from transforms.traces.trace import CompressedTrace
-from warehouse.errors import InputRefused, NothingToDo, UsageError
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder import calls
-from warehouse.sources.recorder.text import parsed
 
 
 def written(path: Path, trace: CompressedTrace) -> Path:
@@ -152,7 +152,7 @@ def test_its_name_and_help_are_there() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "import sys, flows.command.expand; print(sorted({'polars', 'numpy', 'pyarrow'} & set(sys.modules)))"
+    code = "import sys, iosig.flows.command.expand; print(sorted({'polars', 'numpy', 'pyarrow'} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
 

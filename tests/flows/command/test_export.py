@@ -11,11 +11,11 @@ import duckdb
 import polars as pl
 import pytest
 
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish
-from warehouse.releases import releases
-from warehouse.releases.releases import published
-from warehouse.store.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Pa
 
 def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
     def piped(*arguments: str) -> bytes:
-        code = "from flows.command import main; main()"
+        code = "from iosig.flows.command import main; main()"
         command = [
             sys.executable,
             "-c",

@@ -8,28 +8,28 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.command.extrapolate import extrapolate_command
-from flows.extrapolation.extrapolating import families
-from flows.extrapolation.view import read
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows.command.extrapolate import extrapolate_command
+from iosig.flows.extrapolation.extrapolating import families
+from iosig.flows.extrapolation.view import read
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.transforms.traces.checks import check
+from iosig.transforms.traces.expansion import rank_calls
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces, source
+from iosig.warehouse.store.landing import ledger
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, write_small_site
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import Call as Logged
 from tests.warehouse.sources.trace_landing import put
-from transforms.traces.checks import check
-from transforms.traces.expansion import rank_calls
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.extrapolations import compressed_traces, source
-from warehouse.store.landing import ledger
-from warehouse.store.store import Store
 
 INPUTS = (8, 12, 16, 24)
 WRITE = 2
 _FLOOR = """
 from fractions import Fraction
-from transforms.extrapolation.count_models import CountFamily
+from iosig.transforms.extrapolation.count_models import CountFamily
 
 class Floor:
     def __init__(self, k): self.k = k

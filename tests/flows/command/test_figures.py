@@ -7,8 +7,8 @@ import shlex
 import click
 import pytest
 
-from flows.command import figures
-from flows.command.main import iosig
+from iosig.flows.command import figures
+from iosig.flows.command.main import iosig
 
 PAGE = figures.PAGE.read_text(encoding="utf-8")
 LINES = [line for block in figures.commands(PAGE) for line in block.splitlines() if line.startswith("iosig ")]

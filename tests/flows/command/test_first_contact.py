@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
-from flows.command.main import SUBCOMMANDS, iosig, main
-from flows.command.reference import contexts
+from iosig.flows.command.main import SUBCOMMANDS, iosig, main
+from iosig.flows.command.reference import contexts
 from tests.flows.conftest import Cli, Night
 
 #: by command what is mistaken, what it ends with, and what is said then; three of each

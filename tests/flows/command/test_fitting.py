@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from flows.command.fitting import GAP, amount_texts, fitted, number_texts, width_of, wrapped
-from flows.command.printing import show
+from iosig.flows.command.fitting import GAP, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.flows.command.printing import show
 
 NAMES = ("application", "file system", "what happened", "volume")
 ROW = ("ann/a_long_name_of_a_program/16", "scratch", "one two three four five six seven eight nine ten", "689 GB")

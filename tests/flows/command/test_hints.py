@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.command.fitting import wrapped
-from flows.command.hints import command, for_warehouse, program, runnable
+from iosig.flows.command.fitting import wrapped
+from iosig.flows.command.hints import command, for_warehouse, program, runnable
 from tests.flows.conftest import Cli, Night
 
 SCRIPTS = Path(sys.prefix) / "bin"

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from flows.command import printing
-from flows.command.main import _show_traceback
-from flows.settings import WatchSettings
-from flows.watch import notices
-from flows.watch.problems import Problem
+from iosig.flows.command import printing
+from iosig.flows.command.main import _show_traceback
+from iosig.flows.settings import WatchSettings
+from iosig.flows.watch import notices
+from iosig.flows.watch.problems import Problem
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, write_small_site
 from tests.flows.watch.conditions import NOON
 from tests.hostile_servers import http_server, tcp_server
-from warehouse.errors import MachineFault
-from warehouse.store.form import mark_form
-from warehouse.store.store import Store
 
 #: title change, clear screen, C1, right-to-left override
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj"
@@ -90,7 +90,7 @@ def test_notices_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_failed_run_under_prefect_says_none() -> None:
-    from flows.night.deployment import _failed
+    from iosig.flows.night.deployment import _failed
 
     assert controls_in(str(_failed(MachineFault(f"The server said {HOSTILE}")).message)) == []
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.demo import shipped_logs
+from iosig.flows.demo import shipped_logs
+from iosig.warehouse.store.store import Store
 from tests.flows.attributed_releases import attributed
 from tests.flows.conftest import Cli, Night
-from warehouse.store.store import Store
 
 LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
 

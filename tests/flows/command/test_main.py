@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from flows.command.main import SUBCOMMANDS
+from iosig.flows.command.main import SUBCOMMANDS
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, Night
-from warehouse.store.store import Store
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Sto
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from expectations import gate
-    from warehouse.errors import GateFailed
+    from iosig.expectations import gate
+    from iosig.warehouse.errors import GateFailed
 
     def refuse(_: pl.DataFrame) -> str:
         raise GateFailed("Nothing is released: 1 critical expectation does not hold.")
@@ -302,7 +302,7 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     ids=["done", "usage", "a bug"],
 )
 def test_the_program_ends_as_the_command_does(arguments: list[str], before: str, code: int, told: str) -> None:
-    script = f"import importlib; main = importlib.import_module('flows.command.main'); {before}\nmain.program()"
+    script = f"import importlib; main = importlib.import_module('iosig.flows.command.main'); {before}\nmain.program()"
     ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert ended.returncode == code
     assert told in ended.stderr
@@ -317,7 +317,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"""
 import sys
 sys.argv = ["iosig", "--help"]
-from flows.command import main
+from iosig.flows.command import main
 try:
     main()
 finally:
@@ -332,8 +332,9 @@ finally:
 def test_a_night_imports_nothing_of_reports_and_of_servers() -> None:
     code = """
 import sys
-import flows.night.order
-print([name for name in ("reports.site", "matplotlib", "jinja2", "http.client", "prefect") if name in sys.modules])
+import iosig.flows.night.order
+names = ("iosig.reports.site", "matplotlib", "jinja2", "http.client", "prefect")
+print([name for name in names if name in sys.modules])
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
@@ -342,7 +343,7 @@ print([name for name in ("reports.site", "matplotlib", "jinja2", "http.client", 
 def test_sql_imports_neither_iceberg_nor_prefect_nor_checks(released: Path) -> None:
     code = """
 import sys
-from flows.command import main
+from iosig.flows.command import main
 try:
     main()
 finally:

@@ -12,15 +12,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-import flows.command.network
-from flows.networks.making import Asked
-from flows.settings import Settings
-from flows.single import networks
-from flows.single.networks import NetworkInput
+import iosig.flows.command.network
+from iosig.flows.networks.making import Asked
+from iosig.flows.settings import Settings
+from iosig.flows.single import networks
+from iosig.flows.single.networks import NetworkInput
+from iosig.transforms.networks.network import NetworkParams
+from iosig.warehouse.placing import moved_into_place
 from tests.flows.conftest import Cli
 from tests.request_event_files import Plan, planted, write
-from transforms.networks.network import NetworkParams
-from warehouse.placing import moved_into_place
 
 #: patterns of few windows are found sooner
 FEW = ("--windows", 8)
@@ -121,9 +121,11 @@ def test_who_is_slow_leads_and_patterns_leave_them_out(cli: Cli, trace: Path) ->
         "source_layer": "rank",
         "target_layer": "device",
     }
-    assert flows.command.network._pattern_text(row, slow) == "circular but 1"
-    assert flows.command.network._pattern_text(row | {"metric": "size"}, slow) == "circular"
-    assert flows.command.network._pattern_text(row | {"pattern": None, "outcome": "none_fits"}, slow) == "none fits"
+    assert iosig.flows.command.network._pattern_text(row, slow) == "circular but 1"
+    assert iosig.flows.command.network._pattern_text(row | {"metric": "size"}, slow) == "circular"
+    assert (
+        iosig.flows.command.network._pattern_text(row | {"pattern": None, "outcome": "none_fits"}, slow) == "none fits"
+    )
 
 
 def test_it_fits_a_hundred_columns(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +375,7 @@ def test_a_write_that_fails_leaves_what_was_there(
     cli: Cli, trace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the disk is full."""
-    import reports.networks.page
+    import iosig.reports.networks.page
 
     def full(_: object, path: Path) -> None:
         with moved_into_place(path) as temporary:
@@ -381,7 +383,7 @@ def test_a_write_that_fails_leaves_what_was_there(
             raise OSError(28, "No space left on device")
 
     (folder / "a.html").write_text("kept")
-    monkeypatch.setattr(reports.networks.page, "write_page", full)
+    monkeypatch.setattr(iosig.reports.networks.page, "write_page", full)
     code, _, err = cli("network", trace, "--html", folder / "a.html", *FEW)
     assert code == 2
     assert "cannot be written: No space left on device." in err
@@ -395,7 +397,7 @@ def test_nothing_is_drawn_of_a_time_without_the_run(cli: Cli, trace: Path, folde
 
 
 def test_ratios_are_short() -> None:
-    shown = [flows.command.network._ratio(value) for value in (None, 1.0, 9.999, 123.4, 1e9)]
+    shown = [iosig.flows.command.network._ratio(value) for value in (None, 1.0, 9.999, 123.4, 1e9)]
     assert shown == [None, "1.00", "10.00", "123", "1,000,000,000"]
-    assert flows.command.network._factor(0.0) == "x 1"
-    assert flows.command.network._factor(math.log2(3)) == "x 3"
+    assert iosig.flows.command.network._factor(0.0) == "x 1"
+    assert iosig.flows.command.network._factor(math.log2(3)) == "x 3"

@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from flows.night import order
-from flows.settings import Settings
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.journal import Journal
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Night, pass_every_check, write_small_site
 from tests.flows.faulty_machines import SOUND, USER, Ended, Machine, disk, kill_children, read_only, size_on_disk
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import published
-from warehouse.store.journal import Journal
-from warehouse.store.store import Store
 
 #: what a fault does to a warehouse, until it is over; it gives the machine on which the command then runs
 Happens = Callable[[Path], AbstractContextManager[Machine]]

@@ -9,13 +9,13 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
-from flows.signatures.view import Asked, choose_application, view_of
-from reports.style import DARK
+from iosig.flows.signatures.view import Asked, choose_application, view_of
+from iosig.reports.style import DARK
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.releases import Release, find
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.flows.signature_releases import Made, curve, publish
-from warehouse.errors import UsageError
-from warehouse.releases.releases import Release, find
-from warehouse.store.store import Store
 
 HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
 #: what servers counted of four runs, on steps of their own, while storage saw others too

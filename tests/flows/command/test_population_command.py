@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.flows.populated_releases import populated
-from warehouse.store.store import Store
 
 
 @pytest.mark.slow

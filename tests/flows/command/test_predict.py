@@ -14,21 +14,21 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from flows.command.predict import held_text, left_open
-from flows.following.follower import Follower
-from flows.following.inputs import Opener
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
-from flows.single.periods import Asked, find_periods
+from iosig.flows.command.predict import held_text, left_open
+from iosig.flows.following.follower import Follower
+from iosig.flows.following.inputs import Opener
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.flows.single.periods import Asked, find_periods
+from iosig.transforms.predictions.predictor import OnlineParams
+from iosig.warehouse.contracts.traces import TRACE_REQUESTS
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.flows.conftest import Cli
 from tests.flows.following.landed_polls import at, land_jobs, land_polls
 from tests.flows.growing_traces import flushes, line_of, requests, trace, written
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
-from transforms.predictions.predictor import OnlineParams
-from warehouse.contracts.traces import TRACE_REQUESTS
-from warehouse.store.store import Store
 
 REAL = ("8.jsonl", "384.msgpack")
 

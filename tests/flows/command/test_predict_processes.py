@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from iosig.warehouse.store.journal import Journal
 from tests.flows.forked_commands import Commands
 from tests.flows.growing_traces import flushes, trace, write_bit_by_bit
-from warehouse.store.journal import Journal
 
 Rows = dict[tuple[str, int], dict[str, Any]]
 _TIMES = ("predicted_on", "predicted_at", "followed_id", "subject_id")

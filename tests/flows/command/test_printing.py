@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from flows.command.printing import bytes_text, show
+from iosig.flows.command.printing import bytes_text, show
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_names_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_reader_that_leaves_is_no_fault() -> None:
     """The table is longer than what a pipe holds, and nobody reads it."""
     script = (
-        "import sys\nfrom flows.command import main\nfrom flows.command.printing import show\n"
-        "iosig = sys.modules['flows.command.main'].iosig\n"
+        "import sys\nfrom iosig.flows.command import main\nfrom iosig.flows.command.printing import show\n"
+        "iosig = sys.modules['iosig.flows.command.main'].iosig\n"
         "iosig.main = lambda standalone_mode: show('t', ('n',), [('x' * 99,)] * 5000)\nmain()"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

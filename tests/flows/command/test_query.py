@@ -20,16 +20,16 @@ import duckdb
 import polars as pl
 import pytest
 
-from flows.command import query_limits
+from iosig.flows.command import query_limits
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.flows.command.hostile_queries import QUERIES
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.sources.protocol import Reading
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 SERIES = "time_s,write_bytes_per_s\n0,0\n60,1e6\n120,2e6\n"
 
@@ -161,7 +161,7 @@ def test_a_damaged_file_and_a_full_memory_are_the_machines_fault(
     def fill_memory(*_: object) -> None:
         raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 2.0 GiB")
 
-    monkeypatch.setattr("flows.command.query._asked", fill_memory)
+    monkeypatch.setattr("iosig.flows.command.query._asked", fill_memory)
     code, out, err = cli("--warehouse", store.root, "sql", "from jobs")
     assert (code, out) == (6, "")
     assert err.startswith("iosig: There is not enough memory.")
@@ -274,7 +274,7 @@ def test_an_interrupt_ends_every_query(store: Store, query: str, tmp_path: Path)
 
 
 def command(store: Store, query: str, *options: str) -> list[str]:
-    program = "from flows.command import main; main()"
+    program = "from iosig.flows.command import main; main()"
     return [sys.executable, "-c", program, "--warehouse", str(store.root), "sql", query, *options]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish, supersede
-from warehouse.store.store import Store
 
 
 @pytest.mark.slow

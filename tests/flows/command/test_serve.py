@@ -20,18 +20,18 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.prefect_server import PrefectServer
-from flows.settings import Settings
+from iosig.flows.prefect_server import PrefectServer
+from iosig.flows.settings import Settings
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, write_small_site
 from tests.flows.refusing_gate import REFUSED_WHILE, install_refusing_gate
 from tests.servers import free_port, is_over, wait_until
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 #: the folder of the call is not searched for modules, as for the installed command
-IOSIG = [sys.executable, "-P", "-c", "from flows.command import program; program()"]
+IOSIG = [sys.executable, "-P", "-c", "from iosig.flows.command import program; program()"]
 _TIMEOUT_S = 240.0
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.command.settings import told
-from flows.settings import Settings, load
+from iosig.flows.command.settings import told
+from iosig.flows.settings import Settings, load
+from iosig.warehouse.errors import UsageError
 from tests.flows.conftest import Cli
-from warehouse.errors import UsageError
 
 
 def written(folder: Path, text: str) -> Path:

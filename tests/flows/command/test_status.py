@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, Night
-from warehouse.store.store import Store
 
 
 def test_a_night_as_table_as_json_and_for_prometheus(cli: Cli, checked_night: Night, tmp_path: Path) -> None:

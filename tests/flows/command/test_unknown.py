@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.releases import clearing
 from tests.flows.conftest import Cli
 from tests.warehouse.releases.test_clearing import empty, leave, there
 from tests.warehouse.releasing import publish
-from warehouse.releases import clearing
 
 pytestmark = pytest.mark.slow
 

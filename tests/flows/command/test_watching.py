@@ -17,17 +17,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from flows.attribution.asking import Answer, Asked
-from flows.command.live_screen import Screen
-from flows.command.watching import waiting, watch_on_screen
-from flows.moment.bursts import Burst
-from flows.moment.looking import MINUTES, FilesystemMoment, Moment, Outlook
-from flows.stopping import Stop
-from flows.watch.problems import Problem
+from iosig.flows.attribution.asking import Answer, Asked
+from iosig.flows.command.live_screen import Screen
+from iosig.flows.command.watching import waiting, watch_on_screen
+from iosig.flows.moment.bursts import Burst
+from iosig.flows.moment.looking import MINUTES, FilesystemMoment, Moment, Outlook
+from iosig.flows.stopping import Stop
+from iosig.flows.watch.problems import Problem
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, Night
 from tests.flows.watch.conditions import WELL, but
-from warehouse.errors import NothingToDo
-from warehouse.store.store import Store
 
 _POLLED = datetime(2026, 3, 4, 11, 59, 30, tzinfo=UTC)
 _NOW = _POLLED + timedelta(seconds=31)
@@ -147,7 +147,7 @@ def test_a_pipe_gets_one_plain_screen_and_what_does_not_go_together_is_said(cli:
 def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | None) -> tuple[int, str]:
     """Watch on a terminal; leave by a key, or by Ctrl-C; return the exit code and what was printed."""
     ours, theirs = pty.openpty()
-    program = "from flows.command import main; main()"
+    program = "from iosig.flows.command import main; main()"
     arguments = [sys.executable, "-c", program, "--warehouse", str(store.root), "status", "--watch"]
     with subprocess.Popen(
         arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | environment, start_new_session=True
@@ -197,7 +197,7 @@ def test_on_a_terminal_one_leaves_with_0(
 def test_programs_get_a_line_for_each_look(checked_night: Night, tmp_path: Path) -> None:
     from tests.documents import require_schema
 
-    program = "from flows.command import main; main()"
+    program = "from iosig.flows.command import main; main()"
     arguments = [sys.executable, "-c", program, "--warehouse", str(checked_night.store.root), "status", "--watch"]
     with subprocess.Popen([*arguments, "--every", "1", "--json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

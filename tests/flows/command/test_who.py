@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
+from iosig.warehouse.store.store import Store
 from tests.flows.attributed_releases import attributed
 from tests.flows.conftest import Cli
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

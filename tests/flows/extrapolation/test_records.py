@@ -10,18 +10,27 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.extrapolation import records
-from flows.extrapolation.records import GivenTrace, Record, Totals, counted, given_trace, land, land_if_there, record
+from iosig.flows.extrapolation import records
+from iosig.flows.extrapolation.records import (
+    GivenTrace,
+    Record,
+    Totals,
+    counted,
+    given_trace,
+    land,
+    land_if_there,
+    record,
+)
+from iosig.transforms.extrapolation.result import Extrapolated, Model, Refusal
+from iosig.transforms.traces import totals
+from iosig.transforms.traces.totals import CallTotal, FileTotal, ModuleTotal
+from iosig.transforms.traces.trace import CompressedTrace, RankClass
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import record as extrapolation_json
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED, traces
-from transforms.extrapolation.result import Extrapolated, Model, Refusal
-from transforms.traces import totals
-from transforms.traces.totals import CallTotal, FileTotal, ModuleTotal
-from transforms.traces.trace import CompressedTrace, RankClass
-from warehouse.errors import InputRefused
-from warehouse.sources.extrapolations import record as extrapolation_json
-from warehouse.sources.protocol import Reading
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 DONE = Extrapolated(
     rank_counts=(8, 12, 16, 24),

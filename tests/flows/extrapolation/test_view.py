@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.extrapolation.view import spans
-from warehouse.errors import UsageError
+from iosig.flows.extrapolation.view import spans
+from iosig.warehouse.errors import UsageError
 
 
 def test_numbers_and_spans_in_their_order() -> None:

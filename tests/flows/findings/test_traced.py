@@ -9,12 +9,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from flows.demo import shipped_logs
-from flows.findings import traced
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
-from warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.flows.demo import shipped_logs
+from iosig.flows.findings import traced
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
 
 #: by the start of a log's name, what is found in it, in order
 EXPECTED = {
@@ -113,7 +113,7 @@ def test_a_release_tells_the_same_as_the_log_alone() -> None:
 @pytest.mark.slow
 def test_order_and_sizes_of_requests_are_darshans_own_counts(shared_data: Path) -> None:
     """A log that has both: what requests say is what the counters of the same run say."""
-    from transforms.findings.request_facts import sizes_and_order
+    from iosig.transforms.findings.request_facts import sizes_and_order
 
     with read(next((shared_data / "darshan").glob("nonmpi_dxt*.darshan"))) as trace:
         requests = trace.read(TRACE_REQUESTS)

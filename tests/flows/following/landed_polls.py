@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from flows.following.jobs import FollowedJob
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.contracts.polls import POLLS
-from warehouse.following.flushes import Flush
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.store import Store
+from iosig.flows.following.jobs import FollowedJob
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
 #: second since the start, controller, bytes read and written per second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from flows.following.inputs import Folder, Opener
+from iosig.flows.following.inputs import Folder, Opener
 
 LINE = json.dumps({"write_sync": {"bandwidth": {"b_rank_avr": [1e6], "t_rank_s": [1.0], "t_rank_e": [2.0]}}}) + "\n"
 

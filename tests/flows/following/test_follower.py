@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.following.followed import Followed
-from flows.following.follower import Follower
-from flows.following.rows import Identity, Row
-from flows.stopping import Stop
+from iosig.flows.following.followed import Followed
+from iosig.flows.following.follower import Follower
+from iosig.flows.following.rows import Identity, Row
+from iosig.flows.stopping import Stop
+from iosig.transforms.predictions.predictor import OnlineParams
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.following.flushes import Flush, Moves
+from iosig.warehouse.store.journal import Journal
 from tests.online_runs import changing
-from transforms.predictions.predictor import OnlineParams
-from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.following.flushes import Flush, Moves
-from warehouse.store.journal import Journal
 
 Kept = dict[tuple[str, str, int], Row]
 
@@ -212,7 +212,7 @@ def test_after_an_end_in_order_nothing_is_told_again(tmp_path: Path):
 def test_a_long_backlog_is_committed_piece_by_piece_and_left_at_a_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("flows.following.follower._COMMIT_S", 1e-9)
+    monkeypatch.setattr("iosig.flows.following.follower._COMMIT_S", 1e-9)
     stop, commits = Stop(), []
 
     def tell(rows: list[Row]) -> None:

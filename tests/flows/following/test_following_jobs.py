@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.following.jobs import Landings, WatchedJob, find_jobs
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows.following.jobs import Landings, WatchedJob, find_jobs
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.flows.following.landed_polls import START, at, land_jobs, land_polls
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import UsageError
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 Record = dict[str, object]
 

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from flows.following import polls as polls_module
-from flows.following.jobs import FollowedJob
-from flows.following.merged_polls import FeedParams
-from flows.following.polls import LandedPollFeed
-from flows.following.rows import Identity
-from flows.settings import PollSettings, Settings
+from iosig.flows.following import polls as polls_module
+from iosig.flows.following.jobs import FollowedJob
+from iosig.flows.following.merged_polls import FeedParams
+from iosig.flows.following.polls import LandedPollFeed
+from iosig.flows.following.rows import Identity
+from iosig.flows.settings import PollSettings, Settings
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.store.store import Store
 from tests.budget import examples
 from tests.flows.following.landed_polls import (
     START,
@@ -26,8 +28,6 @@ from tests.flows.following.landed_polls import (
     land_polls,
     moved,
 )
-from warehouse.following.flushes import Flush
-from warehouse.store.store import Store
 
 
 def feed_of(

@@ -9,21 +9,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.following.jobs import FollowedJob, WatchedJob, find_jobs
-from flows.following.lmt import LmtFeed, followed_id_of
-from flows.following.merged_polls import FeedParams
-from flows.following.polls import LandedPollFeed
-from flows.following.rows import Identity
-from flows.landing import Told, land_paths
-from flows.settings import PollSettings, Settings
-from flows.single.one_input import PollInput, opened
-from flows.single.periods import _poll_intervals
+from iosig.flows.following.jobs import FollowedJob, WatchedJob, find_jobs
+from iosig.flows.following.lmt import LmtFeed, followed_id_of
+from iosig.flows.following.merged_polls import FeedParams
+from iosig.flows.following.polls import LandedPollFeed
+from iosig.flows.following.rows import Identity
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import PollSettings, Settings
+from iosig.flows.single.one_input import PollInput, opened
+from iosig.flows.single.periods import _poll_intervals
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store.store import Store
 from tests.flows.following.landed_polls import as_json, contents, land_jobs
 from tests.warehouse.sources.lmt_tables import database
-from warehouse.errors import InputRefused, UsageError
-from warehouse.following.flushes import Flush
-from warehouse.sources.protocol import Reading
-from warehouse.store.store import Store
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 ZONE = "America/Los_Angeles"

@@ -11,17 +11,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.following.lmt import LmtFeed
-from flows.following.merged_polls import FeedParams
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows.following.lmt import LmtFeed
+from iosig.flows.following.merged_polls import FeedParams
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.servers import MariaDb, mariadb
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES, database
-from warehouse.errors import InputRefused
-from warehouse.following.flushes import Flush
-from warehouse.sources.protocol import Reading
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.long
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows.following import seen_polls
-from flows.following.seen_polls import SeenPolls
+from iosig.flows.following import seen_polls
+from iosig.flows.following.seen_polls import SeenPolls
 from tests.budget import examples
 
 

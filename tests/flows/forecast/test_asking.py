@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from flows.command.printing import progress_bar
-from flows.forecast.asking import Asked, Told, counts, document, told
-from flows.forecast.what_if import asked_for
-from flows.landing import Told as Landing, land_paths
-from flows.settings import Settings
+from iosig.flows.command.printing import progress_bar
+from iosig.flows.forecast.asking import Asked, Told, counts, document, told
+from iosig.flows.forecast.what_if import asked_for
+from iosig.flows.landing import Told as Landing, land_paths
+from iosig.flows.settings import Settings
+from iosig.transforms.traces.frames import to_frame
+from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.store.store import Store
 from tests import compressed
 from tests.flows.advised_sites import at, land_site, publish_site
 from tests.flows.conftest import Cli
 from tests.sql.given import NOON
-from transforms.traces.frames import to_frame
-from warehouse.errors import InputRefused, NothingToDo, UsageError
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from flows.demo import shipped_logs
-from flows.job import telling
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.report.runs import hours, read_runs
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened as opened_input
-from reports.site.packing import unpacked
-from reports.site.runs import hours as hour_files
-from warehouse.errors import UsageError
-from warehouse.releases.reading import opened
-from warehouse.store.store import Store
+from iosig.flows.demo import shipped_logs
+from iosig.flows.job import telling
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.report.runs import hours, read_runs
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened as opened_input
+from iosig.reports.site.packing import unpacked
+from iosig.reports.site.runs import hours as hour_files
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
 
 LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
 

@@ -13,16 +13,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.landing import Arrival, Told, land_paths
-from flows.live import prometheus as live
-from flows.night.order import run_inline
-from flows.settings import Settings
+from iosig.flows.landing import Arrival, Told, land_paths
+from iosig.flows.live import prometheus as live
+from iosig.flows.night.order import run_inline
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.store import Store
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from warehouse.contracts import Table
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.releases.reading import opened
-from warehouse.store import landing, ledger
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

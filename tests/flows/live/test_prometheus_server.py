@@ -22,11 +22,11 @@ from urllib.request import urlopen
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
 from tests.servers import prometheus
-from warehouse.contracts import Table
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.store import ledger
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -117,7 +117,8 @@ def landed(store: Store, table: Table) -> pl.DataFrame:
 
 
 def follow(warehouse: Path, *told: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from flows.command import main; main()", "--warehouse", str(warehouse), "land"]
+    command = [sys.executable, "-c", "from iosig.flows.command import main; main()"]
+    command += ["--warehouse", str(warehouse), "land"]
     return subprocess.Popen(
         [*command, *told], cwd=_ROOT, env=os.environ | {"PYTHONPATH": str(_ROOT)}, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -12,17 +12,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.landing import Arrival
-from flows.live import slurm as live
-from flows.night.order import run_inline
-from flows.settings import Settings
+from iosig.flows.landing import Arrival
+from iosig.flows.live import slurm as live
+from iosig.flows.night.order import run_inline
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.sources.jobs import slurm_commands
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.store import Store
 from tests import servers
 from tests.fake_slurm import FakeSlurm, fake_slurm
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.releases.reading import opened
-from warehouse.sources.jobs import slurm_commands
-from warehouse.store import landing, ledger
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from flows.advice.inputs import KnownSignature, Rates, RunningJob
-from flows.moment.bursts import coming_bursts, next_burst
+from iosig.flows.advice.inputs import KnownSignature, Rates, RunningJob
+from iosig.flows.moment.bursts import coming_bursts, next_burst
 
 _AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.attribution.landed import Landed
-from flows.moment.looking import MINUTES, Lookout, document
-from flows.settings import Settings
+from iosig.flows.attribution.landed import Landed
+from iosig.flows.moment.looking import MINUTES, Lookout, document
+from iosig.flows.settings import Settings
+from iosig.warehouse.store.store import Store
 from tests.flows.advised_sites import at, land_site, publish_site
 from tests.flows.conftest import Night
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

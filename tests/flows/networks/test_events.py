@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.networks import events as event_networks
-from flows.networks.making import Asked
-from flows.settings import Settings
-from flows.single.networks import NetworkInput, network_input
+from iosig.flows.networks import events as event_networks
+from iosig.flows.networks.making import Asked
+from iosig.flows.settings import Settings
+from iosig.flows.single.networks import NetworkInput, network_input
+from iosig.transforms.networks.network import NetworkParams
+from iosig.warehouse.errors import InputRefused, UsageError
 from tests.request_event_files import Plan, planted, write
-from transforms.networks.network import NetworkParams
-from warehouse.errors import InputRefused, UsageError
 
 PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8)
 

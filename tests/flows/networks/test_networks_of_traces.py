@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.networks import making
-from flows.networks.making import Asked, Made, network_of
-from flows.settings import Settings
-from flows.single.networks import NetworkInput, network_input
-from transforms.networks.network import Network, NetworkParams
-from warehouse.contracts import frames
-from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.rows.traced import rows
-from warehouse.store.store import write_parquet
+from iosig.flows.networks import making
+from iosig.flows.networks.making import Asked, Made, network_of
+from iosig.flows.settings import Settings
+from iosig.flows.single.networks import NetworkInput, network_input
+from iosig.transforms.networks.network import Network, NetworkParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.store.store import write_parquet
 
 MB = 1_000_000.0
 PARAMS = NetworkParams(window_count=4)

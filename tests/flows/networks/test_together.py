@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
-from flows.networks import together
-from flows.networks.together import COLUMNS, TooManyPiecesError, rows_together
-from flows.settings import NetworkSettings
-from flows.steps import networks
+from iosig.flows.networks import together
+from iosig.flows.networks.together import COLUMNS, TooManyPiecesError, rows_together
+from iosig.flows.settings import NetworkSettings
+from iosig.flows.steps import networks
+from iosig.transforms.networks.network import NetworkParams
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.networks import NETWORK_RUNS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from tests.budget import examples
-from transforms.networks.network import NetworkParams
-from warehouse.contracts import Table, frames
-from warehouse.contracts.networks import NETWORK_RUNS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 
 Landed = dict[Table, pl.DataFrame]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS, UNNAMED_PATTERNS
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import published
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS, UNNAMED_PATTERNS
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.store import Store
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
 #: what may befall inputs, and what may befall the machine that does the nights

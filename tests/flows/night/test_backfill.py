@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings as bounded, strategies as st
 
-from flows.night import backfill as module
-from flows.night.backfill import Chunk, backfill, chunks
-from flows.settings import Settings
+from iosig.flows.night import backfill as module
+from iosig.flows.night.backfill import Chunk, backfill, chunks
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
 from tests.budget import examples
-from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.store.store import Store
 
 FIRST, LAST = date(2026, 3, 1), date(2026, 3, 10)
 

@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night.order import run_inline
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night.order import run_inline
+from iosig.flows.settings import Settings
+from iosig.transforms.synthetic.job_statistics import JobStatisticsParams
+from iosig.transforms.synthetic.job_statistics_texts import Form
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import current
+from iosig.warehouse.store.store import Store
 from tests.flows import counted_sites, served_sites
 from tests.flows.served_sites import FAULTS, served
-from transforms.synthetic.job_statistics import JobStatisticsParams
-from transforms.synthetic.job_statistics_texts import Form
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import current
-from warehouse.store.store import Store
 
 PAGE = Path(__file__).parents[3] / "docs" / "job-statistics.md"
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from flows.landing import Arrival
-from flows.night import order
-from flows.settings import Settings
-from flows.steps.pieces import Done
-from warehouse.errors import GateFailed, MachineFault, UsageError
-from warehouse.releases import publishing, releases
-from warehouse.store.store import Store, locked
+from iosig.flows.landing import Arrival
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import Done
+from iosig.warehouse.errors import GateFailed, MachineFault, UsageError
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.store.store import Store, locked
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -47,7 +47,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-    from flows.night.deployment import nightly
+    from iosig.flows.night.deployment import nightly
 
     shutil.copytree(site.root, tmp_path / "inline")
     inline = order.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
@@ -73,7 +73,7 @@ def test_work_that_is_done_is_not_done_again(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.night import deployment as nightly
+    from iosig.flows.night import deployment as nightly
 
     def unpublished(*_: object) -> None:
         raise ConnectionError("the server went away")
@@ -102,7 +102,7 @@ class TestTold:
         from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-        from flows.night.deployment import nightly
+        from iosig.flows.night.deployment import nightly
 
         def refused(*_: object) -> Iterator[Done]:
             raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
@@ -137,7 +137,7 @@ class TestTold:
         variables: dict[str, str],
         sentence: str,
     ) -> None:
-        from flows.night.deployment import nightly
+        from iosig.flows.night.deployment import nightly
 
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
@@ -148,13 +148,13 @@ class TestTold:
     def test_parameters_are_checked_as_they_are_given(self, site: Store) -> None:
         from prefect.exceptions import ParameterTypeError
 
-        from flows.night.deployment import nightly
+        from iosig.flows.night.deployment import nightly
 
         with pytest.raises(ParameterTypeError, match="since"):
             nightly(since="yesterday")
 
     def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from flows.night import deployment
+        from iosig.flows.night import deployment
 
         tries = []
 
@@ -173,7 +173,7 @@ class TestTold:
     def test_a_step_that_takes_too_long_fails(
         self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from flows.night import deployment
+        from iosig.flows.night import deployment
 
         def slow(*_: object) -> Iterator[Done]:
             time.sleep(20)
@@ -188,7 +188,7 @@ class TestTold:
 
     @pytest.mark.long
     def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
-        from flows.night.deployment import nightly
+        from iosig.flows.night.deployment import nightly
 
         with locked(site):
             state = nightly(wait_s=0.0, return_state=True)
@@ -206,7 +206,7 @@ def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_pa
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
 
-    from flows.night.deployment import deploy, deployment_name, free_name
+    from iosig.flows.night.deployment import deploy, deployment_name, free_name
 
     one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
     schedule = Settings().schedule
@@ -228,7 +228,7 @@ def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_pa
         str(other.root),
     ]
     assert [known.parameters for known in found.values()] == [{}, {}], "a run's parameters name no warehouse"
-    assert found["nightly-b"].entrypoint == "flows.night.deployment.nightly"
+    assert found["nightly-b"].entrypoint == "iosig.flows.night.deployment.nightly"
     schema = found["nightly-b"].parameter_openapi_schema["properties"]
     assert {"type": "string", "format": "date"} in schema["since"]["anyOf"]
     assert found["nightly-b"].enforce_parameter_schema

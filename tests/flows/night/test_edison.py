@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from flows.single.periods import Asked, find_periods
-from warehouse.releases.reading import opened
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.flows.single.periods import Asked, find_periods
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
 from tests.servers import PASSWORD, SeaweedFs, dask, postgresql, seaweedfs, slurm
-from warehouse.releases import releases
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +30,7 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
     folder.mkdir()
     told = folder / "settings.toml"
     told.write_text(_NAMES + settings)
-    program = "from flows.command import main; main()"
+    program = "from iosig.flows.command import main; main()"
     iosig = [sys.executable, "-c", program, "--warehouse", url, "--settings", str(told)]
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     for command in (["land", *map(str, inputs)], ["run", *how]):

@@ -13,19 +13,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.night import executors, order
-from flows.night.executors import Inline, with_child
-from flows.processes import WorkerLost
-from flows.settings import Settings
-from flows.steps.checks import hold, verdicts_on
-from flows.steps.pieces import File, Given, Piece
+from iosig.flows.night import executors, order
+from iosig.flows.night.executors import Inline, with_child
+from iosig.flows.processes import WorkerLost
+from iosig.flows.settings import Settings
+from iosig.flows.steps.checks import hold, verdicts_on
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.flows.conftest import Night
-from warehouse.contracts import frames
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import MachineFault
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, write_parquet
 
 
 def children() -> list[multiprocessing.process.BaseProcess]:

@@ -12,21 +12,21 @@ import duckdb
 import polars as pl
 import pytest
 
-from flows.command.summary import extrapolations
-from flows.extrapolation.records import land
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from flows.single.classes import classify_input
+from iosig.flows.command.summary import extrapolations
+from iosig.flows.extrapolation.records import land
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.flows.single.classes import classify_input
+from iosig.warehouse.errors import InputRefused, NothingToDo
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.reading import count_differences, opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.extrapolations.source import METADATA_KEY
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
-from warehouse.errors import InputRefused, NothingToDo
-from warehouse.releases import holds, releases
-from warehouse.releases.reading import count_differences, opened
-from warehouse.releases.releases import Release
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.extrapolations.source import METADATA_KEY
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import forgetting, order
-from flows.night.forgetting import Asked
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import forgetting, order
+from iosig.flows.night.forgetting import Asked
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
+from iosig.warehouse.releases import expiring, holds, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.files import Folder
+from iosig.warehouse.store.store import Store, locked
 from tests.flows import growing_traces
 from tests.flows.conftest import Cli, write_small_site
 from tests.flows.test_privacy import texts_of
-from warehouse.errors import InputRefused, NothingToDo, UsageError
-from warehouse.releases import expiring, holds, releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release, published
-from warehouse.releases.verifying import verify
-from warehouse.store import landing
-from warehouse.store.files import Folder
-from warehouse.store.store import Store, locked
 
 pytestmark = pytest.mark.usefixtures("quick_checks")
 

@@ -10,9 +10,9 @@ import duckdb
 import polars as pl
 import pytest
 
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli, Night, write_small_site
-from warehouse.releases import releases
-from warehouse.store.store import Store
 
 #: a folder's name, and the name of a neighbour that it would match or be read as
 NAMES = {

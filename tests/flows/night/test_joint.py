@@ -10,20 +10,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import JointSettings, Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import JointSettings, Settings
+from iosig.transforms.signatures.similarity import correlation
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.night.test_signatures import GB, Ran, write_day
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, curve_of
-from transforms.signatures.similarity import correlation
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
 ALL = {"calm": CALM, "busy": BUSY, "sparse": SPARSE, "dense": DENSE}
-#: a slot of a run [min], as dense as the site of the tests of `transforms.joint.finding`
+#: a slot of a run [min], as dense as the site of the tests of `iosig.transforms.joint.finding`
 SLOT_MIN = 1000 / 60
 #: what is written at a rate of 1
 UNIT = GB / 4

@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from flows.night import order
-from flows.settings import EngineSettings, Settings
-from flows.steps import networks
-from flows.steps.pieces import Given, Piece
+from iosig.flows.night import order
+from iosig.flows.settings import EngineSettings, Settings
+from iosig.flows.steps import networks
+from iosig.flows.steps.pieces import Given, Piece
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store import landing, lots
+from iosig.warehouse.store.store import Store
 from tests.small_traces import land, write
-from warehouse.releases.reading import opened
-from warehouse.store import landing, lots
-from warehouse.store.store import Store
 
 
 @pytest.mark.slow

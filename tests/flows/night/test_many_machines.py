@@ -20,7 +20,7 @@ from tests.servers import PASSWORD, free_port, postgresql, seaweedfs, slurm
 pytestmark = pytest.mark.long
 
 _PAGE = (Path(__file__).resolve().parents[3] / "docs" / "many-machines.md").read_text(encoding="utf-8")
-_IOSIG = "import sys; from flows.command import main; sys.argv[0] = 'iosig'; main()"
+_IOSIG = "import sys; from iosig.flows.command import main; sys.argv[0] = 'iosig'; main()"
 #: what the page calls: `uv run` runs what is installed here, and nothing is installed anew
 _PROGRAMS = {
     "uv": '[ $1 = run ] && shift && exec "$@"\n[ $1 = sync ]',

@@ -15,27 +15,27 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 
-from expectations import suites
-from flows.landing import Told, land_paths
-from flows.networks import making as networks_flow
-from flows.night import order
-from flows.settings import NetworkSettings, Settings
-from flows.steps import networks
-from flows.steps.plan import make_plan
-from flows.steps.run import Run
+from iosig.expectations import suites
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.networks import making as networks_flow
+from iosig.flows.night import order
+from iosig.flows.settings import NetworkSettings, Settings
+from iosig.flows.steps import networks
+from iosig.flows.steps.plan import make_plan
+from iosig.flows.steps.run import Run
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
+from iosig.warehouse.contracts.traces import TRACE_FILES
+from iosig.warehouse.errors import InputRefused, NothingToDo
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.manifests import scans
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.flows.conftest import Cli
 from tests.flows.traced_runs import land, trace
-from warehouse.contracts import Table, frames
-from warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
-from warehouse.contracts.traces import TRACE_FILES
-from warehouse.errors import InputRefused, NothingToDo
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows.traced import rows
-from warehouse.store import landing
-from warehouse.store.manifests import scans
-from warehouse.store.store import Store, write_parquet
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 

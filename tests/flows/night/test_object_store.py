@@ -18,19 +18,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.faults import machine_fault
-from flows.landing import Told, land_paths
-from flows.night import executors, order
-from flows.settings import CatalogueSettings, EngineSettings, Settings
+from iosig.flows.faults import machine_fault
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import executors, order
+from iosig.flows.settings import CatalogueSettings, EngineSettings, Settings
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import landing, objects
+from iosig.warehouse.store.store import Store, locked
 from tests.flows.conftest import Cli, Night, write_small_site
 from tests.servers import PASSWORD, PostgreSql, SeaweedFs, dask, postgresql, seaweedfs
-from warehouse.errors import MachineFault, NothingToDo, UsageError
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.releases.verifying import verify
-from warehouse.store import landing, objects
-from warehouse.store.store import Store, locked
 
 pytestmark = pytest.mark.long
 
@@ -286,7 +286,7 @@ def test_of_two_nights_at_once_one_wins_and_the_other_waits_or_is_told(
 ) -> None:
     told = tmp_path / "settings.toml"
     told.write_text(f'[catalogue]\nkind = "postgresql"\nuri = "{catalogue.uri}"\nname = "{catalogue.name}"\n')
-    command = [sys.executable, "-c", "from flows.command import main; main()", "--warehouse", str(store.url)]
+    command = [sys.executable, "-c", "from iosig.flows.command import main; main()", "--warehouse", str(store.url)]
     nights = [
         subprocess.Popen(
             [*_on_a_machine_called(f"night{number}"), *command, "--settings", told, "run", "--wait", str(seconds)],

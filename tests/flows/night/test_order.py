@@ -15,25 +15,25 @@ from typing import Any
 import polars as pl
 import pytest
 
-import expectations.docs
-import expectations.gate
-import warehouse.placing
-import warehouse.releases.catalogue
-import warehouse.releases.publishing
-import warehouse.store.store
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from flows.steps.plan import make_plan
+import iosig.expectations.docs
+import iosig.expectations.gate
+import iosig.warehouse.placing
+import iosig.warehouse.releases.catalogue
+import iosig.warehouse.releases.publishing
+import iosig.warehouse.store.store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.flows.steps.plan import make_plan
+from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
+from iosig.warehouse.releases import clearing, older, publishing, releases
+from iosig.warehouse.releases.reading import count_differences, opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
-from warehouse.contracts.job_io import JOB_IO
-from warehouse.errors import GateFailed, NothingToDo, UsageError
-from warehouse.releases import clearing, older, publishing, releases
-from warehouse.releases.reading import count_differences, opened
-from warehouse.releases.releases import Release, published
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 3))
 
@@ -219,7 +219,7 @@ class TestRepeated:
         assert verify(site) == []
 
     def test_two_runs_at_once_are_refused(self, site: Store) -> None:
-        with warehouse.store.store.locked(site), pytest.raises(UsageError, match="Another run"):
+        with iosig.warehouse.store.store.locked(site), pytest.raises(UsageError, match="Another run"):
             run(site)
 
     def test_nothing_landed_is_told(self, tmp_path: Path) -> None:
@@ -281,13 +281,13 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = expectations.gate.check
+    check = iosig.expectations.gate.check
 
-    def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
+    def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.Checked:
         return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(expectations.gate, "check", broken)
+        patch.setattr(iosig.expectations.gate, "check", broken)
         with pytest.raises(GateFailed, match="job_io"):
             run(site)
     assert releases.history(site) == []
@@ -307,7 +307,7 @@ class Killed(BaseException):
 def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]]:
     """Kill whatever runs just before the n-th file or folder is moved into place; nothing is tidied up."""
     moved: list[str] = []
-    replace = warehouse.placing.os.replace
+    replace = iosig.warehouse.placing.os.replace
 
     def counted(source: Any, target: Any) -> None:
         if len(moved) == write:
@@ -316,9 +316,9 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]
         replace(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(warehouse.placing.os, "replace", counted)
-        patch.setattr(warehouse.placing.shutil, "rmtree", lambda *_, **__: None)
-        patch.setattr(warehouse.placing.Path, "unlink", lambda *_, **__: None)
+        patch.setattr(iosig.warehouse.placing.os, "replace", counted)
+        patch.setattr(iosig.warehouse.placing.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(iosig.warehouse.placing.Path, "unlink", lambda *_, **__: None)
         yield moved
 
 
@@ -359,7 +359,7 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
     stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kills before a table's snapshot, between snapshots, and before the row that names them all."""
-    done = getattr(warehouse.releases.catalogue, stage)
+    done = getattr(iosig.warehouse.releases.catalogue, stage)
     calls = 0
 
     def deadly(*arguments: Any, **named: Any) -> Any:
@@ -370,7 +370,7 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
         return done(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(warehouse.releases.catalogue, stage, deadly)
+        patch.setattr(iosig.warehouse.releases.catalogue, stage, deadly)
         with pytest.raises(Killed):
             run(built_site)
     assert releases.current(built_site) is None
@@ -395,7 +395,7 @@ def test_killed_after_the_release_the_next_run_leaves_what_readers_need(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(import_module(f"warehouse.releases.{module}"), stage, deadly)
+        patch.setattr(import_module(f"iosig.warehouse.releases.{module}"), stage, deadly)
         with pytest.raises(Killed):
             run(built_site)
     assert releases.current(built_site) is not None

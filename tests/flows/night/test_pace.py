@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.command.printing import steps_told
-from flows.night import pace
-from flows.night.pace import Pace
-from warehouse.store.store import Store
+from iosig.flows.command.printing import steps_told
+from iosig.flows.night import pace
+from iosig.flows.night.pace import Pace
+from iosig.warehouse.store.store import Store
 
 NAMES = ("stage", "signatures", "release")
 

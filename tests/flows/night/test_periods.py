@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import PeriodSettings, Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import PeriodSettings, Settings
+from iosig.transforms.periods.finding import METHODS
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
-from transforms.periods.finding import METHODS
-from warehouse.releases.reading import opened
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 

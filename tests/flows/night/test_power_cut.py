@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from flows.night import order
-from flows.settings import Settings
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import pass_every_check
-from warehouse.releases import publishing, releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release, published
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 
 class PowerCut(BaseException):

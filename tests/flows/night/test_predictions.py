@@ -17,23 +17,23 @@ from typing import Any
 import polars as pl
 import pytest
 
-from expectations import suites
-from flows.landing import Arrival, Told, land_paths
-from flows.night import order
-from flows.settings import PredictionSettings, Settings
-from flows.steps import predictions
+from iosig.expectations import suites
+from iosig.flows.landing import Arrival, Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import PredictionSettings, Settings
+from iosig.flows.steps import predictions
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import locations, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.journal import Journal, State
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.prediction_rows import NO_PERIOD, NOON, job_prediction, prediction
-from warehouse.contracts import frames
-from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import NothingToDo
-from warehouse.releases import locations, releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.sources.predictions.lines import line_of
-from warehouse.store import landing
-from warehouse.store.journal import Journal, State
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
 

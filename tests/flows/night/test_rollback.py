@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night.order import run_inline
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night.order import run_inline
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
-from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import holds, releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 GOOD, BAD = 1e6, 1e9
 

@@ -14,17 +14,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings, SignatureSettings
-from flows.signatures.view import Asked, view_of
-from flows.steps import periods
-from flows.steps.periods import rows_of
-from flows.steps.subjects import Subjects
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings, SignatureSettings
+from iosig.flows.signatures.view import Asked, view_of
+from iosig.flows.steps import periods
+from iosig.flows.steps.periods import rows_of
+from iosig.flows.steps.subjects import Subjects
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 

@@ -20,17 +20,17 @@ from typing import Any
 
 import pytest
 
-from flows.night import order
-from flows.settings import Settings
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import ROOT, USER, disk
 from tests.flows.night.simulated_site import Site, contents, counters, drawn, open_again, refused, undisturbed
 from tests.flows.refusing_gate import REFUSED_WHILE, install_refusing_gate
 from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
-from warehouse.errors import NothingToDo
-from warehouse.releases import publishing, releases
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 _PATIENCE_S = 600.0
 #: each kind of fault has one of its own
@@ -225,7 +225,7 @@ def test_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path
         schedule = f'inbox = "{site.folder}"\nretry_count = 1\nretry_delay_s = 1.0\nwait_s = 300.0\n'
         schedule += f'databases = ["{lmt.url}"]\n'
         (store.root / "iosig.toml").write_text(f"[schedule]\n{schedule}")
-        main = [sys.executable, "-c", "from flows.command import main; main()"]
+        main = [sys.executable, "-c", "from iosig.flows.command import main; main()"]
         running.run(*main, "--warehouse", store.root, "deploy", "--work-pool", "iosig")
         for number, counted in enumerate(counters(seed, _NIGHTS)):
             fault = site.night()

@@ -17,19 +17,19 @@ from pathlib import Path
 
 import pytest
 
-import flows.landing
-from flows import processes
-from flows.landing import Told, land_paths
-from flows.night import executors, order, workers
-from flows.processes import WorkerLost
-from flows.settings import EngineSettings, Settings, SlurmSettings, load
-from flows.steps.pieces import Given, Piece
+import iosig.flows.landing
+from iosig.flows import processes
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import executors, order, workers
+from iosig.flows.processes import WorkerLost
+from iosig.flows.settings import EngineSettings, Settings, SlurmSettings, load
+from iosig.flows.steps.pieces import Given, Piece
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Night, write_small_site
 from tests.servers import Dask, dask, free_port, slurm
-from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import releases
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +264,7 @@ def test_the_release_is_that_of_one_machine(
 def test_large_files_land_by_workers_as_they_do_here(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows.landing, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(iosig.flows.landing, "_LARGE_BYTES", 1)
     write_small_site(tmp_path / "site")
     polls = (tmp_path / "site" / "polls.csv").read_text().splitlines()
     for number in range(6):

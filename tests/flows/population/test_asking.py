@@ -8,7 +8,7 @@ from datetime import date
 import duckdb
 import pytest
 
-from flows.population.asking import Asked, By, Population, counted
+from iosig.flows.population.asking import Asked, By, Population, counted
 from tests.flows.populated_releases import opened
 
 NINTH = date(2018, 2, 9)

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.population.asking import Asked, counted
-from flows.population.picture import _days, view_of
+from iosig.flows.population.asking import Asked, counted
+from iosig.flows.population.picture import _days, view_of
 from tests.flows.populated_releases import opened
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from flows.population.asking import Asked, counted
-from flows.population.saying import LABELS, agreement, document, label_rows, share_rows
+from iosig.flows.population.asking import Asked, counted
+from iosig.flows.population.saying import LABELS, agreement, document, label_rows, share_rows
 from tests.flows.populated_releases import opened
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows.command.replay import replay_command
-from flows.replay import mpi, mpi_rank
-from flows.replay.functions import VERBS, Verb
-from flows.replay.replaying import Wish, replay
+from iosig.flows.command.replay import replay_command
+from iosig.flows.replay import mpi, mpi_rank
+from iosig.flows.replay.functions import VERBS, Verb
+from iosig.flows.replay.replaying import Wish, replay
+from iosig.warehouse.errors import UsageError
 from tests.flows.replayed_programs import write_trace
-from warehouse.errors import UsageError
 
 WORLD = "MPI_COMM_WORLD"
 

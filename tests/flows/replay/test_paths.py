@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows.replay.libc import flags_here
-from flows.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remapped
+from iosig.flows.replay.libc import flags_here
+from iosig.flows.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remapped
 from tests.budget import examples
 from tests.flows.replayed_programs import executed
 

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows.command.replay import replay_command
-from flows.replay import planning, processes
-from flows.replay.ordering import WORLD
-from flows.replay.replaying import Wish, replay
-from flows.replay.reports import Report
+from iosig.flows.command.replay import replay_command
+from iosig.flows.replay import planning, processes
+from iosig.flows.replay.ordering import WORLD
+from iosig.flows.replay.replaying import Wish, replay
+from iosig.flows.replay.reports import Report
+from iosig.transforms.extrapolation.extrapolating import extrapolate
+from iosig.transforms.traces.compression import compress_together
+from iosig.transforms.traces.frames import to_frame
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder import signatures
 from tests.budget import one_in
 from tests.flows.replayed_programs import Line, executed, write_trace
 from tests.warehouse.sources.recorder.test_source import TRACES
-from transforms.extrapolation.extrapolating import extrapolate
-from transforms.traces.compression import compress_together
-from transforms.traces.frames import to_frame
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.recorder import signatures
 
 BARRIER = ("MPI_Barrier", WORLD)
 

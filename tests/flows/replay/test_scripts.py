@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows.replay.files import merged, uses
-from flows.replay.functions import VERBS, Verb
-from flows.replay.gates import Board, Broken, Gates
-from flows.replay.ordering import WORLD, ordered, visits
-from flows.replay.pacing import quantiles, shuffled
-from flows.replay.scripts import STEP, written
-from flows.replay.traces import chosen
+from iosig.flows.replay.files import merged, uses
+from iosig.flows.replay.functions import VERBS, Verb
+from iosig.flows.replay.gates import Board, Broken, Gates
+from iosig.flows.replay.ordering import WORLD, ordered, visits
+from iosig.flows.replay.pacing import quantiles, shuffled
+from iosig.flows.replay.scripts import STEP, written
+from iosig.flows.replay.traces import chosen
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
+from iosig.warehouse.errors import UsageError
 from tests.budget import examples
 from tests.flows.replayed_programs import Line, calls_of, executed, scripts_of
-from transforms.traces.trace import TimeBin, TimeHistogram
-from warehouse.errors import UsageError
 
 BARRIER = ("MPI_Barrier", WORLD)
 WRITTEN = [("open", "f 577 420"), ("write", "f %p 10")]

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
-from flows.report.hiding import Hider, hider_of
-from flows.settings import Settings
+from iosig.flows.report.hiding import Hider, hider_of
+from iosig.flows.settings import Settings
+from iosig.warehouse.store.pseudonyms import Names
+from iosig.warehouse.store.store import Store
 from tests.budget import examples
-from warehouse.store.pseudonyms import Names
-from warehouse.store.store import Store
 
 _HIDER = Hider(Names(Settings(), b"a key of the site's own, long enough"))
 _NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)

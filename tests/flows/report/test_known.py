@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.report.known import MANIFEST, Known, Page, digest, keep
-from flows.report.writing import known_in, write
-from reports.site.packing import packed
+from iosig.flows.report.known import MANIFEST, Known, Page, digest, keep
+from iosig.flows.report.writing import known_in, write
+from iosig.reports.site.packing import packed
 
 _LIST = packed("list", {"spark": ["0z"]})
 _PAGES = (Page("index.html", b"one"), Page("data/a.js", b"a", "of a"), Page.of(_LIST, "of all"))

@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from flows.report import making
-from flows.report.nightly import after_release
-from flows.report.writing import Written
-from flows.settings import Settings
+from iosig.flows.report import making
+from iosig.flows.report.nightly import after_release
+from iosig.flows.report.writing import Written
+from iosig.flows.settings import Settings
+from iosig.warehouse.releases import expiring
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import Cli
 from tests.flows.signature_releases import Made, publish
-from warehouse.releases import expiring
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 _RELEASE = cast(Release, SimpleNamespace(release_id="r1"))
 

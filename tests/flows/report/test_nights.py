@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from bench.report_site import SiteSize, made_up_release
-from flows.report import applications, fingerprints, runs
-from flows.report.hiding import hider_of
-from flows.report.making import report
-from flows.settings import Settings
-from reports.site.packing import unpacked
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
+from iosig.flows.report import applications, fingerprints, runs
+from iosig.flows.report.hiding import hider_of
+from iosig.flows.report.making import report
+from iosig.flows.settings import Settings
+from iosig.reports.site.packing import unpacked
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 
 pytestmark = pytest.mark.long
 

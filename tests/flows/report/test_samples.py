@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows.report.samples import coarse, coarse_samples
+from iosig.flows.report.samples import coarse, coarse_samples
+from iosig.transforms.arrays import Ragged, offsets_of
 from tests.budget import examples
-from transforms.arrays import Ragged, offsets_of
 
 _LISTS = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1e12)), max_size=12), max_size=5)
 

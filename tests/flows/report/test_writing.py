@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.report import writing
-from flows.report.known import Page
-from warehouse.errors import UsageError
+from iosig.flows.report import writing
+from iosig.flows.report.known import Page
+from iosig.warehouse.errors import UsageError
 
 _FIRST = (Page("index.html", b"one"), Page("data/a.js", b"a"), Page("data/b.js", b"b"))
 

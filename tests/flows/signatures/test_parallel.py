@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from flows import processes
-from flows.processes import WorkerLost
-from flows.signatures import parallel
-from flows.signatures.parallel import chunks_of, extract_each, extract_in_chunks, part_of
-from transforms.arrays import Ragged
-from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract
-from transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.flows import processes
+from iosig.flows.processes import WorkerLost
+from iosig.flows.signatures import parallel
+from iosig.flows.signatures.parallel import chunks_of, extract_each, extract_in_chunks, part_of
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 
 PARAMS = SignatureParams()
 #: cheap ones, and both of those that are published

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.periods import Asked, find_periods
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.periods import Asked, find_periods
+from iosig.warehouse.errors import UsageError
 from tests.budget import one_in
 from tests.flows.conftest import Cli
-from warehouse.errors import UsageError
 
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
 METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio")

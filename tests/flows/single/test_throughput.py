@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.single import throughput
-from flows.single.throughput import By, throughput_by
-from transforms.throughput.signals import SignalParams
-from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
-from warehouse.errors import UsageError
-from warehouse.sources.rows.traced import rows
-from warehouse.store.store import write_parquet
+from iosig.flows.single import throughput
+from iosig.flows.single.throughput import By, throughput_by
+from iosig.transforms.throughput.signals import SignalParams
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.store.store import write_parquet
 
 MB = 1_000_000.0
 PARAMS = SignalParams(min_step_count=1)

@@ -11,15 +11,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute, limited_days
-from flows.steps.pieces import File, Given
-from flows.steps.run import Run
-from warehouse.contracts import Table, frames
-from warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
-from warehouse.contracts.job_io import JOB_IO_SOURCES
-from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
+from iosig.flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute, limited_days
+from iosig.flows.steps.pieces import File, Given
+from iosig.flows.steps.run import Run
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
+from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
 
 DAY = date(2026, 3, 3)
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)

@@ -13,22 +13,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-import expectations.gate
-from expectations import summing
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
-from flows.steps import checks, plan as planning
-from flows.steps.pieces import File, Given, Piece
+import iosig.expectations.gate
+from iosig.expectations import summing
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.flows.steps import checks, plan as planning
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+from iosig.warehouse.errors import GateFailed
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, write_json, write_parquet
 from tests.flows.conftest import FoundByChecks, Night, check_here
-from warehouse.contracts import Table, frames
-from warehouse.contracts.job_io import JOB_IO
-from warehouse.contracts.quality import QUALITY, QUALITY_DAYS
-from warehouse.errors import GateFailed
-from warehouse.releases import releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store, write_json, write_parquet
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
 #: a run that ends before it starts, on a day of its own, and a line that is none
@@ -140,14 +140,14 @@ class TestTwoReleases:
     ) -> None:
         store = Night(two.store, two.second).copy(tmp_path / "warehouse")
         land(store, tmp_path, MENDED)
-        check = expectations.gate.check
+        check = iosig.expectations.gate.check
 
-        def broken(table: Table, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
+        def broken(table: Table, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.Checked:
             return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
 
         refused = store.data_docs / "refused" / "index.html"
         with monkeypatch.context() as patch:
-            patch.setattr(expectations.gate, "check", broken)
+            patch.setattr(iosig.expectations.gate, "check", broken)
             with pytest.raises(GateFailed, match=str(refused)):
                 run(store)
         assert (store.data_docs / "index.html").read_text() == two.pages

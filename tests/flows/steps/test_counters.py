@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from flows.night.order import STEPS, open_night
-from flows.settings import Settings
-from flows.steps import counters
-from flows.steps.plan import make_plan
+from iosig.flows.night.order import STEPS, open_night
+from iosig.flows.settings import Settings
+from iosig.flows.steps import counters
+from iosig.flows.steps.plan import make_plan
+from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_RISES
+from iosig.warehouse.contracts.types import Table
+from iosig.warehouse.store.store import Store
 from tests.flows import counted_sites
 from tests.flows.counted_sites import Counted
-from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_RISES
-from warehouse.contracts.types import Table
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.usefixtures("quick_checks")
 TABLES = (COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTED_JOBS)

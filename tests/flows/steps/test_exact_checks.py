@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.settings import Settings
-from flows.steps.exact_checks import against, check_runs
-from flows.steps.pieces import File, Given, Piece
-from transforms.arrays import Ragged, offsets_of
-from transforms.sample_checks import Sampled
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.signature import Signature
-from warehouse.contracts import Table, frames
-from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
-from warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from iosig.flows.settings import Settings
+from iosig.flows.steps.exact_checks import against, check_runs
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
+from iosig.warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 
 DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.transforms.synthetic.job_statistics import JobStatisticsParams
+from iosig.transforms.synthetic.job_statistics_texts import FORMS, Form
 from tests.flows.served_sites import FAULTS, Served, served
-from transforms.synthetic.job_statistics import JobStatisticsParams
-from transforms.synthetic.job_statistics_texts import FORMS, Form
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]
 

@@ -9,19 +9,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.settings import Settings, SignatureSettings
-from flows.steps.inference import infer
-from flows.steps.pieces import File, Given, Piece
-from warehouse.contracts import Table, frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO
-from warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
-from warehouse.contracts.inference import INFERENCE_CHECKS
-from warehouse.contracts.job_io import CLIENT_IO
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.periods import MEASURED_PERIODS, PERIODS
-from warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
-from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS
+from iosig.flows.settings import Settings, SignatureSettings
+from iosig.flows.steps.inference import infer
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
+from iosig.warehouse.contracts.inference import INFERENCE_CHECKS
+from iosig.warehouse.contracts.job_io import CLIENT_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import MEASURED_PERIODS, PERIODS
+from iosig.warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS
 
 DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)

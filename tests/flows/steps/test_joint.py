@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 import pytest
 
-from flows.signatures.published import SUBJECT
-from flows.steps.joint import _beside, is_due, with_defaults
+from iosig.flows.signatures.published import SUBJECT
+from iosig.flows.steps.joint import _beside, is_due, with_defaults
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.metadata_periods import metadata_rows
-from transforms.arrays import Ragged
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.finding import PeriodParams, find
-from transforms.throughput.signals import SignalParams
-from warehouse.contracts import frames
-from warehouse.contracts.periods import METADATA_PERIODS
-from warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
+from iosig.flows.steps.metadata_periods import metadata_rows
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.finding import PeriodParams, find
+from iosig.transforms.throughput.signals import SignalParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import METADATA_PERIODS
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 
 PARAMS = PeriodParams(methods=("controlled",))
 

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.metadata_rates import rate_rows
-from transforms.classes import ClassParams
-from transforms.periods.finding import PeriodParams
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.periods import METADATA_RATES
-from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+from iosig.flows.steps.metadata_rates import rate_rows
+from iosig.transforms.classes import ClassParams
+from iosig.transforms.periods.finding import PeriodParams
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import METADATA_RATES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
 
 START = datetime(2026, 3, 3, 10, tzinfo=UTC)
 STEP_S, STEPS = 10, 120

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.settings import Settings
-from flows.steps.periods import _segments_of
-from flows.steps.pieces import File, Given, Piece
+from iosig.flows.settings import Settings
+from iosig.flows.steps.periods import _segments_of
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from tests.sql.given import rows
-from warehouse.contracts import frames
-from warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 
 
 def test_segments_stay_with_their_rows_of_periods(tmp_path: Path) -> None:

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.night.executors import Inline
-from flows.settings import Settings
-from flows.steps.pieces import Done, File, Given, Piece
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.night.executors import Inline
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import Done, File, Given, Piece
+from iosig.warehouse.contracts.classes import CLASSES
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.errors import IosigError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
-from warehouse.contracts.classes import CLASSES
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
-from warehouse.errors import IosigError
-from warehouse.releases import releases
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store
 
 #: a job whose times are in the wrong order
 FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps import signatures
-from flows.steps.pieces import Given
-from warehouse.contracts import frames
-from warehouse.contracts.samples import SAMPLES
+from iosig.flows.steps import signatures
+from iosig.flows.steps.pieces import Given
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.samples import SAMPLES
 
 _BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.settings import Settings
-from flows.steps.pieces import File, Given, Piece
-from flows.steps.subjects import of_applications
-from warehouse.contracts import frames
-from warehouse.contracts.classes import CLASSES
-from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from iosig.flows.settings import Settings
+from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.subjects import of_applications
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.classes import CLASSES
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 
 CURVES = {("ann/a/1", "robust"): [1.0, 2.0], ("ann/a/1", "warped"): [3.0], ("ann/b/1", "robust"): [4.0]}
 CURVES |= {("ann/b/1", "warped"): [5.0, 6.0, 7.0]}

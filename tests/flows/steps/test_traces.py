@@ -10,17 +10,17 @@ import duckdb
 import polars as pl
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.night import order
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.night import order
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import publishing
+from iosig.warehouse.releases.publishing import Draft
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
 from tests.flows.conftest import FoundByChecks, check_here
 from tests.flows.traced_runs import land, trace
-from warehouse.errors import NothingToDo
-from warehouse.releases import publishing
-from warehouse.releases.publishing import Draft
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.store.store import Store
 
 WRITE = {"module": "POSIX", "direction": "write"}
 

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.steps.pieces import File, Given
-from flows.steps.run import Run
-from flows.steps.unnamed_patterns import _identified, _read, find_patterns
-from warehouse.contracts import frames
-from warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.polls import TICKS
+from iosig.flows.steps.pieces import File, Given
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.unnamed_patterns import _identified, _read, find_patterns
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import TICKS
 
 BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
 STEP_S = 10

@@ -8,9 +8,9 @@ from datetime import date
 import numpy as np
 import pytest
 
-from flows.wall import checkpoint_clock, population_map, release_changes, storage_calendar
+from iosig.flows.wall import checkpoint_clock, population_map, release_changes, storage_calendar
+from iosig.warehouse.errors import NothingToDo, UsageError
 from tests.warehouse.releasing import Content, opened_tables
-from warehouse.errors import NothingToDo, UsageError
 
 _TICKS: dict[str, Content] = {
     "ticks": {

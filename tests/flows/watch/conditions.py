@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from flows.watch.condition import Condition, FilesystemCondition, SourceCondition
+from iosig.flows.watch.condition import Condition, FilesystemCondition, SourceCondition
 
 NOON = datetime(2026, 3, 20, 12, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)

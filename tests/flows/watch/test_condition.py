@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.settings import ScheduleSettings, Settings
-from flows.watch.condition import _incomplete, condition_of, next_run
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import ScheduleSettings, Settings
+from iosig.flows.watch.condition import _incomplete, condition_of, next_run
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.store import Store, locked
 from tests.flows.conftest import Night
-from warehouse.store.form import mark_form
-from warehouse.store.store import Store, locked
 
 JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 

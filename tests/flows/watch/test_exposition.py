@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from flows.settings import WatchSettings
-from flows.watch.condition import Condition
-from flows.watch.exposition import exposition
-from flows.watch.problems import problems_of
+from iosig.flows.settings import WatchSettings
+from iosig.flows.watch.condition import Condition
+from iosig.flows.watch.exposition import exposition
+from iosig.flows.watch.problems import problems_of
 from tests.flows.watch.conditions import NOON, WELL, but, nightly_source
 
 

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from flows.settings import Settings, WatchSettings
-from flows.watch import notices
-from flows.watch.notices import tell, telling
-from flows.watch.problems import Problem
+from iosig.flows.settings import Settings, WatchSettings
+from iosig.flows.watch import notices
+from iosig.flows.watch.notices import tell, telling
+from iosig.flows.watch.problems import Problem
+from iosig.warehouse.errors import GateFailed, MachineFault, NothingToDo
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.store.files import Folder
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.store import Store
 from tests.flows.watch.conditions import DAY, NOON
 from tests.hostile_servers import http_server, tcp_server
 from tests.servers import is_over
-from warehouse.errors import GateFailed, MachineFault, NothingToDo
-from warehouse.external.deadlines import Timeouts
-from warehouse.store.files import Folder
-from warehouse.store.form import mark_form
-from warehouse.store.store import Store
 
 LATE, DISK = Problem("late", "Two inputs wait."), Problem("disk", "It is full.")
 

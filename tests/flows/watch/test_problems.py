@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from flows.settings import WatchSettings
-from flows.watch.condition import Condition, FilesystemCondition, IncompleteDay, RefusedInput
-from flows.watch.problems import notes_of, problems_of, rhythm_s
+from iosig.flows.settings import WatchSettings
+from iosig.flows.watch.condition import Condition, FilesystemCondition, IncompleteDay, RefusedInput
+from iosig.flows.watch.problems import notes_of, problems_of, rhythm_s
+from iosig.warehouse.releases.holds import Hold
 from tests.flows.watch.conditions import DAY, HOUR, NOON, WELL, but, filesystem, nightly_source
-from warehouse.releases.holds import Hold
 
 REFUSED_WHOLE = RefusedInput("/in/torn.csv", NOON, 1, 0)
 HOLD = Hold("20260318T023000Z-run", "2026-03-20T03:00:00+00:00", ("abc",), (), None)

@@ -1,4 +1,4 @@
-"""The slow twin of placing: one run after the other, one burst after the other."""
+"""The naive twin of placing: one run after the other, one burst after the other."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.attribution.placing import PlacingParams
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.attribution.placing import PlacingParams
 
 #: a burst counts as full here
 _NEARLY = 0.95

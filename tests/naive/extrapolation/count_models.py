@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.extrapolation.count_models`: every k in a range is tried."""
+"""The naive twin of `iosig.transforms.extrapolation.count_models`: every k in a range is tried."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The obvious slow twin of `transforms.extrapolation.evaluation`: the calls of a rank one by one."""
+"""The naive twin of `iosig.transforms.extrapolation.evaluation`: the calls of a rank one by one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
 
+from iosig.transforms.traces.trace import START, RankClass
 from tests.compressed import call_order
-from transforms.traces.trace import START, RankClass
 
 
 def transitions(rank_class: RankClass, rank: int) -> Counter[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.extrapolation.time_models`: one field, one model at a time, in fractions."""
+"""The naive twin of `iosig.transforms.extrapolation.time_models`: one field, one model at a time, in fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.networks.bottlenecks`: all values kept, sorted, and looked at one by one."""
+"""The naive twin of `iosig.transforms.networks.bottlenecks`: all values kept, sorted, and looked at one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _deviation(bins: Sequence[int], median: float) -> float:
 def bottlenecks(
     values: Sequence[float], requests: Sequence[int], most: int, processes: int | None
 ) -> list[tuple[int, float, float]]:
-    """Request, value and score of each bottleneck, by the rules of `transforms.networks.bottlenecks`."""
+    """Request, value and score of each bottleneck, by the rules of `iosig.transforms.networks.bottlenecks`."""
     known = [(value, request) for value, request in zip(values, requests, strict=True) if 0 < value < math.inf]
     if not known:
         return []

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.networks.clock_skew`: file by file, rank by rank."""
+"""The naive twin of `iosig.transforms.networks.clock_skew`: file by file, rank by rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.networks.counting`: a loop over every transfer, dictionaries of what it adds to."""
+"""The naive twin of `iosig.transforms.networks.counting`: a loop over every transfer, with dictionaries."""
 
 from __future__ import annotations
 

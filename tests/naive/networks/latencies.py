@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.networks.latencies`: request by request, event by event, all in memory."""
+"""The naive twin of `iosig.transforms.networks.latencies`: request by request, event by event, all in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.networks.log_bins`: one value at a time, by the parts of the number."""
+"""The naive twin of `iosig.transforms.networks.log_bins`: one value at a time, by the parts of the number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twins of `transforms.networks.patterns`: one value, one node, one shuffle at a time."""
+"""The naive twins of `iosig.transforms.networks.patterns`: one value, one node, one shuffle at a time."""
 
 from __future__ import annotations
 

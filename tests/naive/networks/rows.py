@@ -1,10 +1,10 @@
-"""The obvious slow twin of `transforms.networks.rows`: each edge and window looked up by itself."""
+"""The naive twin of `iosig.transforms.networks.rows`: each edge and window looked up by itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from transforms.networks.network import METRICS, Network
+from iosig.transforms.networks.network import METRICS, Network
 
 
 def edge_rows(network: Network) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.autocorrelation`: a loop over lags, pairs of samples, peaks."""
+"""The naive twin of `iosig.transforms.periods.autocorrelation`: a loop over lags, pairs of samples, peaks."""
 
 from __future__ import annotations
 

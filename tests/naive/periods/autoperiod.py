@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.autoperiod`: one even signal at a time, a loop for every sum."""
+"""The naive twin of `iosig.transforms.periods.autoperiod`: one even signal at a time, a loop for every sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.controlled_pauses`: one signal, one way to merge after the other."""
+"""The naive twin of `iosig.transforms.periods.controlled_pauses`: one signal, one way to merge after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.controlled_segments`: one piece after the other, each by itself."""
+"""The naive twin of `iosig.transforms.periods.controlled_segments`: one piece after the other, each by itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transforms.periods import controlled
-from transforms.periods.answers import Detections
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.controlled_bursts import bursts
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods import controlled
+from iosig.transforms.periods.answers import Detections
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.controlled_bursts import bursts
+from iosig.transforms.periods.even_signals import EvenSignals
 
 
 @dataclass(frozen=True)

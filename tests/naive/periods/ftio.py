@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.ftio`: sections II-B2 and II-C of the paper, one bin at a time."""
+"""The naive twin of `iosig.transforms.periods.ftio`: sections II-B2 and II-C of the paper, one bin at a time."""
 
 from __future__ import annotations
 

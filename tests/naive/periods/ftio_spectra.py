@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.periods.ftio_spectra`: the discrete Fourier transform, term by term."""
+"""The naive twin of `iosig.transforms.periods.ftio_spectra`: the discrete Fourier transform, term by term."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.ftio_wavelet`: one window and one stretch after the other."""
+"""The naive twin of `iosig.transforms.periods.ftio_wavelet`: one window and one stretch after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.periods.periodicity`: for each period, a loop over all pieces of the signal."""
+"""The naive twin of `iosig.transforms.periods.periodicity`: for each period, a loop over all pieces of the signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.periods.phases`: one signal, sample after sample, with the default parameters."""
+"""The naive twin of `iosig.transforms.periods.phases`: one signal, sample after sample, with the default parameters."""
 
 from __future__ import annotations
 

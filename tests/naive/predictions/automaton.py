@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.predictions.automaton`: lists of evaluations, all looked at again each time."""
+"""The naive twin of `iosig.transforms.predictions.automaton`: lists of evaluations, all looked at again each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.predictions.intervals`: DBSCAN as published, pair by pair, and plain lists."""
+"""The naive twin of `iosig.transforms.predictions.intervals`: DBSCAN as published, pair by pair, and plain lists."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.arrays import Ragged
-from transforms.periods import finding
-from transforms.throughput import even_values
-from transforms.throughput.requests import Requests, step_function
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods import finding
+from iosig.transforms.throughput import even_values
+from iosig.transforms.throughput.requests import Requests, step_function
 
 
 def answer(

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.predictions.pyramid`: all requests are kept.
+"""The naive twin of `iosig.transforms.predictions.pyramid`: all requests are kept.
 
 Widths are powers of two here, so that every edge is exact.
 """

@@ -1,4 +1,4 @@
-"""The slow twin of `studies.scheduling.simulation`: the clock goes on by equal steps, each job looks where it is."""
+"""The naive twin of `iosig.studies.scheduling.simulation`: equal time steps, one job at a time."""
 
 from __future__ import annotations
 

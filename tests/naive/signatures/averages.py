@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.averages`: one point after the other."""
+"""The naive twin of `iosig.transforms.signatures.averages`: one point after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.borne_out`: one run, one rate, one time after the other."""
+"""The naive twin of `iosig.transforms.signatures.borne_out`: one run, one rate, one time after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.signatures.bursts`: a walk through the seconds."""
+"""The naive twin of `iosig.transforms.signatures.bursts`: a walk through the seconds."""
 
 from __future__ import annotations
 

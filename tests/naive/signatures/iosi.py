@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.iosi` after preprocessing: loops over bursts, points and common bursts."""
+"""The naive twin of `iosig.transforms.signatures.iosi` after preprocessing: loops over bursts and points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.iosi_clique`: loops over grids, units and points."""
+"""The naive twin of `iosig.transforms.signatures.iosi_clique`: loops over grids, units and points."""
 
 from __future__ import annotations
 

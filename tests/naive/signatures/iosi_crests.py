@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.iosi_crests`: one row, point by point (IOSI, FAST'14, section 5.2)."""
+"""The naive twin of `iosig.transforms.signatures.iosi_crests`: one row, point by point (IOSI, FAST'14, section 5.2)."""
 
 from __future__ import annotations
 

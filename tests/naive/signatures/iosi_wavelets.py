@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.iosi_wavelets`: the filter bank's sums, point by point."""
+"""The naive twin of `iosig.transforms.signatures.iosi_wavelets`: the filter bank's sums, point by point."""
 
 from __future__ import annotations
 

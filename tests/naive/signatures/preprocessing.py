@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.signatures.preprocessing`: point after point, as IOSI 5.1 tells it."""
+"""The naive twin of `iosig.transforms.signatures.preprocessing`: point after point, as IOSI 5.1 tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twins in `transforms.signatures.robust`: the warp step by step, the quantiles point by point."""
+"""The naive twins in `iosig.transforms.signatures.robust`: the warp step by step, the quantiles point by point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.robust_alignment`: one run, one burst, one place after the other."""
+"""The naive twin of `iosig.transforms.signatures.robust_alignment`: one run, one burst, one place after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.robust_timeline`: the sum that a timeline makes least."""
+"""The naive twin of `iosig.transforms.signatures.robust_timeline`: the sum that a timeline makes least."""
 
 from __future__ import annotations
 

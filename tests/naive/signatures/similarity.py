@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.signatures.similarity`: every lag, every way to match bursts."""
+"""The naive twin of `iosig.transforms.signatures.similarity`: every lag, every way to match bursts."""
 
 from __future__ import annotations
 

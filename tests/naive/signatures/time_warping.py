@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.time_warping`: the whole matrix, cell by cell.
+"""The naive twin of `iosig.transforms.signatures.time_warping`: the whole matrix, cell by cell.
 
 Sakoe and Chiba, 10.1109/TASSP.1978.1163055, with steps that all weigh the same.
 """

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.signatures.warped`: one run, one block, one shift after the other."""
+"""The naive twin of `iosig.transforms.signatures.warped`: one run, one block, one shift after the other."""
 
 from __future__ import annotations
 

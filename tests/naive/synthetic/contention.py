@@ -1,10 +1,10 @@
-"""The obvious slow twin of `transforms.synthetic.contention`: small steps of time, rates found by bisection."""
+"""The naive twin of `iosig.transforms.synthetic.contention`: small steps of time, rates found by bisection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transforms.synthetic.contention import Chains, Pipe
+from iosig.transforms.synthetic.contention import Chains, Pipe
 
 
 def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: Pipe) -> list[float]:

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.synthetic.entries`: one target, one instant after the other."""
+"""The naive twin of `iosig.transforms.synthetic.entries`: one target, one instant after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.throughput.even_values`: loops over every request and bin, every instant and edge."""
+"""The naive twin of `iosig.transforms.throughput.even_values`: loops over requests, bins and edges."""
 
 from __future__ import annotations
 

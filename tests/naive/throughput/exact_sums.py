@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.throughput.exact_sums`: rational numbers."""
+"""The naive twin of `iosig.transforms.throughput.exact_sums`: rational numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.throughput.request_phases`: requests in order of time."""
+"""The naive twin of `iosig.transforms.throughput.request_phases`: requests in order of time."""
 
 from __future__ import annotations
 

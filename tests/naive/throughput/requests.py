@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.throughput.requests`: for each piece of time, a loop over all requests."""
+"""The naive twin of `iosig.transforms.throughput.requests`: for each piece of time, a loop over all requests."""
 
 from __future__ import annotations
 

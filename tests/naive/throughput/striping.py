@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.throughput.striping`: byte after byte."""
+"""The naive twin of `iosig.transforms.throughput.striping`: byte after byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `transforms.traces.compression` counts, the slow way: each call of each rank is looked at by itself."""
+"""What `iosig.transforms.traces.compression` counts, the slow way: each call of each rank is looked at by itself."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from iosig.transforms.traces.compression import FoldedCall, FoldedNode
+from iosig.transforms.traces.trace import START, CompressedTrace
 from tests.compressed import call_order, class_ranks
-from transforms.traces.compression import FoldedCall, FoldedNode
-from transforms.traces.trace import START, CompressedTrace
 
 #: level, began and ceased [s] of each call of a rank, in order
 Timed = Sequence[tuple[int, float, float]]

@@ -1,12 +1,12 @@
-"""The obvious slow twin of `transforms.traces.expansion`: loops are walked, numbers are looked up one by one."""
+"""The naive twin of `iosig.transforms.traces.expansion`: loops are walked, numbers are looked up one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from transforms.traces.progressions import Listed, Progression, Stretch
-from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, Vector
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, Vector
 
 
 def numbers(stretch: Stretch) -> list[int]:

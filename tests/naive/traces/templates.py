@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.traces.templates`: one call after the other, one number after the other."""
+"""The naive twin of `iosig.transforms.traces.templates`: one call after the other, one number after the other."""
 
 from __future__ import annotations
 

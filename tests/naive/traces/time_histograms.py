@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.traces.time_histograms`: one group, one bin, one call at a time."""
+"""The naive twin of `iosig.transforms.traces.time_histograms`: one group, one bin, one call at a time."""
 
 from __future__ import annotations
 

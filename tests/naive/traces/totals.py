@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.traces.totals`: every call of every rank is read, and summed."""
+"""The naive twin of `iosig.transforms.traces.totals`: every call of every rank is read, and summed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from iosig.transforms.traces.requests import Form, Forms
+from iosig.transforms.traces.trace import CompressedTrace
 from tests.naive.traces import expansion
-from transforms.traces.requests import Form, Forms
-from transforms.traces.trace import CompressedTrace
 
 #: rank, module, function, level and arguments of a call; those of a rank in order
 Made = tuple[int, str, str, int, str]

@@ -1,12 +1,12 @@
-"""The obvious slow twin of `transforms.traces.vectors`: stretches and shares are expanded number by number."""
+"""The naive twin of `iosig.transforms.traces.vectors`: stretches and shares are expanded number by number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
 
-from transforms.traces.progressions import Listed, Stretch
-from transforms.traces.trace import Vector
+from iosig.transforms.traces.progressions import Listed, Stretch
+from iosig.transforms.traces.trace import Vector
 
 
 def numbers(stretch: Stretch) -> list[int]:

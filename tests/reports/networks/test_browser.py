@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from reports.networks.page import write_page
-from reports.networks.scales import scale_of, slot_counts
-from reports.networks.view import NetworkView, SlowNodes
+from iosig.reports.networks.page import write_page
+from iosig.reports.networks.scales import scale_of, slot_counts
+from iosig.reports.networks.view import NetworkView, SlowNodes
+from iosig.transforms.networks.network import Metric, Network
 from tests.reports import network_views as views
-from transforms.networks.network import Metric, Network
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

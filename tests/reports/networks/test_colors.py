@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.networks.colors import colors, lab_of, unused_color
+from iosig.reports.networks.colors import colors, lab_of, unused_color
 
 HOPS = range(4)
 #: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009),

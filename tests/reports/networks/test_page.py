@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reports.networks import page_data as data
-from reports.networks.page import MOST_BYTES, page, write_page
-from reports.networks.scales import scale_of, slot_counts
-from reports.networks.view import NetworkView
+from iosig.reports.networks import page_data as data
+from iosig.reports.networks.page import MOST_BYTES, page, write_page
+from iosig.reports.networks.scales import scale_of, slot_counts
+from iosig.reports.networks.view import NetworkView
+from iosig.transforms.networks.network import METRICS, Layer, Metric, Transfers
 from tests.budget import examples
 from tests.reports import network_views as views
-from transforms.networks.network import METRICS, Layer, Metric, Transfers
 
 EVIL = "<img src=x onerror=\"document.title='taken'\">"
 QUOTES = "0\"'</script><script>document.title='taken'</script>\u2028&amp;"

@@ -22,18 +22,18 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import panels, style
-from reports.networks import labels as radial_labels, picture
-from reports.networks.colors import colors, unused_color
-from reports.networks.edges import HopEdges, edge_image
-from reports.networks.matrix import mean_values
-from reports.networks.picture import draw
-from reports.networks.texts import distinct, log_ticks, pattern_texts, value_text
-from reports.networks.view import NetworkView, SlowNodes
+from iosig.reports import panels, style
+from iosig.reports.networks import labels as radial_labels, picture
+from iosig.reports.networks.colors import colors, unused_color
+from iosig.reports.networks.edges import HopEdges, edge_image
+from iosig.reports.networks.matrix import mean_values
+from iosig.reports.networks.picture import draw
+from iosig.reports.networks.texts import distinct, log_ticks, pattern_texts, value_text
+from iosig.reports.networks.view import NetworkView, SlowNodes
+from iosig.transforms.networks.counting import EdgeCounter
+from iosig.transforms.networks.network import Layer, Network, Transfers
+from iosig.transforms.networks.rings import Ring, layout
 from tests.budget import examples, one_in
-from transforms.networks.counting import EdgeCounter
-from transforms.networks.network import Layer, Network, Transfers
-from transforms.networks.rings import Ring, layout
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING = pl.DataFrame()
@@ -87,7 +87,7 @@ def composed(one: NetworkView) -> Figure:
 
 def painted(one: NetworkView, few_nodes: int = 0) -> Figure:
     """The figure, as rings however few its nodes are; else as matrices of fewer nodes than these."""
-    with style.drawn_in(), patch("reports.networks.view.FEW_NODES", few_nodes):
+    with style.drawn_in(), patch("iosig.reports.networks.view.FEW_NODES", few_nodes):
         figure = panels.blank(picture._size(one))
         picture._compose(figure, one)
     return figure
@@ -171,7 +171,7 @@ def test_no_edges_are_clear() -> None:
 
 
 def test_very_many_edges_take_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reports.networks.edges._MOST_POINTS", 1000)
+    monkeypatch.setattr("iosig.reports.networks.edges._MOST_POINTS", 1000)
     levels = np.full((500, 10), -1)
     levels[250, 9] = 0
     image = edge_image([straight(levels)], 200, GREY)
@@ -463,7 +463,7 @@ def test_svg_has_edges_as_pixels_and_the_rest_as_lines(tmp_path: Path) -> None:
 
 
 def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from reports.networks import picture; print('matplotlib' in sys.modules)"
+    code = "import sys; from iosig.reports.networks import picture; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
 

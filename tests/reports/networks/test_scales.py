@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reports.networks.scales import Scale, scale_of, slot_counts, sparse_slot_counts
+from iosig.reports.networks.scales import Scale, scale_of, slot_counts, sparse_slot_counts
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, bin_numbers
+from iosig.transforms.networks.network import Layer, Network, Transfers
 from tests.budget import examples
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, bin_numbers
-from transforms.networks.network import Layer, Network, Transfers
 
 BEHIND_LEAST = 1 << 15
 

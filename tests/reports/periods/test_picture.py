@@ -16,16 +16,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import style
-from reports.panels import PIXEL_COLUMNS, Columns
-from reports.periods import picture
-from reports.periods.picture import draw
-from reports.periods.view import PeriodView, view_of
-from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
+from iosig.reports import style
+from iosig.reports.panels import PIXEL_COLUMNS, Columns
+from iosig.reports.periods import picture
+from iosig.reports.periods.picture import draw
+from iosig.reports.periods.view import PeriodView, view_of
+from iosig.reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
+from iosig.transforms.periods import ftio
+from iosig.transforms.periods.answers import OUTCOMES, Candidates, Detections, Segments
+from iosig.transforms.periods.even_signals import EvenSignals
 from tests.budget import examples
-from transforms.periods import ftio
-from transforms.periods.answers import OUTCOMES, Candidates, Detections, Segments
-from transforms.periods.even_signals import EvenSignals
 
 
 @pytest.fixture(autouse=True)

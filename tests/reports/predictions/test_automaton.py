@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from reports import panels, style
-from reports.predictions import automaton as automaton_view
-from reports.predictions.automaton import draw
-from reports.predictions.state_strips import UNKNOWN, sequence_of
-from transforms.predictions.automaton import PhaseAutomaton
+from iosig.reports import panels, style
+from iosig.reports.predictions import automaton as automaton_view
+from iosig.reports.predictions.automaton import draw
+from iosig.reports.predictions.state_strips import UNKNOWN, sequence_of
+from iosig.transforms.predictions.automaton import PhaseAutomaton
 
 
 @pytest.fixture(autouse=True)

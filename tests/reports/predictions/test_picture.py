@@ -19,12 +19,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from reports import panels, style
-from reports.predictions import automaton as automaton_view, evaluations, picture
-from reports.predictions.evaluations import PredictionView
-from reports.predictions.picture import draw
-from reports.predictions.state_strips import StateSequence
-from transforms.predictions.automaton import PhaseAutomaton
+from iosig.reports import panels, style
+from iosig.reports.predictions import automaton as automaton_view, evaluations, picture
+from iosig.reports.predictions.evaluations import PredictionView
+from iosig.reports.predictions.picture import draw
+from iosig.reports.predictions.state_strips import StateSequence
+from iosig.transforms.predictions.automaton import PhaseAutomaton
 
 NUMBERS = dict.fromkeys(evaluations._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
 TEXTS = dict.fromkeys((*evaluations._TEXTS, *evaluations._NAMES), pl.String)

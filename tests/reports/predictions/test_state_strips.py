@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from reports import panels
-from reports.predictions import state_strips
-from reports.predictions.state_strips import RunClock, known_times, state_color
+from iosig.reports import panels
+from iosig.reports.predictions import state_strips
+from iosig.reports.predictions.state_strips import RunClock, known_times, state_color
 
 
 def test_a_strip_of_many_states_keeps_what_holds_for_the_longest() -> None:

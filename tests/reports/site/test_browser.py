@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bench.report_site import SiteSize, made_up_release
-from flows.report.making import report
-from reports.site.figures import command_line
-from reports.site.pages import PAGES
+from iosig.flows.report.making import report
+from iosig.reports.site.figures import command_line
+from iosig.reports.site.pages import PAGES
+from iosig.warehouse.releases.reading import opened as opened_release
+from iosig.warehouse.releases.releases import current
+from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish
-from warehouse.releases.reading import opened as opened_release
-from warehouse.releases.releases import current
-from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -208,7 +208,7 @@ def test_pages_are_walked_through_by_keys_and_printed(browser: Browser, folder: 
 
 @pytest.mark.long
 def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Path) -> None:
-    from warehouse.releases.releases import kept
+    from iosig.warehouse.releases.releases import kept
 
     for release in kept(store):
         report(store, release, tmp_path / "pages")

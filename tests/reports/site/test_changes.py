@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from reports.site.changes import dumbbells
+from iosig.reports.site.changes import dumbbells
 
 _ROWS = pl.DataFrame(
     [("a", 1e9, 2e9), ("b", 5e9, 5e9), ("c", None, 3e9), ("d", 4e9, None), ("e", 1e9, 8e9), ("f", None, None)],

@@ -10,10 +10,18 @@ import numpy as np
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
-from reports.site import filesystems
-from reports.site.filesystems import CODES_PER_OCTAVE, FIRST, GAP, LEAST_BYTES_PER_S, NOTHING, FilesystemFrames, coded
-from reports.site.packing import file_hash
-from reports.wall.storage_calendar import CalendarView, DayRates
+from iosig.reports.site import filesystems
+from iosig.reports.site.filesystems import (
+    CODES_PER_OCTAVE,
+    FIRST,
+    GAP,
+    LEAST_BYTES_PER_S,
+    NOTHING,
+    FilesystemFrames,
+    coded,
+)
+from iosig.reports.site.packing import file_hash
+from iosig.reports.wall.storage_calendar import CalendarView, DayRates
 from tests.budget import examples
 from tests.reports.site.test_packing import unpacked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from reports.site.library import VENDORED, assets
+from iosig.reports.site.library import VENDORED, assets
 
 _MOST_SHELL_BYTES = 650_000
 

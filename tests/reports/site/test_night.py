@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 
-from reports.site import advice, night
-from reports.site.advice import AdviceFrames
-from reports.site.night import NightFrames
-from reports.site.pages import NIGHT
-from reports.site.shells import About, shell
+from iosig.reports.site import advice, night
+from iosig.reports.site.advice import AdviceFrames
+from iosig.reports.site.night import NightFrames
+from iosig.reports.site.pages import NIGHT
+from iosig.reports.site.shells import About, shell
 
 EVIL = "</script><img src=x onerror=\"document.title='taken'\">/x'y/8"
 _ABOUT = About("r1", "2026-03-04T02:30:00+00:00", "passed", "0.1")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from reports.site.packing import Content, columns, file_hash, packed
+from iosig.reports.site.packing import Content, columns, file_hash, packed
 
 
 def unpacked(content: Content) -> object:

@@ -7,8 +7,8 @@ import shlex
 
 from hypothesis import given, settings, strategies as st
 
-from reports.site.figures import command_line
-from reports.site.pages import PAGES
+from iosig.reports.site.figures import command_line
+from iosig.reports.site.pages import PAGES
 from tests.budget import examples
 
 _NAMES = {"application_id", "filesystem", "direction", "cluster", "job_id", "started_at", "day"}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from reports.site import advice, library
-from reports.site.advice import AdviceFrames
-from reports.site.packing import file_hash, packed
-from reports.site.pages import RUN
-from reports.site.runs import RunFrames, hours
-from reports.site.shells import About, shell
+from iosig.reports.site import advice, library
+from iosig.reports.site.advice import AdviceFrames
+from iosig.reports.site.packing import file_hash, packed
+from iosig.reports.site.pages import RUN
+from iosig.reports.site.runs import RunFrames, hours
+from iosig.reports.site.shells import About, shell
 from tests.reports.site.test_traces import EVIL, NOON, told
 
 if TYPE_CHECKING:

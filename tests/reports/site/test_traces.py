@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
-from reports.site.packing import unpacked
-from reports.site.runs import RunFrames, hours
-from reports.site.traces import traced
+from iosig.reports.site.packing import unpacked
+from iosig.reports.site.runs import RunFrames, hours
+from iosig.reports.site.traces import traced
+from iosig.transforms.findings.finding import of_facts
+from iosig.transforms.findings.rank_times import RankTimes
+from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import COUNTERS, counted, facts, rows
-from transforms.findings.finding import of_facts
-from transforms.findings.rank_times import RankTimes
-from transforms.findings.thresholds import Thresholds
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 EVIL = "</script><script>alert(1)</script>"

@@ -15,13 +15,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import panels, style
-from reports.style import DARK, LIGHT, drawn_in
-from reports.wall import checkpoint_clock, names, population_map, release_changes, storage_calendar
-from reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
-from reports.wall.population_map import DrawnApplication, MapView
-from reports.wall.release_changes import ChangesView, DrawnChange, Pair
-from reports.wall.storage_calendar import CalendarView, DayRates
+from iosig.reports import panels, style
+from iosig.reports.style import DARK, LIGHT, drawn_in
+from iosig.reports.wall import checkpoint_clock, names, population_map, release_changes, storage_calendar
+from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
+from iosig.reports.wall.population_map import DrawnApplication, MapView
+from iosig.reports.wall.release_changes import ChangesView, DrawnChange, Pair
+from iosig.reports.wall.storage_calendar import CalendarView, DayRates
 
 _HOSTILE = "$x^2$\x1b[2J\n" + "W" * 300
 

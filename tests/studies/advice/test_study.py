@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.advice import STUDY, page, running
-from studies.advice.running import (
+from iosig.studies.advice import STUDY, page, running
+from iosig.studies.advice.running import (
     NOW_S,
     POLICIES,
     SETTINGS,
@@ -29,10 +29,10 @@ from studies.advice.running import (
     study,
     told,
 )
-from studies.command import study_command
+from iosig.studies.command import study_command
+from iosig.transforms.advice import Advice, AdviceParams, Choice
+from iosig.transforms.demands import Demand
 from tests.study_pages import page_of
-from transforms.advice import Advice, AdviceParams, Choice
-from transforms.demands import Demand
 
 SHORT = Applications(run_s=(300.0, 600.0), period_s=(60.0, 200.0))
 SMALL = {

@@ -9,16 +9,24 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from studies import sites
-from studies.attribution import STUDY, page, running
-from studies.attribution.running import Results, StudyParams, against, study
-from studies.attribution.ways import WAYS, as_planned, attribution, by_nodes, equal_shares, known_jobs, rest_shared
-from studies.command import study_command
-from studies.sites import Known, Logged, Seen, drawn, signed
+from iosig.studies import sites
+from iosig.studies.attribution import STUDY, page, running
+from iosig.studies.attribution.running import Results, StudyParams, against, study
+from iosig.studies.attribution.ways import (
+    WAYS,
+    as_planned,
+    attribution,
+    by_nodes,
+    equal_shares,
+    known_jobs,
+    rest_shared,
+)
+from iosig.studies.command import study_command
+from iosig.studies.sites import Known, Logged, Seen, drawn, signed
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Signature
 from tests.study_pages import page_of
-from transforms.arrays import Reals
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Signature
 
 STEP_S = 10.0
 MINUTES = 60

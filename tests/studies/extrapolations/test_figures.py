@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from studies.extrapolations import figures as figures
+from iosig.studies.extrapolations import figures as figures
 from tests.budget import one_in
 from tests.studies.pictures import assert_drawn_alike
 

@@ -12,19 +12,19 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-import studies.extrapolations.running
-from flows.extrapolation.extrapolating import families
-from studies.command import study_command
-from studies.extrapolations import STUDY, tables
-from studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
-from studies.extrapolations.maps import map_rows
-from studies.extrapolations.programs import programs, runs
-from studies.extrapolations.running import CHECKS, Results, StudyParams, study
+import iosig.studies.extrapolations.running
+from iosig.flows.extrapolation.extrapolating import families
+from iosig.studies.command import study_command
+from iosig.studies.extrapolations import STUDY, tables
+from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
+from iosig.studies.extrapolations.maps import map_rows
+from iosig.studies.extrapolations.programs import programs, runs
+from iosig.studies.extrapolations.running import CHECKS, Results, StudyParams, study
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.traces.compression import compress, compress_together
+from iosig.warehouse.errors import InputRefused
 from tests.naive.recorder_traces import FUNCTIONS, Call, separate, text
 from tests.study_pages import page_of
-from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
-from transforms.traces.compression import compress, compress_together
-from warehouse.errors import InputRefused
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "extrapolation.md"
@@ -313,7 +313,7 @@ def test_what_did_not_come_back_is_shouted(results: Results, tmp_path: Path) -> 
 
 @pytest.fixture
 def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
-    monkeypatch.setattr(studies.extrapolations.running, "study", lambda *_, **__: results)
+    monkeypatch.setattr(iosig.studies.extrapolations.running, "study", lambda *_, **__: results)
 
 
 @pytest.mark.usefixtures("small_study", "undrawn")

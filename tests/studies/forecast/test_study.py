@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies import sites
-from studies.command import study_command
-from studies.forecast import STUDY, page, running, told
-from studies.forecast.running import Results, StudyParams, study, summed
-from studies.forecast.told import History, history, now
-from studies.forecast.ways import WAYS
+from iosig.studies import sites
+from iosig.studies.command import study_command
+from iosig.studies.forecast import STUDY, page, running, told
+from iosig.studies.forecast.running import Results, StudyParams, study, summed
+from iosig.studies.forecast.told import History, history, now
+from iosig.studies.forecast.ways import WAYS
 from tests.study_pages import page_of
 
 DAY_S = 86_400.0

@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.command import study_command
-from studies.joint import STUDY, page, real
-from studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, judged
-from studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, drawn, neighbours
-from studies.real_day import Day
+from iosig.studies.command import study_command
+from iosig.studies.joint import STUDY, page, real
+from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, judged
+from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, drawn, neighbours
+from iosig.studies.real_day import Day
+from iosig.transforms.arrays import Reals
+from iosig.transforms.synthetic.workload import Application
 from tests.study_pages import page_of
-from transforms.arrays import Reals
-from transforms.synthetic.workload import Application
 
 
 def made_up() -> Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.networks.planted import (
+from iosig.studies.networks.planted import (
     PLANTED,
     Planted,
     SystemShape,
@@ -15,7 +15,7 @@ from studies.networks.planted import (
     planted_requests,
     planted_transfers,
 )
-from transforms.networks.patterns import patterns
+from iosig.transforms.networks.patterns import patterns
 
 SHAPE = SystemShape(rank_count=64, io_node_count=8, target_count=4, requests_per_rank=12)
 
@@ -49,7 +49,7 @@ def test_requests_reach_the_targets_whole_by_their_ranks_own_node(pattern: Plant
 
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 17])
 def test_pieces_number_requests_on(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.networks.planted._CHUNK_REQUESTS", chunk)
+    monkeypatch.setattr("iosig.studies.networks.planted._CHUNK_REQUESTS", chunk)
     system = drawn_system("outlier", np.random.default_rng(8), SHAPE)
     pieces = list(planted_requests(system, np.random.default_rng(9)))
     request = np.concatenate([piece.request for piece in pieces])

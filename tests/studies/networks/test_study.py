@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.command import study_command
-from studies.networks import STUDY, page
-from studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
+from iosig.studies.command import study_command
+from iosig.studies.networks import STUDY, page
+from iosig.studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
+from iosig.transforms.networks.patterns import OUTCOMES, PATTERNS
 from tests.study_pages import page_of
-from transforms.networks.patterns import OUTCOMES, PATTERNS
 
 
 @pytest.fixture(scope="module")

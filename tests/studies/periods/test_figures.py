@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.periods import figures
+from iosig.studies.periods import figures
 from tests.budget import one_in
 from tests.studies.pictures import assert_drawn_alike
 

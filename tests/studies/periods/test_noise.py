@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.periods import noise
-from studies.periods.noise import BurstParams, LevelParams
+from iosig.studies.periods import noise
+from iosig.studies.periods.noise import BurstParams, LevelParams
 
 
 def generator(seed: int = 1) -> np.random.Generator:

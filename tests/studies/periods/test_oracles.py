@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.periods import oracles
-from studies.periods.rhythms import Rhythm
+from iosig.studies.periods import oracles
+from iosig.studies.periods.rhythms import Rhythm
 
 
 def test_the_line_through_bursts_reaches_the_cramer_rao_bound() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.periods.semi_synthetic import (
+from iosig.studies.periods.semi_synthetic import (
     NOISE_LEVELS,
     ApplicationParams,
     Applications,
@@ -20,8 +20,8 @@ from studies.periods.semi_synthetic import (
     phase_durations,
     phases,
 )
+from iosig.transforms.throughput.request_phases import request_phases
 from tests.budget import examples
-from transforms.throughput.request_phases import request_phases
 
 #: few processes and pieces: what is tested does not depend on how many there are
 SMALL = PhaseParams(process_count=4, piece_count=3)

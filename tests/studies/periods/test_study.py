@@ -10,19 +10,19 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-import studies.periods.running
-from studies.command import study_command
-from studies.periods import STUDY, page
-from studies.periods.methods import METHODS, Method
-from studies.periods.running import Results, StudyParams, interval, searched, study
-from studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
-from studies.periods.semi_synthetic import ApplicationParams
-from studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
-from studies.periods.unseen import summed, with_rates
+import iosig.studies.periods.running
+from iosig.studies.command import study_command
+from iosig.studies.periods import STUDY, page
+from iosig.studies.periods.methods import METHODS, Method
+from iosig.studies.periods.running import Results, StudyParams, interval, searched, study
+from iosig.studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
+from iosig.studies.periods.semi_synthetic import ApplicationParams
+from iosig.studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
+from iosig.studies.periods.unseen import summed, with_rates
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
 from tests.study_pages import page_of
-from transforms.arrays import Ragged
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.even_signals import EvenSignals
 
 
 def answer(signals: EvenSignals, frequency_hz: np.ndarray, is_periodic: np.ndarray) -> Detections:
@@ -164,7 +164,7 @@ def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPat
 
     assert periods(1) == periods(1)
     assert periods(1) != periods(2)
-    monkeypatch.setattr(studies.periods.running, "TRACE_CHUNK", 2)
+    monkeypatch.setattr(iosig.studies.periods.running, "TRACE_CHUNK", 2)
     found = periods(1)
     assert len(set(found)) == 6
     # what is drawn more does not change what was drawn before
@@ -295,7 +295,7 @@ def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
         own = StudyParams(params.trace_count, params.draw_count, params.seed, 1, parts=TRACES)
         return study(own, (NEVER,), SOME, [ALTERNATING])
 
-    monkeypatch.setattr(studies.periods.running, "study", small)
+    monkeypatch.setattr(iosig.studies.periods.running, "study", small)
 
 
 @pytest.mark.usefixtures("small_study", "undrawn")

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.periods import PARTS, oracles, page, unseen
-from studies.periods.memoryless import HOLES, TICKS, generators
-from studies.periods.methods import Method
-from studies.periods.rhythms import ERRORS, RHYTHMS
-from studies.periods.running import StudyParams, study
-from transforms.periods.answers import Candidates, Claims, Detections
-from transforms.periods.even_signals import EvenSignals
+from iosig.studies.periods import PARTS, oracles, page, unseen
+from iosig.studies.periods.memoryless import HOLES, TICKS, generators
+from iosig.studies.periods.methods import Method
+from iosig.studies.periods.rhythms import ERRORS, RHYTHMS
+from iosig.studies.periods.running import StudyParams, study
+from iosig.transforms.periods.answers import Candidates, Claims, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
 
 
 def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Detections:

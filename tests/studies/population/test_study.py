@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.population import STUDY, page, running
-from studies.population.running import Results, StudyParams, study
-from studies.population.ways import by_attribution, by_signature, by_traffic, truth
-from studies.sites import Known, Logged, Seen, Transfers
+from iosig.studies.population import STUDY, page, running
+from iosig.studies.population.running import Results, StudyParams, study
+from iosig.studies.population.ways import by_attribution, by_signature, by_traffic, truth
+from iosig.studies.sites import Known, Logged, Seen, Transfers
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Signature
 from tests.study_pages import page_of
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Signature
 
 STEP_S = 10.0
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from studies.predictions import figures as figures
+from iosig.studies.predictions import figures as figures
 from tests.budget import one_in
 from tests.studies.pictures import assert_drawn_alike
 

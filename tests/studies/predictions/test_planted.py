@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.predictions import planted as made
-from studies.predictions.planted import REQUEST_BYTES, PlantedRun
+from iosig.studies.predictions import planted as made
+from iosig.studies.predictions.planted import REQUEST_BYTES, PlantedRun
+from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
-from transforms.throughput.requests import Requests
 
 
 def drawn(seed: int = 0) -> np.random.Generator:

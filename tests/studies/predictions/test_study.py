@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.command import study_command
-from studies.predictions import STUDY, planted, running, scenarios, summary
-from studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley
-from studies.predictions.running import RULES, Results, Rule, StudyParams, study
-from studies.predictions.scenarios import BEFORE, EXPERIMENTS, Setting
+from iosig.studies.command import study_command
+from iosig.studies.predictions import STUDY, planted, running, scenarios, summary
+from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley
+from iosig.studies.predictions.running import RULES, Results, Rule, StudyParams, study
+from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, Setting
 from tests.study_pages import page_of
 
 SEEDS = 2

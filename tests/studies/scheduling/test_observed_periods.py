@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.scheduling.observed_periods import PHASE_COUNT, ObservedPeriods
+from iosig.studies.scheduling.observed_periods import PHASE_COUNT, ObservedPeriods
 
 
 def told(period_s: float, count: int, io_s: float, jitter: float = 0.0, job: int = 0) -> tuple[ObservedPeriods, float]:

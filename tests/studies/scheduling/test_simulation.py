@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.scheduling import simulation
-from studies.scheduling.simulation import (
+from iosig.studies.scheduling import simulation
+from iosig.studies.scheduling.simulation import (
     UNKNOWN_SET,
     Clairvoyant,
     Fair,
@@ -32,9 +32,9 @@ from studies.scheduling.simulation import (
     shares,
     simulate,
 )
+from iosig.transforms.synthetic import contention
 from tests.budget import examples
 from tests.naive.scheduling import simulation as naive
-from transforms.synthetic import contention
 
 NAN = math.nan
 

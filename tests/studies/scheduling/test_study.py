@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.command import study_command
-from studies.scheduling import STUDY, running
-from studies.scheduling.running import POLICIES, WORKLOADS, Results, StudyParams, study, summary
+from iosig.studies.command import study_command
+from iosig.studies.scheduling import STUDY, running
+from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, StudyParams, study, summary
 from tests.study_pages import page_of
 
 

@@ -7,8 +7,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from studies.signatures.backgrounds import traffic
-from studies.signatures.families import Foreign
+from iosig.studies.signatures.backgrounds import traffic
+from iosig.studies.signatures.families import Foreign
 
 KINDS = [kind for kind in get_args(Foreign) if kind != "real"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from studies.signatures.counted_page import counted_blocks, counted_tables, of_counted
-from studies.signatures.families import ALONE, FAMILIES
-from studies.signatures.methods import METHODS, ORACLES
-from studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, pieces
-from studies.signatures.scores import CHOSEN
-from transforms.signatures.methods import USUAL_METHODS
+from iosig.studies.signatures.counted_page import counted_blocks, counted_tables, of_counted
+from iosig.studies.signatures.families import ALONE, FAMILIES
+from iosig.studies.signatures.methods import METHODS, ORACLES
+from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, pieces
+from iosig.studies.signatures.scores import CHOSEN
+from iosig.transforms.signatures.methods import USUAL_METHODS
 
 FIRST, SECOND = ALONE.name, FAMILIES[0].name
 

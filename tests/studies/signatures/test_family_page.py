@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import studies.signatures.running
-from studies.signatures.edison import Traffic
-from studies.signatures.families import FAMILIES, FOREIGN_LEVELS
-from studies.signatures.family_page import family_blocks, family_tables, of_families
-from studies.signatures.figures import draw_trust
-from studies.signatures.judging import held_out
-from studies.signatures.methods import METHODS, ORACLES
-from studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
+import iosig.studies.signatures.running
+from iosig.studies.signatures.edison import Traffic
+from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS
+from iosig.studies.signatures.family_page import family_blocks, family_tables, of_families
+from iosig.studies.signatures.figures import draw_trust
+from iosig.studies.signatures.judging import held_out
+from iosig.studies.signatures.methods import METHODS, ORACLES
+from iosig.studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
 
 CHEAP = tuple(method for method in METHODS if method.name in ("stretched", "quantile"))
 WARPED = next(method for method in METHODS if method.name == "warped")
@@ -24,9 +24,9 @@ WARPED = next(method for method in METHODS if method.name == "warped")
 @pytest.fixture(scope="module")
 def results() -> Results:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(studies.signatures.running, "FAMILIES", FAMILIES[:2])
-        patch.setattr(studies.signatures.running, "ORACLES", ORACLES[1:])
-        patch.setattr(studies.signatures.running, "FOREIGN_LEVELS", {"calm": 0.2, "stormy": 1.0})
+        patch.setattr(iosig.studies.signatures.running, "FAMILIES", FAMILIES[:2])
+        patch.setattr(iosig.studies.signatures.running, "ORACLES", ORACLES[1:])
+        patch.setattr(iosig.studies.signatures.running, "FOREIGN_LEVELS", {"calm": 0.2, "stormy": 1.0})
         return study(StudyParams(1, 1, 1, parts=("families",)), (WARPED, *CHEAP))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.signatures import figures as figures
-from studies.signatures.figures import Example, Varied
+from iosig.studies.signatures import figures as figures
+from iosig.studies.signatures.figures import Example, Varied
 from tests.budget import one_in
 from tests.studies.pictures import assert_drawn_alike
 

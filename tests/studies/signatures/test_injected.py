@@ -9,14 +9,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.signatures import families
-from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, Contention, Drift, Family, Foreign, Program
-from studies.signatures.injected import FamilySetting, paces, planned, polls_of, programmed
-from studies.signatures.methods import METHODS
-from studies.signatures.scores import CHOSEN, judges_of, scored, with_chosen
-from studies.signatures.sites import STUDIED, seed_of
-from transforms.signatures.methods import USUAL_METHODS
-from transforms.synthetic.workload import Application, Burst
+from iosig.studies.signatures import families
+from iosig.studies.signatures.families import (
+    FAMILIES,
+    FOREIGN_LEVELS,
+    REAL,
+    Contention,
+    Drift,
+    Family,
+    Foreign,
+    Program,
+)
+from iosig.studies.signatures.injected import FamilySetting, paces, planned, polls_of, programmed
+from iosig.studies.signatures.methods import METHODS
+from iosig.studies.signatures.scores import CHOSEN, judges_of, scored, with_chosen
+from iosig.studies.signatures.sites import STUDIED, seed_of
+from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.synthetic.workload import Application, Burst
 
 ONE = Application("one", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.0e9)), 6)
 STILL = Family("still", "gaps", 0.0, "fair", 3.0, "rests", "same", 2.0, 0.0)

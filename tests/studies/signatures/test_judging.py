@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.signatures.judging import rotated, weights
-from transforms.signatures.trust import EVIDENCE
+from iosig.studies.signatures.judging import rotated, weights
+from iosig.transforms.signatures.trust import EVIDENCE
 
 
 def drawn(seed: int, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:

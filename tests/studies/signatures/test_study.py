@@ -13,24 +13,35 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-import studies.signatures.running
-from studies.command import study_command
-from studies.signatures import PARTS, STUDY, bounds, page, timing
-from studies.signatures.edison import EdisonSetting, Traffic
-from studies.signatures.families import FAMILIES
-from studies.signatures.methods import METHODS, SWEEPS, Method
-from studies.signatures.running import DRIFTS, Results, StudyParams, pieces, study
-from studies.signatures.scores import SCHEMA, scored
-from studies.signatures.sites import IOR, LEVELS, S3D, STUDIED, Drawn, SiteSetting, Truth, polled_rates, seed_of, set_of
-from studies.signatures.summary import overall, short, summary, table, targets
-from studies.signatures.timing import Timed, growth, timed
+import iosig.studies.signatures.running
+from iosig.studies.command import study_command
+from iosig.studies.signatures import PARTS, STUDY, bounds, page, timing
+from iosig.studies.signatures.edison import EdisonSetting, Traffic
+from iosig.studies.signatures.families import FAMILIES
+from iosig.studies.signatures.methods import METHODS, SWEEPS, Method
+from iosig.studies.signatures.running import DRIFTS, Results, StudyParams, pieces, study
+from iosig.studies.signatures.scores import SCHEMA, scored
+from iosig.studies.signatures.sites import (
+    IOR,
+    LEVELS,
+    S3D,
+    STUDIED,
+    Drawn,
+    SiteSetting,
+    Truth,
+    polled_rates,
+    seed_of,
+    set_of,
+)
+from iosig.studies.signatures.summary import overall, short, summary, table, targets
+from iosig.studies.signatures.timing import Timed, growth, timed
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.synthetic.site import SiteParams, simulate
+from iosig.transforms.synthetic.workload import Application, Burst
+from iosig.warehouse.errors import InputRefused
 from tests.study_pages import page_of
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Signature
-from transforms.synthetic.site import SiteParams, simulate
-from transforms.synthetic.workload import Application, Burst
-from warehouse.errors import InputRefused
 
 #: enough for ten short runs
 SHORT = (
@@ -67,7 +78,7 @@ def results() -> Results:
     parts = tuple(part for part in PARTS if part not in ("families", "counted", "sweeps", "times"))
     with pytest.MonkeyPatch.context() as patch:
         few = partial(bounds.bounds, draws=2)
-        patch.setattr(studies.signatures.running, "bounds", few)
+        patch.setattr(iosig.studies.signatures.running, "bounds", few)
         return study(StudyParams(1, 1, 1, parts=parts, days=1.0), (LONGEST, SILENT))
 
 
@@ -481,7 +492,7 @@ def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     def small(params: StudyParams, **_: object) -> Results:
         return replace(results, params=params)
 
-    monkeypatch.setattr(studies.signatures.running, "study", small)
+    monkeypatch.setattr(iosig.studies.signatures.running, "study", small)
 
 
 @pytest.mark.usefixtures("small_study", "undrawn")

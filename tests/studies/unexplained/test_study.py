@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.real_day import Day
-from studies.sites import Logged, Seen, Transfers
-from studies.unexplained import STUDY, page, planted, real, running
-from studies.unexplained.running import Results, StudyParams, study
+from iosig.studies.real_day import Day
+from iosig.studies.sites import Logged, Seen, Transfers
+from iosig.studies.unexplained import STUDY, page, planted, real, running
+from iosig.studies.unexplained.running import Results, StudyParams, study
+from iosig.transforms.arrays import Reals
+from iosig.transforms.synthetic.workload import APPLICATIONS
 from tests.study_pages import page_of
-from transforms.arrays import Reals
-from transforms.synthetic.workload import APPLICATIONS
 
 
 def test_five_are_planted_and_the_same_for_a_seed() -> None:

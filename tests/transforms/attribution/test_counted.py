@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.attribution.counted import Counted, lay
 from tests.budget import examples
-from transforms.arrays import Ragged, Reals, offsets_of
-from transforms.attribution.counted import Counted, lay
 
 
 def laid(pieces: list[list[float]], started: list[float], lasting: list[float], traffic: list[float]) -> list[Reals]:

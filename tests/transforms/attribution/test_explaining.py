@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals, offsets_of
+from iosig.transforms.attribution.explaining import Explained, ExplainParams, explain, explain_each, ranges
+from iosig.transforms.attribution.runs import Runs
 from tests.budget import examples
-from transforms.arrays import Reals, offsets_of
-from transforms.attribution.explaining import Explained, ExplainParams, explain, explain_each, ranges
-from transforms.attribution.runs import Runs
 
 STILL = ExplainParams(background_quantile=0.0)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from transforms.arrays import Ints, Reals
-from transforms.attribution.likely import Likely, LikelyParams, likely, spread
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.attribution.likely import Likely, LikelyParams, likely, spread
 
 
 def shares(count: int, run: Ints, volume: Reals) -> list[float]:

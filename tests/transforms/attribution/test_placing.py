@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.attribution import placing as naive
-from transforms.arrays import Ragged, Reals, offsets_of
-from transforms.attribution.placing import (
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.attribution.placing import (
     Moved,
     Placed,
     PlacingParams,
@@ -23,7 +21,9 @@ from transforms.attribution.placing import (
     moved,
     place,
 )
-from transforms.attribution.runs import InRooms
+from iosig.transforms.attribution.runs import InRooms
+from tests.budget import examples
+from tests.naive.attribution import placing as naive
 
 
 def run_of(

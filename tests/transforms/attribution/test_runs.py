@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.attribution.runs import Runs
+from iosig.transforms.attribution.runs import Runs
 
 RUNS = Runs(
     started=np.array([3.5, -10.0, 90.0]),

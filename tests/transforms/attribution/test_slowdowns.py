@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.attribution.slowdowns import Moves, SlowdownParams, Slowing, crowded, slowdowns, slowing, stood
 from tests.budget import examples
-from transforms.arrays import Reals
-from transforms.attribution.slowdowns import Moves, SlowdownParams, Slowing, crowded, slowdowns, slowing, stood
 
 RUNS = 40
 

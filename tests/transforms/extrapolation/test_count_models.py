@@ -5,9 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.extrapolation.count_models import FORMULAS, parameters
-from transforms.extrapolation.count_models import (
+from iosig.transforms.extrapolation.count_models import (
     FAMILIES,
     Ambiguous,
     Constant,
@@ -24,6 +22,8 @@ from transforms.extrapolation.count_models import (
     times,
     whole_at,
 )
+from tests.budget import examples
+from tests.naive.extrapolation.count_models import FORMULAS, parameters
 
 COUNTS = (8, 12, 16, 24)
 whole = st.integers(-1000, 1000).map(Fraction)

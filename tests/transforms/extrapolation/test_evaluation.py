@@ -7,17 +7,17 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
+from iosig.transforms.extrapolation.count_models import Ambiguous, NotWhole
+from iosig.transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at, transitions
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, fitted_trace
+from iosig.transforms.extrapolation.result import FittedTrace, Refusal
+from iosig.transforms.traces.checks import check
+from iosig.transforms.traces.expansion import node_counts, numbered
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, RankClass
 from tests.budget import examples
 from tests.compressed import class_ranks, compressed_traces, nodes, table_one
 from tests.extrapolated_programs import INPUTS, PROGRAMS, Made, Program, first_difference, posix, traces_of
 from tests.naive.extrapolation import evaluation as naive
-from transforms.extrapolation.count_models import Ambiguous, NotWhole
-from transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at, transitions
-from transforms.extrapolation.extrapolating import ExtrapolationParams, fitted_trace
-from transforms.extrapolation.result import FittedTrace, Refusal
-from transforms.traces.checks import check
-from transforms.traces.expansion import node_counts, numbered
-from transforms.traces.trace import START, Call, CompressedTrace, Loop, RankClass
 
 
 @cache

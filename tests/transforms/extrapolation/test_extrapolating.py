@@ -6,6 +6,18 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
+from iosig.transforms.extrapolation.count_models import FAMILIES, CountFamily, Linear
+from iosig.transforms.extrapolation.extrapolating import (
+    MOST_REFUSALS,
+    ExtrapolationParams,
+    extrapolate,
+    extrapolated_at,
+    fitted_trace,
+)
+from iosig.transforms.extrapolation.iteration_models import Families
+from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace, Refusal
+from iosig.transforms.traces.checks import check
+from iosig.transforms.traces.trace import CompressedTrace
 from tests.budget import examples
 from tests.extrapolated_programs import (
     INPUTS,
@@ -20,18 +32,6 @@ from tests.extrapolated_programs import (
     programs,
     traces_of,
 )
-from transforms.extrapolation.count_models import FAMILIES, CountFamily, Linear
-from transforms.extrapolation.extrapolating import (
-    MOST_REFUSALS,
-    ExtrapolationParams,
-    extrapolate,
-    extrapolated_at,
-    fitted_trace,
-)
-from transforms.extrapolation.iteration_models import Families
-from transforms.extrapolation.result import Extrapolated, FittedTrace, Refusal
-from transforms.traces.checks import check
-from transforms.traces.trace import CompressedTrace
 
 TARGETS = (1, 6, 20, 28, 48, 64)
 #: programs that are refused where they are defined, and why; all others are given wherever they are defined

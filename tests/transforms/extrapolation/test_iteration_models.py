@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.compressed import rank_values
-from transforms.extrapolation.count_models import NotWhole
-from transforms.extrapolation.iteration_models import (
+from iosig.transforms.extrapolation.count_models import NotWhole
+from iosig.transforms.extrapolation.iteration_models import (
     Apart,
     Block,
     Families,
@@ -24,8 +23,9 @@ from transforms.extrapolation.iteration_models import (
     repeated,
     vector_at,
 )
-from transforms.extrapolation.rank_models import RANK_FAMILIES, Column
-from transforms.traces.progressions import Listed, Progression, values
+from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column
+from iosig.transforms.traces.progressions import Listed, Progression, values
+from tests.compressed import rank_values
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from transforms.extrapolation.count_models import FAMILIES, Ambiguous, NotWhole
-from transforms.extrapolation.rank_list_models import RankListModel, fitted_ranks
-from transforms.traces.progressions import values
+from iosig.transforms.extrapolation.count_models import FAMILIES, Ambiguous, NotWhole
+from iosig.transforms.extrapolation.rank_list_models import RankListModel, fitted_ranks
+from iosig.transforms.traces.progressions import values
 
 COUNTS = (8, 12, 16, 24)
 

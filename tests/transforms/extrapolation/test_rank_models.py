@@ -7,9 +7,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from transforms.extrapolation.count_models import Ambiguous, NotWhole
-from transforms.extrapolation.rank_models import (
+from iosig.transforms.extrapolation.count_models import Ambiguous, NotWhole
+from iosig.transforms.extrapolation.rank_models import (
     Affine,
     Column,
     Grouped,
@@ -20,7 +19,8 @@ from transforms.extrapolation.rank_models import (
     shifted,
     single,
 )
-from transforms.traces.progressions import Progression, values
+from iosig.transforms.traces.progressions import Progression, values
+from tests.budget import examples
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]

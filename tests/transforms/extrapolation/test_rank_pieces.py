@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from transforms.extrapolation.rank_pieces import MOST_PIECES, in_groups, progression_of, split_at
-from transforms.traces.progressions import Progression, values
+from iosig.transforms.extrapolation.rank_pieces import MOST_PIECES, in_groups, progression_of, split_at
+from iosig.transforms.traces.progressions import Progression, values
 
 
 @st.composite

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fitted_trace
+from iosig.transforms.extrapolation.result import OUTCOMES, FittedCall, FittedLoop
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from tests.extrapolated_programs import INPUTS, PROGRAMS, REFUSED, traces_of
-from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fitted_trace
-from transforms.extrapolation.result import OUTCOMES, FittedCall, FittedLoop
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 
 
 def test_outcomes_are_those_of_the_table() -> None:

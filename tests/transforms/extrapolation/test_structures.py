@@ -5,12 +5,20 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.extrapolation.structures import (
+    Difference,
+    Shape,
+    aligned,
+    arguments_of,
+    matched,
+    shape_of,
+    with_loops,
+)
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
 from tests.budget import examples
 from tests.compressed import call_order, class_ranks, nodes, rank_values
 from tests.extrapolated_programs import PROGRAMS, Made, Program, posix, traces_of
 from tests.naive.extrapolation.evaluation import transitions
-from transforms.extrapolation.structures import Difference, Shape, aligned, arguments_of, matched, shape_of, with_loops
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
 
 
 def told(program: Program, counts: tuple[int, ...]) -> tuple[str, str]:

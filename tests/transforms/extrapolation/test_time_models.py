@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.extrapolation import time_models as naive
-from tests.naive.traces import time_histograms as naive_histograms
-from transforms.extrapolation import time_models
-from transforms.extrapolation.time_models import (
+from iosig.transforms.extrapolation import time_models
+from iosig.transforms.extrapolation.time_models import (
     NAMES,
     REASONS,
     TimeModel,
@@ -21,8 +18,11 @@ from transforms.extrapolation.time_models import (
     fitted,
     rebinned,
 )
-from transforms.traces.time_histograms import histograms, merged
-from transforms.traces.trace import TimeBin, TimeHistogram
+from iosig.transforms.traces.time_histograms import histograms, merged
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
+from tests.budget import examples
+from tests.naive.extrapolation import time_models as naive
+from tests.naive.traces import time_histograms as naive_histograms
 
 COUNTS = (8, 12, 16, 24)
 
@@ -265,7 +265,7 @@ def test_ten_thousand_histograms_are_extrapolated_together() -> None:
 @pytest.mark.parametrize("application", ["ios_posix_nn", "ios_strong", "ior_mpiio_chunk"])
 def test_the_times_of_real_runs_stay_within_reason(shared_data: Path, application: str) -> None:
     """Where they were measured, four rank counts explain their own totals; a thousand-fold away nothing explodes."""
-    from warehouse.sources.recorder.signatures import opened, outer
+    from iosig.warehouse.sources.recorder.signatures import opened, outer
 
     per_function: list[dict[str, list[float]]] = []
     for count in COUNTS:

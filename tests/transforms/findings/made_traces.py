@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from transforms.findings.facts import TraceFrames, facts_of
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings.facts import TraceFrames, facts_of
+from iosig.transforms.findings.thresholds import Thresholds
 
 JOBS = {"trace_id": pl.String, "process_count": pl.Int64, "duration_s": pl.Float64, "tracer": pl.String}
 _INTS = (

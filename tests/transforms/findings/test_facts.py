@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from iosig.transforms.findings.facts import TraceFrames, facts_of
+from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import (
     COUNTERS,
     FILES,
@@ -16,8 +18,6 @@ from tests.transforms.findings.made_traces import (
     jobs,
     rows,
 )
-from transforms.findings.facts import TraceFrames, facts_of
-from transforms.findings.thresholds import Thresholds
 
 GB = 10**9
 POSIX = counted(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from iosig.transforms.findings.finding import of_facts
+from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import facts, many_facts
-from transforms.findings.finding import of_facts
-from transforms.findings.thresholds import Thresholds
 
 MOST = Thresholds()
 SMALL = {"read_small_count": 5000, "read_count": 5000}

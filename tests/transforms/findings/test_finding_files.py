@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from iosig.transforms.findings.facts import TraceFrames
+from iosig.transforms.findings.finding_files import MOST_FILES, files_of
+from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings import made_traces as made
-from transforms.findings.facts import TraceFrames
-from transforms.findings.finding_files import MOST_FILES, files_of
-from transforms.findings.thresholds import Thresholds
 
 MIB = 1 << 20
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.findings.rank_times import MOST_RANKS, MOST_TIMES, rank_times, spread
 from tests.transforms.findings.made_traces import HEATMAPS, REQUESTS, rows
-from transforms.findings.rank_times import MOST_RANKS, MOST_TIMES, rank_times, spread
 
 INTERVAL = st.tuples(st.integers(0, 5), st.floats(0, 9), st.floats(0, 1), st.integers(1, 1000))
 

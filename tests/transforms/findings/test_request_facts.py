@@ -7,9 +7,9 @@ from collections import Counter
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.findings import request_facts
 from tests.budget import examples
 from tests.transforms.findings.made_traces import FILES, REQUESTS, rows
-from transforms.findings import request_facts
 
 #: rank, file, offset, length, in the order in which they began
 REQUEST = st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 30), st.integers(0, 12))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from iosig.transforms.findings.finding import of_facts
+from iosig.transforms.findings.rules import SEVERITIES, rules
+from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import facts, many_facts
-from transforms.findings.finding import of_facts
-from transforms.findings.rules import SEVERITIES, rules
-from transforms.findings.thresholds import Thresholds
 
 MOST = Thresholds()
 MIB = 1 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transforms.findings.thresholds import Thresholds
+from iosig.transforms.findings.thresholds import Thresholds
 
 #: `thresholds` of Drishti 0.8 (`drishti/includes/config.py`), by our names
 _DRISHTI = {

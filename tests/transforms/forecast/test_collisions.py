@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from transforms.forecast.collisions import collisions
+from iosig.transforms.forecast.collisions import collisions
 
 
 def test_bursts_meet_as_often_as_reckoned_pair_by_pair() -> None:

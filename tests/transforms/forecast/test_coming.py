@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.demands import even_shares
+from iosig.transforms.forecast.coming import Coming, ComingParams, Drawn, beyond, drawn
 from tests.budget import examples
-from transforms.arrays import Ragged
-from transforms.demands import even_shares
-from transforms.forecast.coming import Coming, ComingParams, Drawn, beyond, drawn
 
 EXACT = ComingParams(late_s=0.0, volume_error=0.0)
 #: one that has run for 100 s, and one that waits, of whose like nothing varies

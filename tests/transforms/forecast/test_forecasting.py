@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iosig.transforms.demands import Demand, Demands
+from iosig.transforms.forecast.coming import Coming
+from iosig.transforms.forecast.forecasting import ForecastParams, carried, forecast
+from iosig.transforms.forecast.unknown import Past
 from tests.transforms.forecast.test_coming import EXACT, ONE
-from transforms.demands import Demand, Demands
-from transforms.forecast.coming import Coming
-from transforms.forecast.forecasting import ForecastParams, carried, forecast
-from transforms.forecast.unknown import Past
 
 #: bursts of 100 s at the start, at 200 s and at 400 s
 BURSTS = Demands.of([Demand(np.array([8.0, 0.0, 8.0, 0.0, 8.0]), 100.0)])
@@ -60,7 +60,7 @@ def test_without_jobs_there_is_what_always_comes() -> None:
 
 def test_many_jobs_are_worked_on_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = forecast(BURSTS, ONE, BOTH, QUIET, (2.0, 0.0), params=SURE)
-    monkeypatch.setattr("transforms.forecast.forecasting._MOST_TOGETHER", 1)
+    monkeypatch.setattr("iosig.transforms.forecast.forecasting._MOST_TOGETHER", 1)
     parts = forecast(BURSTS, ONE, BOTH, QUIET, (2.0, 0.0), params=SURE)
     assert parts.applications_bytes_per_s == pytest.approx(whole.applications_bytes_per_s)
     assert parts.collisions.meeting_s == pytest.approx(whole.collisions.meeting_s)

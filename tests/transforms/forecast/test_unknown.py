@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.forecast.unknown import Past, UnknownParams, drawn_unknown
+from iosig.transforms.forecast.unknown import Past, UnknownParams, drawn_unknown
 
 
 def past(rates: list[float], horizon: int = 2, submitted: dict[tuple[int, int], float] | None = None) -> Past:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from iosig.transforms.joint.cleaning import Cleaned, cleaned
+from iosig.transforms.joint.shared import Shared
 from tests.joint_sites import BUSY, CALM, drawn, known_of
-from transforms.joint.cleaning import Cleaned, cleaned
-from transforms.joint.shared import Shared
 
 LEAST = 5
 SITE = drawn((CALM, BUSY), 6, 6000)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.joint.envelope import extract, lasted_s
+from iosig.transforms.signatures.similarity import correlation
 from tests.joint_sites import BUSY, CALM, curve_of, drawn
-from transforms.arrays import Ragged
-from transforms.joint.envelope import extract, lasted_s
-from transforms.signatures.similarity import correlation
 
 SITE = drawn((CALM, BUSY), 8, 6000)
 RAW = SITE.shared.cut(SITE.shared.volume_bytes)

@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from iosig.transforms.joint.finding import Found, JointParams, favour, find, likeness
+from iosig.transforms.joint.shared import Known
+from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.methods import SignatureParams
+from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import correlation
+from iosig.transforms.signatures.trust import Judge
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, Application, curve_of, drawn, known_of
-from transforms.joint.finding import Found, JointParams, favour, find, likeness
-from transforms.joint.shared import Known
-from transforms.signatures import methods
-from transforms.signatures.methods import SignatureParams
-from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import correlation
-from transforms.signatures.trust import Judge
 
 ALL = (CALM, BUSY, SPARSE, DENSE)
 SITE = drawn(ALL, 10, 10_000)

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.joint import fitting
+from iosig.transforms.joint.fitting import fitted
+from iosig.transforms.joint.shared import Known, Shared
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, STEP_S, Drawn, drawn, known_of
-from transforms.arrays import Reals
-from transforms.joint import fitting
-from transforms.joint.fitting import fitted
-from transforms.joint.shared import Known, Shared
 
 LEAST = 5
 NOTHING = known_of(None, None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transforms.joint.shared import Shared
+from iosig.transforms.joint.shared import Shared
 
 
 def small() -> Shared:

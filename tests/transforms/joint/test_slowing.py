@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
-from transforms.joint.shared import Shared
-from transforms.joint.slowing import Steps, alone, share_alone, sums, usual_cost
-from transforms.signatures.sample_sets import SampleSets
+from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.joint.shared import Shared
+from iosig.transforms.joint.slowing import Steps, alone, share_alone, sums, usual_cost
+from iosig.transforms.signatures.sample_sets import SampleSets
 
 STEP_S = 2.0
 

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
+from iosig.studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
+from iosig.transforms.networks import bottlenecks
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
 from tests.budget import examples
 from tests.naive.networks import bottlenecks as naive
-from transforms.networks import bottlenecks
-from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
 
 
 def found(values: list[float], process_count: int | None = None, most_count: int = 10) -> pl.DataFrame:

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.networks.clock_skew import OPENS, Skew, corrected, corrected_events, merged, offsets, opens_of
+from iosig.warehouse.contracts.traces import TRACE_RECORDS, TRACES
+from iosig.warehouse.sources.darshan import source
+from iosig.warehouse.sources.protocol import Reading
 from tests import request_event_files
 from tests.naive.networks import clock_skew as naive
 from tests.transforms.request_lists import BOUNDED
-from transforms.networks.clock_skew import OPENS, Skew, corrected, corrected_events, merged, offsets, opens_of
-from warehouse.contracts.traces import TRACE_RECORDS, TRACES
-from warehouse.sources.darshan import source
-from warehouse.sources.protocol import Reading
 
 Row = tuple[int, int, int | None, float | None]
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.transforms.networks import counting as edge_counts, hop_sums
+from iosig.transforms.networks.counting import EdgeCounter, merged, window_edges
+from iosig.transforms.networks.log_bins import NEGATIVE, ZERO
+from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network, Transfers
 from tests.budget import examples
 from tests.naive.networks import counting as naive
-from transforms.networks import counting as edge_counts, hop_sums
-from transforms.networks.counting import EdgeCounter, merged, window_edges
-from transforms.networks.log_bins import NEGATIVE, ZERO
-from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network, Transfers
 
 NAN, INF = float("nan"), float("inf")
 #: thresholds that make each way of counting the usual one, even for a few transfers

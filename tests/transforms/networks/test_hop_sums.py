@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.networks import hop_sums
-from transforms.networks.hop_sums import Edges, Histograms, Timeline, Totals
-from transforms.networks.log_bins import lower_values
+from iosig.transforms.networks import hop_sums
+from iosig.transforms.networks.hop_sums import Edges, Histograms, Timeline, Totals
+from iosig.transforms.networks.log_bins import lower_values
 
 
 @pytest.fixture(params=[0, 1 << 26])

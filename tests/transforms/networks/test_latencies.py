@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.networks.clock_skew import corrected_events, offsets, opens_of
+from iosig.transforms.networks.latencies import TRANSFERS, RequestMatcher
 from tests import request_event_files
 from tests.budget import examples
 from tests.naive.networks import latencies as naive
 from tests.naive.networks.latencies import Event
-from transforms.networks.clock_skew import corrected_events, offsets, opens_of
-from transforms.networks.latencies import TRANSFERS, RequestMatcher
 
 SCHEMA = {
     "layer_number": pl.Int64,
@@ -155,7 +155,7 @@ def test_what_comes_too_late_is_another_request() -> None:
 
 
 def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transforms.networks.latencies._PASS_ROWS", 4)
+    monkeypatch.setattr("iosig.transforms.networks.latencies._PASS_ROWS", 4)
     matcher = RequestMatcher((0, 1), horizon_s=1.0)
     counts = []
     for start in range(0, 400, 4):
@@ -241,7 +241,7 @@ def test_neither_order_nor_pieces_matter_within_the_horizon(
     horizon_s = 4.0
     late = sorted(events, key=lambda event: event.began_s + chance.uniform(0, horizon_s))  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transforms.networks.latencies._PASS_ROWS", 1)
+        patch.setattr("iosig.transforms.networks.latencies._PASS_ROWS", 1)
         streamed = matched(late, layers, piece, horizon_s)
     assert streamed == matched(events, layers, horizon_s=horizon_s)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.naive.networks import log_bins as naive
-from transforms.networks.log_bins import (
+from iosig.transforms.networks.log_bins import (
     HIGHEST,
     LOWEST,
     NEGATIVE,
@@ -19,6 +18,7 @@ from transforms.networks.log_bins import (
     prefixes,
     prefixes_of,
 )
+from tests.naive.networks import log_bins as naive
 
 NORMAL = np.arange(-1022 * 4, HIGHEST + 1)
 

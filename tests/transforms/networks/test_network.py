@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from transforms.networks.network import (
+from iosig.transforms.networks.network import (
     COUNTS,
     EDGES,
     METRICS,

@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
+from iosig.studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
+from iosig.transforms.arrays import Reals
+from iosig.transforms.networks import patterns as found
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import METRICS, Layer, Network, Transfers
+from iosig.transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
+from iosig.transforms.networks.side_by_side import Networks
 from tests.budget import examples
 from tests.naive.networks import patterns as naive
-from transforms.arrays import Reals
-from transforms.networks import patterns as found
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import METRICS, Layer, Network, Transfers
-from transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
-from transforms.networks.side_by_side import Networks
 
 SEEDS = range(20)
 PATTERNS: tuple[Pattern, ...] = found.PATTERNS
@@ -342,11 +342,11 @@ def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
 
 
 def test_hosts_of_a_real_run_are_seen_in_its_windows(shared_data: Path) -> None:
-    import flows.networks.making as flow
-    from flows.landing import Told
-    from flows.settings import Settings
-    from flows.single.one_input import TraceInput, opened
-    from transforms.networks.network import NetworkParams
+    import iosig.flows.networks.making as flow
+    from iosig.flows.landing import Told
+    from iosig.flows.settings import Settings
+    from iosig.flows.single.one_input import TraceInput, opened
+    from iosig.transforms.networks.network import NetworkParams
 
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
     with opened(path, Settings(), Told()) as trace:

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.networks import rings
+from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
+from iosig.transforms.networks.rings import RadialLayout, Ring, edge_angles, layout, shortest_ends
 from tests.budget import examples
 from tests.naive.networks import rings as naive
-from transforms.networks import rings
-from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
-from transforms.networks.rings import RadialLayout, Ring, edge_angles, layout, shortest_ends
 
 TURN = 2 * np.pi
 Pairs = Sequence[tuple[int, int]]

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.networks.clock_skew import Skew
+from iosig.transforms.networks.log_bins import NEGATIVE, ZERO
+from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
+from iosig.transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from tests.budget import examples
 from tests.naive.networks import rows as naive
-from transforms.networks.clock_skew import Skew
-from transforms.networks.log_bins import NEGATIVE, ZERO
-from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
-from transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
-from warehouse.contracts import Table, frames
-from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 
 NAMES = ("rank", "host", "target", "storage")
 HOSTILE = '<img src=x>"\\\n€'

@@ -11,13 +11,13 @@ import polars as pl
 from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
+from iosig.transforms.networks.patterns import PATTERN_ROWS, patterns, patterns_of
+from iosig.transforms.networks.rows import edge_rows, edge_rows_of, pattern_rows, pattern_rows_of
+from iosig.transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
 from tests.budget import examples
-from transforms.arrays import Ints, Reals, offsets_of
-from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, TimeKind, Transfers
-from transforms.networks.patterns import PATTERN_ROWS, patterns, patterns_of
-from transforms.networks.rows import edge_rows, edge_rows_of, pattern_rows, pattern_rows_of
-from transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
 
 WINDOWS = 6
 #: values that are not known, or are what no request has

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given, strategies as st
 
-from transforms.periods.answers import Candidates, Detections, gathered
+from iosig.transforms.periods.answers import Candidates, Detections, gathered
 
 
 def _numbered(numbers: list[int]) -> Detections:

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.signal import find_peaks
 
-from studies.periods import noise
-from tests.budget import examples
-from tests.naive.periods import autocorrelation as naive
-from transforms.periods import autocorrelation as autocorrelations
-from transforms.periods.answers import OUTCOMES
-from transforms.periods.autocorrelation import (
+from iosig.studies.periods import noise
+from iosig.transforms.periods import autocorrelation as autocorrelations
+from iosig.transforms.periods.answers import OUTCOMES
+from iosig.transforms.periods.autocorrelation import (
     AutocorrelationParams,
     Peaks,
     Reals,
@@ -26,9 +24,11 @@ from transforms.periods.autocorrelation import (
     masked,
     peaks,
 )
-from transforms.periods.even_signals import EvenSignals
-from transforms.throughput.even_values import Grid, binned
-from transforms.throughput.requests import Requests
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.throughput.even_values import Grid, binned
+from iosig.transforms.throughput.requests import Requests
+from tests.budget import examples
+from tests.naive.periods import autocorrelation as naive
 
 NAN = float("nan")
 BOUNDED = settings(max_examples=examples(60), deadline=None)

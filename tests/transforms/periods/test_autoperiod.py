@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.periods import autoperiod as naive
-from transforms.arrays import Ragged
-from transforms.periods.answers import OUTCOMES, Detections
-from transforms.periods.autoperiod import (
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.answers import OUTCOMES, Detections
+from iosig.transforms.periods.autoperiod import (
     AutoperiodParams,
     Examined,
     Reals,
@@ -26,8 +24,10 @@ from transforms.periods.autoperiod import (
     periods,
     resampled,
 )
-from transforms.periods.autoperiod_periodogram import UnevenSignals, steps_s
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals, steps_s
+from iosig.transforms.periods.even_signals import EvenSignals
+from tests.budget import examples
+from tests.naive.periods import autoperiod as naive
 
 NAN = float("nan")
 

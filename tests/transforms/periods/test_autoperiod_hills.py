@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.periods.autoperiod_hills import Bends, Windows, fit, prominence
 from tests.budget import examples
 from tests.naive.periods import autoperiod as naive
-from transforms.arrays import Reals
-from transforms.periods.autoperiod_hills import Bends, Windows, fit, prominence
 
 
 def fit_one(values: list[float]) -> Bends:

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.signal import lombscargle
 
-from tests.budget import examples
-from tests.naive.periods import autoperiod_periodogram as naive
-from transforms.arrays import Ragged
-from transforms.periods import autoperiod_periodogram
-from transforms.periods.autoperiod_periodogram import (
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods import autoperiod_periodogram
+from iosig.transforms.periods.autoperiod_periodogram import (
     FrequencyGrid,
     Reals,
     Spreading,
@@ -28,7 +26,9 @@ from transforms.periods.autoperiod_periodogram import (
     uneven_waves,
     varying,
 )
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.even_signals import EvenSignals
+from tests.budget import examples
+from tests.naive.periods import autoperiod_periodogram as naive
 
 
 def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSignals:

@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.periods import noise
-from studies.periods.noise import BurstParams, LevelParams
+from iosig.studies.periods import noise
+from iosig.studies.periods.noise import BurstParams, LevelParams
+from iosig.transforms.periods.answers import OUTCOMES, Detections
+from iosig.transforms.periods.controlled import WHOLE_WEIGHT, ControlledParams, detect
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.sources.darshan import source as darshan
+from iosig.warehouse.sources.polls import h5lmt
+from iosig.warehouse.sources.protocol import Reading
 from tests.budget import examples
-from transforms.periods.answers import OUTCOMES, Detections
-from transforms.periods.controlled import WHOLE_WEIGHT, ControlledParams, detect
-from transforms.periods.even_signals import EvenSignals
-from transforms.throughput.requests import Requests
-from warehouse.sources.darshan import source as darshan
-from warehouse.sources.polls import h5lmt
-from warehouse.sources.protocol import Reading
 
 NAN = float("nan")
 WHOLE = ControlledParams(window_levels=0)
@@ -225,7 +225,7 @@ def test_windows_that_cannot_be_better_are_left_out_and_nothing_else(monkeypatch
     rates[5:8][rng.random((3, 1500)) < 0.1] = NAN
     first = detect(many(rates))
     # nothing is asked for that is less probable than so
-    monkeypatch.setattr("transforms.periods.controlled._MARGIN", 1e6)
+    monkeypatch.setattr("iosig.transforms.periods.controlled._MARGIN", 1e6)
     second = detect(many(rates))
     assert 10 < first.is_periodic.sum() < 80
     assert first.outcome.tolist() == second.outcome.tolist()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.periods.controlled_bursts import bursts
+from iosig.transforms.periods.even_signals import EvenSignals
 from tests.budget import examples
 from tests.naive.periods import controlled_bursts as naive
-from transforms.periods.controlled_bursts import bursts
-from transforms.periods.even_signals import EvenSignals
 
 
 def square(count: int, period: float, width: float) -> np.ndarray:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.periods.controlled_extents import best_runs, of_cycles, of_phases
+from iosig.transforms.periods.controlled_pauses import phases
+from iosig.transforms.periods.controlled_pieces import Pieces
 from tests.budget import examples
-from transforms.periods.controlled_extents import best_runs, of_cycles, of_phases
-from transforms.periods.controlled_pauses import phases
-from transforms.periods.controlled_pieces import Pieces
 
 
 @settings(max_examples=examples(80), deadline=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.periods import controlled_few
-from transforms.periods.controlled_few import both, log_of_product
+from iosig.transforms.periods import controlled_few
+from iosig.transforms.periods.controlled_few import both, log_of_product
 
 NAN = float("nan")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.periods.controlled_frequencies import refined
+from iosig.transforms.periods.controlled_lines import Combs
 from tests.transforms.white_signals import centred, generator
-from transforms.periods.controlled_frequencies import refined
-from transforms.periods.controlled_lines import Combs
 
 
 def test_a_line_that_is_a_multiple_is_lowered_to_its_fundamental() -> None:

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import fdtrc
 
-from studies.periods import noise
-from studies.periods.noise import LevelParams
-from tests.transforms.white_signals import centred, generator
-from transforms.periods.controlled_frequencies import refined
-from transforms.periods.controlled_lines import (
+from iosig.studies.periods import noise
+from iosig.studies.periods.noise import LevelParams
+from iosig.transforms.periods.controlled_frequencies import refined
+from iosig.transforms.periods.controlled_lines import (
     Centred,
     Combs,
     best_combs,
@@ -22,6 +21,7 @@ from transforms.periods.controlled_lines import (
     transform_sizes,
     whitened,
 )
+from tests.transforms.white_signals import centred, generator
 
 
 def combs(signals: Centred) -> Combs:

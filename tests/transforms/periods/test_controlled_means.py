@@ -7,10 +7,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from transforms.periods import controlled_means
-from transforms.periods.controlled import detect
-from transforms.periods.controlled_pieces import Signals
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods import controlled_means
+from iosig.transforms.periods.controlled import detect
+from iosig.transforms.periods.controlled_pieces import Signals
+from iosig.transforms.periods.even_signals import EvenSignals
 
 NAN = float("nan")
 

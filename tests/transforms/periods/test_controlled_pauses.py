@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from studies.periods import noise
-from studies.periods.noise import BurstParams
-from tests.budget import examples
-from tests.naive.periods import controlled_pauses as naive
-from transforms.periods.controlled_pauses import (
+from iosig.studies.periods import noise
+from iosig.studies.periods.noise import BurstParams
+from iosig.transforms.periods.controlled_pauses import (
     LARGEST_VARIATION,
     PLAIN_WEIGHT,
     Phases,
@@ -23,6 +21,8 @@ from transforms.periods.controlled_pauses import (
     phases,
     regularity,
 )
+from tests.budget import examples
+from tests.naive.periods import controlled_pauses as naive
 
 
 def judged(rates: np.ndarray) -> Regularity:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.periods.controlled_pieces import Pieces, Signals
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.controlled_pieces import Pieces, Signals
+from iosig.transforms.periods.even_signals import EvenSignals
 
 NAN = float("nan")
 

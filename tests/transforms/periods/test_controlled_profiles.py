@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from transforms.periods.controlled import detect
-from transforms.periods.controlled_extents import Extents
-from transforms.periods.controlled_pieces import Signals
-from transforms.periods.controlled_profiles import Refined, refined
-from transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.controlled import detect
+from iosig.transforms.periods.controlled_extents import Extents
+from iosig.transforms.periods.controlled_pieces import Signals
+from iosig.transforms.periods.controlled_profiles import Refined, refined
+from iosig.transforms.periods.even_signals import EvenSignals
 
 
 def asked(rates: np.ndarray, frequency: float, regularity: float = 0.9) -> Refined:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.periods import memoryless, noise
+from iosig.studies.periods import memoryless, noise
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.periods import controlled
+from iosig.transforms.periods.answers import Detections, Segments, gathered
+from iosig.transforms.periods.controlled import ControlledParams
+from iosig.transforms.periods.controlled_segments import sought
+from iosig.transforms.periods.even_signals import EvenSignals
 from tests.budget import examples
 from tests.naive.periods import controlled_segments as naive
-from transforms.arrays import Ragged, offsets_of
-from transforms.periods import controlled
-from transforms.periods.answers import Detections, Segments, gathered
-from transforms.periods.controlled import ControlledParams
-from transforms.periods.controlled_segments import sought
-from transforms.periods.even_signals import EvenSignals
 
 PLACE = np.arange(3000)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from transforms.arrays import Ragged
-from transforms.periods.even_signals import EvenSignals, by_length
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods.even_signals import EvenSignals, by_length
 
 
 def test_a_signal_lasts_its_samples() -> None:

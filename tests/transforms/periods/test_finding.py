@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from studies.periods import noise
-from transforms.arrays import Ragged
-from transforms.periods import autoperiod, controlled, ftio, periodicity
-from transforms.periods.answers import Candidates, Detections
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.finding import METHODS, PeriodParams, find, refined_confidence, similarities
-from transforms.throughput.requests import Requests, step_function
+from iosig.studies.periods import noise
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.periods import autoperiod, controlled, ftio, periodicity
+from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.finding import METHODS, PeriodParams, find, refined_confidence, similarities
+from iosig.transforms.throughput.requests import Requests, step_function
 
 
 def square(count: int, period: int = 20, width: int = 3) -> np.ndarray:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.periods.answers import OUTCOMES, Detections
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio import DftParams, detect
+from iosig.transforms.periods.ftio_outliers import Method, OutlierParams
+from iosig.transforms.throughput.even_values import Instants, at_instants
+from iosig.transforms.throughput.requests import Requests, step_function
 from tests.budget import examples
 from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
-from transforms.arrays import Reals
-from transforms.periods.answers import OUTCOMES, Detections
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio import DftParams, detect
-from transforms.periods.ftio_outliers import Method, OutlierParams
-from transforms.throughput.even_values import Instants, at_instants
-from transforms.throughput.requests import Requests, step_function
 
 METHODS: tuple[Method, ...] = get_args(Method)
 

@@ -12,15 +12,22 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.periods import ftio_0_0_9
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_0_0_9 import (
+    CompatibleDetections,
+    CompatibleParams,
+    detect,
+    judge,
+    overlapped,
+    refine,
+)
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.tmio import source
 from tests.budget import examples
 from tests.transforms.periods.test_ftio import waves
 from tests.warehouse.sources import darshan_tables
-from transforms.periods import ftio_0_0_9
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_0_0_9 import CompatibleDetections, CompatibleParams, detect, judge, overlapped, refine
-from transforms.throughput.requests import Requests, Steps, step_function
-from warehouse.sources.protocol import Reading
-from warehouse.sources.tmio import source
 
 #: confidence that FTIO prints for the traces of golden.tsv at 10 Hz with -au
 REFINED = {"8.jsonl": 0.8924804975786875, "custom.json": 0.99508419585945899, "384.msgpack": 0.755631670601146475}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, is_noise, outliers
 from tests.budget import examples
 from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import z_scores
-from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, is_noise, outliers
 
 METHODS: tuple[Method, ...] = get_args(Method)
 #: as few trees as find a plain peak

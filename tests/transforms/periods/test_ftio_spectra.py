@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_spectra import moments, spectra, strongest, waves
 from tests.budget import examples
 from tests.naive.periods import ftio_spectra as naive
-from transforms.arrays import Reals
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_spectra import moments, spectra, strongest, waves
 
 SIGNALS = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=40)
 

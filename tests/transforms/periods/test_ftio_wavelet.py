@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.periods import ftio_wavelet
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
+from iosig.transforms.throughput.requests import Steps
 from tests.budget import examples
 from tests.naive.periods import ftio_wavelet as naive
-from transforms.periods import ftio_wavelet
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio_0_0_9 import CompatibleParams
-from transforms.throughput.requests import Steps
 
 #: period, burst, how often, and a pause after which the same comes once more at half the rate; samples per second; the
 #: frequency and the stretches that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) gave, None where it failed

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.periods.node_phases import NodePhases, node_phases
 from tests.budget import examples
-from transforms.arrays import Ragged, offsets_of
-from transforms.periods.node_phases import NodePhases, node_phases
 
 ALWAYS = np.array([[-np.inf, np.inf]])
 

@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, strategies as st
 
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.periodicity import Periodicity, of_samples, of_signals, of_steps
+from iosig.transforms.periods.windows import spans
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.tmio import source
 from tests.naive.periods import periodicity as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
-from transforms.arrays import Ragged, offsets_of
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.periodicity import Periodicity, of_samples, of_signals, of_steps
-from transforms.periods.windows import spans
-from transforms.throughput.requests import Requests, Steps, step_function
-from warehouse.sources.protocol import Reading
-from warehouse.sources.tmio import source
 
 NAN = float("nan")
 NEEDS_A_PERIOD = ("sigma_vol", "sigma_time", "periodicity_score", "bytes_per_period")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.phases import PhaseTracker, WindowPhases, window_phases
+from iosig.transforms.predictions.pyramid import Pyramid
+from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
 from tests.naive.periods import phases as naive
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.phases import PhaseTracker, WindowPhases, window_phases
-from transforms.predictions.pyramid import Pyramid
-from transforms.throughput.requests import Requests
 
 NAN = float("nan")
 Gaps = list[tuple[float, float]]

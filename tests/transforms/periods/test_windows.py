@@ -9,12 +9,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.naive.throughput.even_values import rate_at
-from tests.naive.throughput.requests import Request
-from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together
-from transforms.arrays import Ragged, Reals
-from transforms.periods.even_signals import EvenSignals
-from transforms.periods.windows import (
+from iosig.transforms.arrays import Ragged, Reals
+from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.windows import (
     PhaseParams,
     clipped,
     clipped_samples,
@@ -23,7 +20,10 @@ from transforms.periods.windows import (
     spans,
     summed,
 )
-from transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from tests.naive.throughput.even_values import rate_at
+from tests.naive.throughput.requests import Request
+from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together
 
 NAN = float("nan")
 windows = st.tuples(st.integers(-64, 700), st.integers(-64, 900)).map(lambda pair: (pair[0] / 64, pair[1] / 64))

@@ -9,9 +9,15 @@ from dataclasses import astuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.predictions.automaton import (
+    CAUSES,
+    OTHER_STATES,
+    AutomatonParams,
+    PhaseAutomaton,
+    PhaseTransition,
+)
 from tests.budget import examples
 from tests.naive.predictions import automaton as naive
-from transforms.predictions.automaton import CAUSES, OTHER_STATES, AutomatonParams, PhaseAutomaton, PhaseTransition
 
 NAN = math.nan
 Event = tuple[float, float | None, str | None]

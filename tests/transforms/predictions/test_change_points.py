@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.predictions import change_points as naive
-from transforms.predictions import change_points
-from transforms.predictions.change_points import (
+from iosig.transforms.predictions import change_points
+from iosig.transforms.predictions.change_points import (
     DETECTOR_NAMES,
     Adwin,
     Change,
@@ -23,6 +21,8 @@ from transforms.predictions.change_points import (
     PageHinkley,
     detector,
 )
+from tests.budget import examples
+from tests.naive.predictions import change_points as naive
 
 FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)
 QUICK = ("clipped_cusum", "cusum", "page_hinkley")

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.predictions import intervals as naive
-from transforms.predictions.intervals import (
+from iosig.transforms.predictions.intervals import (
     HitRecord,
     IntervalParams,
     NextBurstParams,
@@ -22,6 +20,8 @@ from transforms.predictions.intervals import (
     merged,
     next_burst,
 )
+from tests.budget import examples
+from tests.naive.predictions import intervals as naive
 
 NAN = math.nan
 #: exact in binary: ties at exactly eps are ties for everyone

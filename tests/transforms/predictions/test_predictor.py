@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate, finite_or_none
+from iosig.transforms.throughput.requests import Requests
 from tests.naive.predictions import predictor as naive
 from tests.online_runs import add_phase, changing, hacc_like, planted, predicted
-from transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate, finite_or_none
-from transforms.throughput.requests import Requests
 
 
 def steady(count: int = 12, period_s: float = 8.0):

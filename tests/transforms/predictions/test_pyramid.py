@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.predictions.pyramid import Pyramid, Window
+from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.requests import Requests, step_function
 from tests.budget import examples
 from tests.naive.predictions import pyramid as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
-from transforms.predictions.pyramid import Pyramid, Window
-from transforms.throughput.even_values import Grid, Instants, at_instants, binned
-from transforms.throughput.requests import Requests, step_function
 
 NAN = float("nan")
 #: finest cells of a 16th of a second: times in 64ths begin and end within them

@@ -7,10 +7,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import averages as naive
-from transforms.arrays import Ragged, Reals
-from transforms.signatures.averages import (
+from iosig.transforms.arrays import Ragged, Reals
+from iosig.transforms.signatures.averages import (
     mean,
     means,
     median,
@@ -20,8 +18,10 @@ from transforms.signatures.averages import (
     quantiles,
     without_gaps,
 )
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from tests.budget import examples
+from tests.naive.signatures import averages as naive
 
 NAN = float("nan")
 

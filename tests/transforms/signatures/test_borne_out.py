@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures import borne_out as ours
+from iosig.transforms.signatures.averages import quantiles
+from iosig.transforms.signatures.borne_out import borne_out, counted, likelier
 from tests.naive.signatures import borne_out as naive
-from transforms.arrays import Reals
-from transforms.signatures import borne_out as ours
-from transforms.signatures.averages import quantiles
-from transforms.signatures.borne_out import borne_out, counted, likelier
 
 
 def others(seed: int, runs: int, steps: int, share: float) -> Reals:

@@ -7,12 +7,12 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.signatures import bursts as module
+from iosig.transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
+from iosig.transforms.synthetic.site import signature
+from iosig.transforms.synthetic.workload import APPLICATIONS, Application
 from tests.budget import examples
 from tests.naive.signatures import bursts as naive
-from transforms.signatures import bursts as module
-from transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
-from transforms.synthetic.site import signature
-from transforms.synthetic.workload import APPLICATIONS, Application
 
 pytestmark = pytest.mark.filterwarnings("error")
 

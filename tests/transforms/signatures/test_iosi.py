@@ -11,19 +11,19 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.signatures import iosi as module
+from iosig.transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
+from iosig.transforms.signatures.iosi_crests import Waves, waves
+from iosig.transforms.signatures.iosi_wavelets import approximation
+from iosig.transforms.signatures.left_out import are_outliers, volumes
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Outcome, Signature
+from iosig.transforms.signatures.similarity import correlation, cross_correlation
+from iosig.transforms.synthetic.site import SiteParams, signature, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS
 from tests.budget import examples
 from tests.naive.signatures import iosi as naive
-from transforms.arrays import Ragged
-from transforms.signatures import iosi as module
-from transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
-from transforms.signatures.iosi_crests import Waves, waves
-from transforms.signatures.iosi_wavelets import approximation
-from transforms.signatures.left_out import are_outliers, volumes
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Outcome, Signature
-from transforms.signatures.similarity import correlation, cross_correlation
-from transforms.synthetic.site import SiteParams, signature, simulate
-from transforms.synthetic.workload import APPLICATIONS
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")

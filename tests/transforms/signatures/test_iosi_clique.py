@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import offsets_of
+from iosig.transforms.signatures.iosi_clique import Clusters, Grids, Planes, Points, clique, cliques, needed
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
-from transforms.arrays import offsets_of
-from transforms.signatures.iosi_clique import Clusters, Grids, Planes, Points, clique, cliques, needed
 
 #: gamma and kappa (section 5.3)
 PAPER = (0.5, 0.9)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from iosig.transforms.signatures import iosi_crests
+from iosig.transforms.signatures.iosi_crests import Waves, waves
+from iosig.transforms.signatures.iosi_wavelets import approximation
 from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
-from transforms.signatures import iosi_crests
-from transforms.signatures.iosi_crests import Waves, waves
-from transforms.signatures.iosi_wavelets import approximation
 
 NAN = float("nan")
 

@@ -9,10 +9,10 @@ import pytest
 import pywt
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.iosi_wavelets import approximation
 from tests.budget import examples
 from tests.naive.signatures import iosi_wavelets as naive
-from transforms.arrays import Reals
-from transforms.signatures.iosi_wavelets import approximation
 
 LENGTHS = (1, 2, 3, 5, 30, 31, 60, 61, 62, 63, 64, 121, 122, 123, 124, 255, 777, 1500, 1501, 1502, 1503)
 

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_matrix
 
-from tests.budget import examples
-from tests.naive.signatures import left_out as naive
-from transforms.arrays import Bools, Ragged, Reals, offsets_of
-from transforms.signatures import left_out
-from transforms.signatures.left_out import (
+from iosig.transforms.arrays import Bools, Ragged, Reals, offsets_of
+from iosig.transforms.signatures import left_out
+from iosig.transforms.signatures.left_out import (
     are_outliers,
     are_usual,
     factors,
@@ -23,7 +21,9 @@ from transforms.signatures.left_out import (
     usual_duration_s,
     volumes,
 )
-from transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from tests.budget import examples
+from tests.naive.signatures import left_out as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate values are leading:UserWarning")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.signatures.left_out import are_usual
+from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, chosen, extract
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.trust import LACKING, missed
 from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
-from transforms.signatures.left_out import are_usual
-from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, chosen, extract
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.trust import LACKING, missed
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)

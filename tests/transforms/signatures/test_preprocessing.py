@@ -7,11 +7,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import preprocessing as naive
-from transforms.arrays import Ragged
-from transforms.signatures import preprocessing
-from transforms.signatures.preprocessing import (
+from iosig.transforms.arrays import Ragged
+from iosig.transforms.signatures import preprocessing
+from iosig.transforms.signatures.preprocessing import (
     bridged,
     duration_corrected,
     noise_reduced,
@@ -20,7 +18,9 @@ from transforms.signatures.preprocessing import (
     preprocessed,
     refined,
 )
-from transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.sample_sets import SampleSet
+from tests.budget import examples
+from tests.naive.signatures import preprocessing as naive
 
 pytestmark = pytest.mark.filterwarnings("error")
 

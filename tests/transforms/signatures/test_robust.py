@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import robust as naive
-from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
-from transforms.signatures import robust as module
-from transforms.signatures.robust import (
+from iosig.transforms.signatures import robust as module
+from iosig.transforms.signatures.robust import (
     Reals,
     _brought_together,
     _bursts,
@@ -24,11 +21,14 @@ from transforms.signatures.robust import (
     _weights,
     robust,
 )
-from transforms.signatures.robust_alignment import MARGIN_S, starts
-from transforms.signatures.robust_template import Template
-from transforms.signatures.robust_timeline import timelines
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Signature
+from iosig.transforms.signatures.robust_alignment import MARGIN_S, starts
+from iosig.transforms.signatures.robust_template import Template
+from iosig.transforms.signatures.robust_timeline import timelines
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
+from tests.budget import examples
+from tests.naive.signatures import robust as naive
+from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 
 BOUNDED = settings(max_examples=examples(25), deadline=None)
 NAN, INF = float("nan"), float("inf")

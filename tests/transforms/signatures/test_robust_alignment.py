@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import robust_alignment as naive
-from tests.transforms.run_sets import Burst, polled
-from transforms.signatures.robust_alignment import (
+from iosig.transforms.signatures.robust_alignment import (
     DEVIATION_S,
     DRIFT_RATIO,
     EARLIER_COST,
@@ -30,7 +27,10 @@ from transforms.signatures.robust_alignment import (
     running_totals,
     starts,
 )
-from transforms.signatures.robust_template import Template
+from iosig.transforms.signatures.robust_template import Template
+from tests.budget import examples
+from tests.naive.signatures import robust_alignment as naive
+from tests.transforms.run_sets import Burst, polled
 
 BOUNDED = settings(max_examples=examples(40), deadline=None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.robust_quantiles import weighted_quantiles
 from tests.budget import examples
 from tests.naive.signatures import robust as naive
-from transforms.arrays import Reals
-from transforms.signatures.robust_quantiles import weighted_quantiles
 
 LEVELS = np.array([0.0, 0.1, 0.35, 0.5, 0.77, 1.0])
 

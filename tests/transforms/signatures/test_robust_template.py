@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import robust_template as naive
-from transforms.signatures.robust_template import (
+from iosig.transforms.signatures.robust_template import (
     DIP_S,
     EDGE_RATIO,
     LEAST_S,
@@ -26,6 +24,8 @@ from transforms.signatures.robust_template import (
     large,
     long_stretches,
 )
+from tests.budget import examples
+from tests.naive.signatures import robust_template as naive
 
 BOUNDED = settings(max_examples=examples(80), deadline=None)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines
 from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
-from transforms.arrays import Reals
-from transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines
 
 BOUNDED = settings(max_examples=examples(25), deadline=None)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from flows.signatures.parallel import part_of
+from iosig.flows.signatures.parallel import part_of
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from tests.budget import examples
 from tests.transforms.run_sets import set_of
-from transforms.signatures.sample_sets import SampleSet, SampleSets
 
 BOUNDED = settings(max_examples=examples(50), deadline=None)
 RATES = st.lists(st.lists(st.floats(0, 1e12), max_size=6), max_size=5)

@@ -8,9 +8,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from iosig.transforms.signatures.bursts import Bursts
+from iosig.transforms.signatures.signature import Outcome, Signature
 from tests.transforms.run_sets import faults
-from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import Outcome, Signature
 
 
 def test_a_curve_has_as_many_points_as_seconds() -> None:

@@ -7,12 +7,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from tests.budget import examples
-from tests.naive.signatures import similarity as naive
-from transforms.signatures import similarity
-from transforms.signatures.bursts import Bursts, bursts_of
-from transforms.signatures.signature import Signature
-from transforms.signatures.similarity import (
+from iosig.transforms.signatures import similarity
+from iosig.transforms.signatures.bursts import Bursts, bursts_of
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import (
     burst_errors,
     correlation,
     cross_correlation,
@@ -21,8 +19,10 @@ from transforms.signatures.similarity import (
     pairs,
     volume_ratio,
 )
-from transforms.synthetic.site import signature
-from transforms.synthetic.workload import APPLICATIONS
+from iosig.transforms.synthetic.site import signature
+from iosig.transforms.synthetic.workload import APPLICATIONS
+from tests.budget import examples
+from tests.naive.signatures import similarity as naive
 
 pytestmark = pytest.mark.filterwarnings("error")
 

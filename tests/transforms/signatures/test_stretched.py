@@ -8,12 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.naive.signatures import stretched as naive
-from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
-from transforms.arrays import Ragged, offsets_of
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.similarity import correlation
-from transforms.signatures.stretched import (
+from iosig.transforms.arrays import Ragged, offsets_of
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.similarity import correlation
+from iosig.transforms.signatures.stretched import (
     _DELAY,
     Stretched,
     alone_s,
@@ -24,6 +22,8 @@ from transforms.signatures.stretched import (
     on_steps,
     stretched,
 )
+from tests.naive.signatures import stretched as naive
+from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
 
 BURSTS: list[Burst] = [(40.0 + 200 * place, 80.0 + 200 * place, 1e9) for place in range(5)]
 TRUTH = truth_by_second(BURSTS, 1000)

@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.time_warping import dtw, warped_mean, warping_path
 from tests.budget import examples
 from tests.naive.signatures import time_warping as naive
-from transforms.arrays import Ints, Ragged, Reals
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.time_warping import dtw, warped_mean, warping_path
 
 NAN = float("nan")
 

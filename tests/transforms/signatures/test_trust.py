@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.ndimage import maximum_filter1d
 
-from studies.signatures.families import FAMILIES
-from studies.signatures.injected import FamilySetting
-from tests.transforms.run_sets import polled, set_of, truth_by_second
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.methods import extract
-from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Signature
-from transforms.signatures.trust import (
+from iosig.studies.signatures.families import FAMILIES
+from iosig.studies.signatures.injected import FamilySetting
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.methods import extract
+from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.trust import (
     _WEIGHTS,
     EVIDENCE,
     Judge,
@@ -24,7 +23,8 @@ from transforms.signatures.trust import (
     missed,
     trusts_of,
 )
-from transforms.synthetic.workload import Application, bursts
+from iosig.transforms.synthetic.workload import Application, bursts
+from tests.transforms.run_sets import polled, set_of, truth_by_second
 
 NAN = float("nan")
 TRUTH = truth_by_second([(a, a + 30.0, 2e9) for a in (100.0, 300.0, 500.0, 700.0)], 900)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from transforms.signatures.turns import in_turns
+from iosig.transforms.signatures.turns import in_turns
 
 
 def doubled(*numbers: int) -> Generator[int, int, list[int]]:

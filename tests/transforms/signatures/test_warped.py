@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.naive.signatures import warped as naive
-from tests.transforms.run_sets import polled, set_of, truth_by_second
-from transforms.signatures.bursts import bursts_of
-from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.similarity import burst_errors, correlation
-from transforms.signatures.stretched import on_one_clock, signature_of, stretched
-from transforms.signatures.warped import (
+from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.similarity import burst_errors, correlation
+from iosig.transforms.signatures.stretched import on_one_clock, signature_of, stretched
+from iosig.transforms.signatures.warped import (
     _BLOCK,
     _CHANGE_COST,
     _EXCESS_COST,
@@ -25,6 +23,8 @@ from transforms.signatures.warped import (
     warped,
     warped_of_each,
 )
+from tests.naive.signatures import warped as naive
+from tests.transforms.run_sets import polled, set_of, truth_by_second
 
 STARTS = np.arange(8) * 440.0 + 200.0
 TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.synthetic.contention import Chains, Pipe, fair_rates, share
 from tests.budget import examples
 from tests.naive.synthetic import contention as naive
-from transforms.synthetic.contention import Chains, Pipe, fair_rates, share
 
 Step = tuple[float, float, float, float, int]
 

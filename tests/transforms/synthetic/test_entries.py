@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.arrays import Ints
+from iosig.transforms.synthetic.entries import NEVER_US, Changes, Targets, are_seen, lives, readings
 from tests.budget import examples
 from tests.naive.synthetic import entries as naive
-from transforms.arrays import Ints
-from transforms.synthetic.entries import NEVER_US, Changes, Targets, are_seen, lives, readings
 
 S = 1_000_000
 CLEANUP_US = 600 * S

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
-from transforms.synthetic.site import Site, SiteParams, simulate
-from transforms.synthetic.workload import DIRECTIONS
+from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
+from iosig.transforms.synthetic.site import Site, SiteParams, simulate
+from iosig.transforms.synthetic.workload import DIRECTIONS
 
 PARAMS = JobStatisticsParams(ost_count=3, mdt_count=2, restarts_per_day=20, lost_ratio=0.1, outages_per_day=20)
 COUNTED = ("read_bytes", "written_bytes", "open_count", "close_count")

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatistics, JobStatisticsParams, count_jobs
-from transforms.synthetic.job_statistics_texts import FORMS, Form, lctl_texts, prometheus_texts
-from transforms.synthetic.site import SiteParams, simulate
-from transforms.synthetic.workload import APPLICATIONS
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.sources.counters import jobstats, prometheus
-from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
+from iosig.transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatistics, JobStatisticsParams, count_jobs
+from iosig.transforms.synthetic.job_statistics_texts import FORMS, Form, lctl_texts, prometheus_texts
+from iosig.transforms.synthetic.site import SiteParams, simulate
+from iosig.transforms.synthetic.workload import APPLICATIONS
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.sources.counters import jobstats, prometheus
+from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 
 ENTRY = ["scraped_at", "target", "job_key"]
 _VALUES = {

@@ -12,11 +12,20 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.synthetic.site import (
+    Faults,
+    Site,
+    SiteParams,
+    arrivals,
+    perfect,
+    signature,
+    simulate,
+    split_polls,
+)
+from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from tests.budget import examples
-from transforms.arrays import Reals
-from transforms.synthetic.site import Faults, Site, SiteParams, arrivals, perfect, signature, simulate, split_polls
-from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
-from warehouse.contracts.jobs import JOB_RECORDS
 
 GB = 1e9
 SHORT = SiteParams(seed=5, days=0.4, controller_count=3)

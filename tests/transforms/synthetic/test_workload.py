@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from transforms.synthetic.workload import (
+from iosig.transforms.synthetic.workload import (
     APPLICATIONS,
     DAY_S,
     DIRECTIONS,

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.naive.throughput import even_values as naive
-from tests.naive.throughput.requests import Request
-from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
-from tests.transforms.signal_differences import shape_differences, volume_errors
-from transforms.arrays import Ragged, places_within
-from transforms.throughput.even_values import (
+from iosig.transforms.arrays import Ragged, places_within
+from iosig.transforms.throughput.even_values import (
     Binned,
     Bins,
     Grid,
@@ -20,7 +16,11 @@ from transforms.throughput.even_values import (
     binned,
     is_resolved,
 )
-from transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from tests.naive.throughput import even_values as naive
+from tests.naive.throughput.requests import Request
+from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
+from tests.transforms.signal_differences import shape_differences, volume_errors
 
 NAN = float("nan")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.throughput import exact_sums
+from iosig.transforms.throughput.exact_sums import ExactSums, limbs, running_sums, segment_sums
 from tests.naive.throughput import exact_sums as naive
 from tests.transforms.request_lists import BOUNDED
-from transforms.throughput import exact_sums
-from transforms.throughput.exact_sums import ExactSums, limbs, running_sums, segment_sums
 
 #: all magnitudes at once; what is below 2**-992 is no limb's
 WIDE = st.floats(1e-290, 1e290) | st.just(0.0)

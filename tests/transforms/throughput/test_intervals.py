@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.throughput.intervals import StepParams, median_lengths, stepped
 from tests.naive.throughput import intervals as naive
-from transforms.throughput.intervals import StepParams, median_lengths, stepped
 
 _EDGES = st.lists(st.tuples(st.integers(0, 40), st.integers(-1, 9), st.integers(0, 50) | st.none()), max_size=14)
 

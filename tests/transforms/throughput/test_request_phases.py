@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.throughput.even_values import Grid, binned
+from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
+from iosig.transforms.throughput.requests import Requests, step_function
+from iosig.warehouse.contracts.traces import TRACE_REQUESTS
+from iosig.warehouse.sources.darshan.source import SOURCE
+from iosig.warehouse.sources.protocol import Reading
 from tests.naive.throughput import request_phases as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
-from transforms.throughput.even_values import Grid, binned
-from transforms.throughput.request_phases import RequestPhases, request_phases
-from transforms.throughput.requests import Requests, step_function
-from warehouse.contracts.traces import TRACE_REQUESTS
-from warehouse.sources.darshan.source import SOURCE
-from warehouse.sources.protocol import Reading
 
 NAN = float("nan")
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function, subjects
 from tests.naive.throughput import requests as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
 from tests.transforms.signal_differences import shape_differences
-from transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function, subjects
 
 NAN, INF = float("nan"), float("inf")
 

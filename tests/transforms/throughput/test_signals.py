@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from transforms.throughput.signals import SignalParams, choose_basis, grids
+from iosig.transforms.throughput.signals import SignalParams, choose_basis, grids
 
 PARAMS = SignalParams()
 

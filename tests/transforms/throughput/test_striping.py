@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.throughput import striping
+from iosig.transforms.throughput.even_values import Bins, Grid, binned
+from iosig.transforms.throughput.requests import Requests, step_function
+from iosig.transforms.throughput.striping import NO_OST, Extents, Layouts, Pieces, osts_of, split
 from tests.naive.throughput import striping as naive
 from tests.transforms.request_lists import BOUNDED
 from tests.transforms.signal_differences import shape_differences
-from transforms.throughput import striping
-from transforms.throughput.even_values import Bins, Grid, binned
-from transforms.throughput.requests import Requests, step_function
-from transforms.throughput.striping import NO_OST, Extents, Layouts, Pieces, osts_of, split
 
 #: two striped files, one without targets, one without a stripe
 LAYOUTS = Layouts(np.array([4, 10, 4, 0]), np.array([7, 3, 5, 1, 2]), np.array([0, 3, 4, 4, 5]))

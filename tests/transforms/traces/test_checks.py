@@ -9,21 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.compressed import (
-    class_ranks,
-    compressed_traces,
-    file_per_process,
-    rank_values,
-    same,
-    span,
-    steady,
-    table_one,
-    table_one_posix,
-)
-from transforms.traces.checks import MOST_DEPTH, check
-from transforms.traces.progressions import Listed, Progression, values
-from transforms.traces.trace import (
+from iosig.transforms.traces.checks import MOST_DEPTH, check
+from iosig.transforms.traces.progressions import Listed, Progression, values
+from iosig.transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,
@@ -36,6 +24,18 @@ from transforms.traces.trace import (
     TimeBin,
     TimeHistogram,
     Vector,
+)
+from tests.budget import examples
+from tests.compressed import (
+    class_ranks,
+    compressed_traces,
+    file_per_process,
+    rank_values,
+    same,
+    span,
+    steady,
+    table_one,
+    table_one_posix,
 )
 
 BARRIER = Call("MPI", "MPI_Barrier", 0, ("MPI_COMM_WORLD",), (), (Gap(START, steady(1, 0.0)),), steady(1, 0.0))

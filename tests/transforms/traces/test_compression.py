@@ -13,16 +13,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
-from tests.call_texts import arguments
-from tests.compressed import class_ranks, nodes
-from tests.naive.traces import compression as naive
-from tests.naive.traces.compression import Program
-from tests.naive.traces.totals import Made
-from tests.spmd_programs import Ranked, programs, ranked
-from transforms.traces import compression
-from transforms.traces.checks import check
-from transforms.traces.compression import (
+from iosig.transforms.traces import compression
+from iosig.transforms.traces.checks import check
+from iosig.transforms.traces.compression import (
     FoldedCall,
     FoldedLoop,
     FoldedNode,
@@ -32,10 +25,17 @@ from transforms.traces.compression import (
     compress_together,
     spread,
 )
-from transforms.traces.expansion import rank_calls
-from transforms.traces.progressions import Progression
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
-from warehouse.sources.recorder import signatures
+from iosig.transforms.traces.expansion import rank_calls
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
+from iosig.warehouse.sources.recorder import signatures
+from tests.budget import examples
+from tests.call_texts import arguments
+from tests.compressed import class_ranks, nodes
+from tests.naive.traces import compression as naive
+from tests.naive.traces.compression import Program
+from tests.naive.traces.totals import Made
+from tests.spmd_programs import Ranked, programs, ranked
 
 COLUMNS = ["level", "module", "function", "arguments"]
 PROGRAMS = (

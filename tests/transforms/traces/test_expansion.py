@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests import compressed
-from tests.budget import examples
-from tests.naive.traces import expansion as naive
-from transforms.traces.expansion import (
+from iosig.transforms.traces.expansion import (
     SCHEMA,
     class_of,
     executions,
@@ -19,8 +16,11 @@ from transforms.traces.expansion import (
     rank_calls,
     values_of,
 )
-from transforms.traces.progressions import Listed, Progression, extremes, stretch_sum
-from transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, RankClass, Share, Slot
+from iosig.transforms.traces.progressions import Listed, Progression, extremes, stretch_sum
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, RankClass, Share, Slot
+from tests import compressed
+from tests.budget import examples
+from tests.naive.traces import expansion as naive
 
 ONE = Progression(0)
 progressions = st.lists(st.tuples(st.integers(-30, 30), st.integers(1, 4)), max_size=3).flatmap(

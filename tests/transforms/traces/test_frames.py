@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.traces.frames import SCHEMA, from_frame, to_frame
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
 from tests.budget import examples
 from tests.compressed import compressed_traces, file_per_process, table_one, table_one_posix
-from transforms.traces.frames import SCHEMA, from_frame, to_frame
-from transforms.traces.trace import CompressedTrace
-from warehouse.sources.extrapolations import compressed_traces as compressed_files
 
 Rows = list[dict[str, Any]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.transforms.traces.name_patterns import Member, patterns
+from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.requests import Field, Number
+from iosig.transforms.traces.trace import Share, Vector
 from tests.compressed import rank_values
-from transforms.traces.name_patterns import Member, patterns
-from transforms.traces.progressions import Listed, Progression
-from transforms.traces.requests import Field, Number
-from transforms.traces.trace import Share, Vector
 
 N = 1_000_000
 ALL = Progression(0, (1,), (N,))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.naive.traces import vectors as naive
-from transforms.traces.progressions import (
+from iosig.transforms.traces.progressions import (
     Listed,
     Progression,
     Stretch,
@@ -16,6 +15,7 @@ from transforms.traces.progressions import (
     progressions_of,
     values,
 )
+from tests.naive.traces import vectors as naive
 
 dimensions = st.lists(st.tuples(st.integers(-(10**15), 10**15), st.integers(0, 4)), max_size=4)
 starts = st.integers(-(10**17), 10**17)

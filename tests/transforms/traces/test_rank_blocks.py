@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
+from iosig.transforms.traces.trace import Share, Vector
 from tests.budget import examples
 from tests.naive.traces import expansion as naive
-from transforms.traces.progressions import Listed, Progression
-from transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
-from transforms.traces.trace import Share, Vector
 
 
 @st.composite

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from iosig.transforms.traces.progressions import Listed, Progression
+from iosig.transforms.traces.requests import Form, Size, exact_volumes, fields, nested_nodes, size_asked, volume
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share, Slot
 from tests import compressed
 from tests.budget import examples
 from tests.naive.traces import expansion as naive
 from tests.spmd_programs import FORMS
-from transforms.traces.progressions import Listed, Progression
-from transforms.traces.requests import Form, Size, exact_volumes, fields, nested_nodes, size_asked, volume
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share, Slot
 
 ONE = Progression(0)
 TWO = Progression(0, (1,), (2,))

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.traces.templates import Template, templates_of, without_addresses
+from iosig.warehouse.sources.recorder import signatures as recorder_signatures
 from tests.budget import examples
 from tests.call_texts import arguments
 from tests.naive.traces import templates as naive
 from tests.naive.traces.templates import Signature
-from transforms.traces.templates import Template, templates_of, without_addresses
-from warehouse.sources.recorder import signatures as recorder_signatures
 
 SCHEMA = {"level": pl.Int64, "module": pl.String, "function": pl.String, "arguments": pl.String}
 

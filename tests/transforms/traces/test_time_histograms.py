@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.traces.time_histograms import EMPTY, Bins, gaps_and_durations, histograms, merged
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 from tests.budget import examples
 from tests.naive.traces import time_histograms as naive
-from transforms.traces.time_histograms import EMPTY, Bins, gaps_and_durations, histograms, merged
-from transforms.traces.trace import TimeBin, TimeHistogram
 
 times = st.floats(0, 1e4, allow_subnormal=False)
 rows_of_times = st.lists(times, min_size=1, max_size=40)
@@ -173,7 +173,7 @@ def test_gaps_are_those_of_the_obvious_twin(calls: list[tuple[int, int, int]]) -
 
 
 def test_a_real_run_is_as_long_as_its_gaps_and_durations(shared_data: Path) -> None:
-    from warehouse.sources.recorder.signatures import opened, outer
+    from iosig.warehouse.sources.recorder.signatures import opened, outer
 
     with opened(shared_data / "recorder" / "ios_mpiio_n1_romio" / "8" / "raw.tar.zst") as run:
         ranks = [outer(run.decode(rank)) for rank in run.ranks]

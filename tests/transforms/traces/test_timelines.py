@@ -7,15 +7,15 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from iosig.transforms.traces.expansion import rank_calls
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.timelines import SCHEMA, kinds_of, timeline
+from iosig.transforms.traces.totals import totals
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share
 from tests import compressed, spmd_programs
 from tests.budget import examples
 from tests.naive.traces.totals import Made, asked_of
 from tests.spmd_programs import FORMS
-from transforms.traces.expansion import rank_calls
-from transforms.traces.progressions import Progression
-from transforms.traces.timelines import SCHEMA, kinds_of, timeline
-from transforms.traces.totals import totals
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share
 
 Sums = dict[tuple[str, str, float], tuple[int, float | None]]
 

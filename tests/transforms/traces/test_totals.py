@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from iosig.transforms.traces.progressions import Listed, Progression, size_of
+from iosig.transforms.traces.requests import Field, Number, Size, vectors_of
+from iosig.transforms.traces.totals import FileTotal, ModuleTotal, OfFile, Opened, Totals, files_of, totals
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share, Slot, Vector
 from tests import compressed, spmd_programs
 from tests.budget import examples
 from tests.naive.traces import totals as naive
 from tests.spmd_programs import FORMS
-from transforms.traces.progressions import Listed, Progression, size_of
-from transforms.traces.requests import Field, Number, Size, vectors_of
-from transforms.traces.totals import FileTotal, ModuleTotal, OfFile, Opened, Totals, files_of, totals
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share, Slot, Vector
 
 
 def assert_agree(found: Totals, expected: naive.Sums) -> None:
@@ -167,9 +167,9 @@ def test_no_calls_come_to_nothing() -> None:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ios_mpiio_nn", "ior_posix_fpp", "ios_group4"])
 def test_real_traces(shared_data: Path, program: str) -> None:
-    from flows.extrapolation.view import recorder_forms
-    from transforms.traces.compression import compress
-    from warehouse.sources.recorder.signatures import opened
+    from iosig.flows.extrapolation.view import recorder_forms
+    from iosig.transforms.traces.compression import compress
+    from iosig.warehouse.sources.recorder.signatures import opened
 
     path = shared_data / "recorder" / program / "12" / "raw.tar.zst"
     if not path.is_file():

@@ -6,6 +6,19 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
+from iosig.transforms.traces.progressions import Progression
+from iosig.transforms.traces.trace import (
+    START,
+    Call,
+    CompressedTrace,
+    Gap,
+    Loop,
+    RankClass,
+    Share,
+    Slot,
+    TimeBin,
+    TimeHistogram,
+)
 from tests.compressed import (
     call_order,
     class_ranks,
@@ -17,19 +30,6 @@ from tests.compressed import (
     steady,
     table_one,
     table_one_posix,
-)
-from transforms.traces.progressions import Progression
-from transforms.traces.trace import (
-    START,
-    Call,
-    CompressedTrace,
-    Gap,
-    Loop,
-    RankClass,
-    Share,
-    Slot,
-    TimeBin,
-    TimeHistogram,
 )
 
 STATUS = Call("MPIIO", "MPI_File_read", 0, ("0-", " %p ", " MPI_BYTE [", "_", "]"), (), (), steady(1, 0.0))

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.traces import vectors
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, values
+from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
+from iosig.transforms.traces.vectors import Tiles, bounds_of, rank_lists, stretches_of, table_of, vector_of
 from tests.budget import examples
 from tests.compressed import compressed_traces, nodes
 from tests.naive.traces import vectors as naive
-from transforms.traces import vectors
-from transforms.traces.progressions import Listed, Progression, Stretch, values
-from transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
-from transforms.traces.vectors import Tiles, bounds_of, rank_lists, stretches_of, table_of, vector_of
 
 Longs = npt.NDArray[np.int64]
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)

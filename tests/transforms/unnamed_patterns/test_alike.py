@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.alike import Plane, _sums, _sums_of_all, _totals
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.alike import Plane, _sums, _sums_of_all, _totals
+from iosig.transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 
 EVEN = np.arange(1, PROFILE_POINTS + 1) / (PROFILE_POINTS + 1)
 

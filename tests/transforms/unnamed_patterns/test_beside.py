@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Presences, Runs, _chance, _spectrum, begun_with, beside
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.beside import Presences, Runs, _chance, _spectrum, begun_with, beside
 
 COUNT, STEP_S = 10_000, 60.0
 

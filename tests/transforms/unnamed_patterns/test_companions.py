@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Bools, Ints
-from transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
+from iosig.transforms.arrays import Bools, Ints
+from iosig.transforms.unnamed_patterns.companions import CompanionParams, Companions, borne_out, companions
+from iosig.transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 
 STEP_S = 10.0
 COUNT = 60_000

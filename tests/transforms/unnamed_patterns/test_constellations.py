@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iosig.transforms.arrays import AnyReals, Bools, Ints, Reals
+from iosig.transforms.unnamed_patterns.constellations import Constellation, ConstellationParams, Pairs, neighbour_counts
+from iosig.transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 from tests.naive import neighbour_counts as naive
-from transforms.arrays import AnyReals, Bools, Ints, Reals
-from transforms.unnamed_patterns.constellations import Constellation, ConstellationParams, Pairs, neighbour_counts
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
 
 STEP_S = 10.0
 #: a week

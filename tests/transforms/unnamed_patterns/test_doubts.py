@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Bools, Reals
-from transforms.unnamed_patterns.doubts import are_of_logged, doubtful
+from iosig.transforms.arrays import Bools, Reals
+from iosig.transforms.unnamed_patterns.doubts import are_of_logged, doubtful
 
 TRAIN: Reals = np.full(200, 27e9)
 

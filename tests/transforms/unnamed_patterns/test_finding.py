@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import AnyReals, Ints, Reals
-from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.finding import find
-from transforms.unnamed_patterns.patterns import PatternParams
+from iosig.transforms.arrays import AnyReals, Ints, Reals
+from iosig.transforms.unnamed_patterns.beside import Runs
+from iosig.transforms.unnamed_patterns.finding import find
+from iosig.transforms.unnamed_patterns.patterns import PatternParams
 
 STEP_S = 10.0
 COUNT = 30_000

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBurstParams, left_bursts
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBurstParams, left_bursts
 
 STEP_S = 10.0
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
+from iosig.transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
 
 
 def test_polls_lie_on_steps_by_their_time() -> None:

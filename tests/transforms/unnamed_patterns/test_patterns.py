@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from transforms.unnamed_patterns.patterns import Pattern
+from iosig.transforms.unnamed_patterns.patterns import Pattern
 
 
 def test_a_pattern_with_a_period_is_a_train() -> None:

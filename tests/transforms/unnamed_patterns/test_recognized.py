@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.unnamed_patterns.recognized import Known, recognized
+from iosig.transforms.unnamed_patterns.recognized import Known, recognized
 
 
 def known(first: float, count: int, volume: float = 1e10, every: float = 1800.0) -> Known:

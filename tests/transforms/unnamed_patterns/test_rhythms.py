@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Ints, Reals
-from transforms.unnamed_patterns.rhythms import Rhythm, RhythmParams, likeliest_periods, period_of, without
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.unnamed_patterns.rhythms import Rhythm, RhythmParams, likeliest_periods, period_of, without
 
 STEP_S = 5.0
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from iosig.transforms.arrays import Reals
+from iosig.transforms.unnamed_patterns.beside import Presences, Runs
+from iosig.transforms.unnamed_patterns.patterns import PatternParams
+from iosig.transforms.unnamed_patterns.searching import Search
 from tests.transforms.unnamed_patterns.test_finding import COUNT, NOBODY, STEP_S, put, traffic
-from transforms.arrays import Reals
-from transforms.unnamed_patterns.beside import Presences, Runs
-from transforms.unnamed_patterns.patterns import PatternParams
-from transforms.unnamed_patterns.searching import Search
 
 
 def search(left: Reals, runs: Runs = NOBODY, whole: Reals | None = None) -> Search:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transforms.arrays import Ints, Reals
-from transforms.unnamed_patterns.beside import Runs
-from transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
-from transforms.unnamed_patterns.trains import Train, train_of
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.unnamed_patterns.beside import Runs
+from iosig.transforms.unnamed_patterns.left_bursts import PROFILE_POINTS, LeftBursts
+from iosig.transforms.unnamed_patterns.trains import Train, train_of
 
 STEP_S, COUNT = 5.0, 120_000
 NOBODY = Runs(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.external.http import RequestFailed, TimedOut, fetch, origin_of
 from tests.hostile_servers import http_server, tcp_server
-from warehouse.external.deadlines import Timeouts
-from warehouse.external.http import RequestFailed, TimedOut, fetch, origin_of
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.external.processes import end_group, run
+from iosig.warehouse.external.processes import end_group, run
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.files import EDGE_BYTES, FollowedFile, Position
 from tests.budget import examples
-from warehouse.errors import InputRefused
-from warehouse.following.files import EDGE_BYTES, FollowedFile, Position
 
 #: distinct at every place
 TEXT = b"".join(b"%06d\n" % number for number in range(4000))

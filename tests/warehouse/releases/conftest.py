@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import FIRST, SECOND, publish
-from warehouse.store.store import Store
 
 
 @pytest.fixture(scope="session")

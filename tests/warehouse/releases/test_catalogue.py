@@ -9,8 +9,8 @@ import pytest
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table.update import snapshot
 
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import FIRST, SECOND, keys, publish
-from warehouse.store.store import Store
 
 
 @pytest.mark.slow

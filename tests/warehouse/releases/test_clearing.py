@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import clearing, expiring, releases
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.manifests import MANIFEST
+from iosig.warehouse.store.store import Store, write_json
 from tests.budget import examples
 from tests.warehouse.releasing import publish
-from warehouse.errors import MachineFault
-from warehouse.releases import clearing, expiring, releases
-from warehouse.releases.verifying import verify
-from warehouse.store import landing, ledger
-from warehouse.store.files import Sealed
-from warehouse.store.form import mark_form
-from warehouse.store.manifests import MANIFEST
-from warehouse.store.store import Store, write_json
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyiceberg.table import StaticTable
 
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import catalogue, expiring, holds, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.budget import examples, one_in
 from tests.warehouse.releasing import keys, publish, read, supersede
-from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import catalogue, expiring, holds, releases
-from warehouse.releases.reading import opened
-from warehouse.releases.releases import Release
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +152,7 @@ def test_one_that_is_killed_is_done_by_the_next(five: Store, place: str, monkeyp
 
     kept = {release.release_id: jobs(five, release) for release in releases.history(five)[-2:]}
     with monkeypatch.context() as patch:
-        patch.setattr(f"warehouse.releases.{'expiring' if place[0] == '_' else 'catalogue'}.{place}", kill)
+        patch.setattr(f"iosig.warehouse.releases.{'expiring' if place[0] == '_' else 'catalogue'}.{place}", kill)
         with pytest.raises(KeyboardInterrupt):
             expiring.expire(five, 2)
     expiring.remove(five, grace_s=0)

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from iosig.warehouse.contracts import frames, table
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.export import export_table, json_text, write_csv
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish, read
-from warehouse.contracts import frames, table
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.samples import SAMPLES
-from warehouse.errors import UsageError
-from warehouse.releases import publishing, releases
-from warehouse.releases.export import export_table, json_text, write_csv
-from warehouse.releases.releases import published
-from warehouse.store.store import Store, write_parquet
 
 CONTENT: dict[str, Any] = {
     "jobs": {

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
-from warehouse.contracts import table
-from warehouse.releases.catalogue import changed_at_once, make_current, open_catalogue, replace, tag
-from warehouse.releases.locations import metadata_locations
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import table
+from iosig.warehouse.releases.catalogue import changed_at_once, make_current, open_catalogue, replace, tag
+from iosig.warehouse.releases.locations import metadata_locations
+from iosig.warehouse.store.store import Store
 
 _NAMES = ("applications", "classes")
 

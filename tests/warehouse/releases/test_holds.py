@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import holds, publishing, releases
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish
-from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import holds, publishing, releases
-from warehouse.store.store import Store
 
 
 def test_by_default_the_landings_of_later_releases_are_excluded(two: Store) -> None:

@@ -13,13 +13,13 @@ import polars as pl
 import pyarrow.dataset as ds
 import pytest
 
+from iosig.warehouse.contracts import table
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS as POINTS
+from iosig.warehouse.releases import holds, links, publishing, releases
+from iosig.warehouse.store import files
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, publish, read
-from warehouse.contracts import table
-from warehouse.contracts.signatures import SIGNATURE_POINTS as POINTS
-from warehouse.releases import holds, links, publishing, releases
-from warehouse.store import files
-from warehouse.store.store import Store, write_parquet
 
 pytestmark = pytest.mark.slow
 

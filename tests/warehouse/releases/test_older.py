@@ -8,14 +8,14 @@ import duckdb
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import older, reading, releases
+from iosig.warehouse.releases.export import export_table
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.releases.whole_release import export_database, export_folder
+from iosig.warehouse.store.store import Store
 from tests.flows.attributed_releases import attributed
 from tests.sql.given import expect
-from warehouse.errors import UsageError
-from warehouse.releases import older, reading, releases
-from warehouse.releases.export import export_table
-from warehouse.releases.releases import Release
-from warehouse.releases.whole_release import export_database, export_folder
-from warehouse.store.store import Store
 
 _OLDER = """
     select '2018-02-09'::date as ended_on, 'cluster' as cluster, job_id,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.releases.relocating import relocate
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import FIRST, SECOND, publish
-from warehouse.releases.relocating import relocate
-from warehouse.store.store import Store
 
 pytestmark = pytest.mark.long
 
@@ -78,7 +78,7 @@ with duckdb.connect() as connection:
 }
 HEAD = "import json, sys\nat, tag = sys.argv[1], json.loads(sys.argv[2])\n"
 TAIL = """
-ours = sorted(name for name in sys.modules if name in ("flows", "warehouse"))
+ours = sorted(name for name in sys.modules if name.startswith("iosig"))
 print(json.dumps([sorted(rows), empty, ours]))
 """
 

@@ -12,15 +12,15 @@ import duckdb
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import columns
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.releases import RELEASES, STALE_DAYS
+from iosig.warehouse.releases import catalogue, publishing, reading, releases
+from iosig.warehouse.releases.reading import count_differences, opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish
-from warehouse.contracts import columns
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.releases import RELEASES, STALE_DAYS
-from warehouse.releases import catalogue, publishing, reading, releases
-from warehouse.releases.reading import count_differences, opened
-from warehouse.releases.releases import Release, published
-from warehouse.store.store import Store, write_parquet
 
 FIRST: dict[str, Any] = {
     "jobs": {9: "job_id user \n 1 ann \n 2 bob \n 3 .", None: "job_id ended_at \n run ."},

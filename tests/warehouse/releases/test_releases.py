@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import APPLICATIONS
+from iosig.warehouse.errors import ContractError, NothingToDo, UsageError
+from iosig.warehouse.releases import holds, locations, publishing, releases
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.sql.given import DAY
 from tests.warehouse.releasing import built, draft, keys, on, publish, read
-from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import APPLICATIONS
-from warehouse.errors import ContractError, NothingToDo, UsageError
-from warehouse.releases import holds, locations, publishing, releases
-from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -239,7 +239,7 @@ def test_the_same_run_published_again_after_a_kill_is_the_undisturbed_release(
 
 @pytest.mark.slow
 def test_a_kill_between_two_tables_leaves_the_release_before(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warehouse.releases import catalogue
+    from iosig.warehouse.releases import catalogue
 
     second = releases.find(two, None)
     replace = catalogue.replace
@@ -408,8 +408,8 @@ def test_indexes_that_are_lost_are_made_anew(two: Store) -> None:
 READ_ELSEWHERE = """
 import json, sys
 from pathlib import Path
-from warehouse.releases import reading, releases
-from warehouse.store.store import Store
+from iosig.warehouse.releases import reading, releases
+from iosig.warehouse.store.store import Store
 
 store = Store(Path(sys.argv[1]))
 found = []

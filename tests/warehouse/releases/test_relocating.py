@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from pyiceberg.table import StaticTable
 
+from iosig.warehouse.releases import releases, verifying
+from iosig.warehouse.releases.catalogue import open_catalogue
+from iosig.warehouse.releases.locations import location_of, root_before
+from iosig.warehouse.releases.relocating import relocate
+from iosig.warehouse.store.files import Folder
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import keys, publish
-from warehouse.releases import releases, verifying
-from warehouse.releases.catalogue import open_catalogue
-from warehouse.releases.locations import location_of, root_before
-from warehouse.releases.relocating import relocate
-from warehouse.store.files import Folder
-from warehouse.store.store import Store
 
 JOBS = ["100", "80", "81", "91", "run"]
 

@@ -13,16 +13,16 @@ import polars as pl
 import pytest
 from requests import Session
 
+from iosig.warehouse.contracts import table
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import expiring, holds, publishing, releases, rest, servers
+from iosig.warehouse.releases.locations import metadata_locations
+from iosig.warehouse.releases.relocating import take_over
+from iosig.warehouse.releases.servers import EMBEDDED, Server
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.servers import PASSWORD, SeaweedFs, seaweedfs
 from tests.warehouse.releasing import FIRST, SECOND, built, draft, keys, publish, read, supersede
-from warehouse.contracts import table
-from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import expiring, holds, publishing, releases, rest, servers
-from warehouse.releases.locations import metadata_locations
-from warehouse.releases.relocating import take_over
-from warehouse.releases.servers import EMBEDDED, Server
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 _JOBS = ["100", "80", "81", "91", "run"]
@@ -212,7 +212,7 @@ def test_a_server_that_commits_one_after_the_other_may_be_killed_at_it(
 def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
     served: Store, weed: SeaweedFs, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    from warehouse.releases import catalogue
+    from iosig.warehouse.releases import catalogue
 
     done, fatal = 0, max(1, len(releases.published()) * moment // 4)
     create_tag = catalogue.ManageSnapshots.create_tag

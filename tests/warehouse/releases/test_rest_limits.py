@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.releases import rest
+from iosig.warehouse.releases.servers import Server
 from tests.hostile_servers import http_server, tcp_server
-from warehouse.errors import MachineFault
-from warehouse.external.deadlines import Timeouts
-from warehouse.releases import rest
-from warehouse.releases.servers import Server
 
 TOKEN = "token-of-the-test"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"

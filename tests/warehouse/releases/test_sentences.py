@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from iosig.warehouse.contracts import table
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.sentences import description, sentence, tables
+from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish
-from warehouse.contracts import table
-from warehouse.releases.reading import opened
-from warehouse.releases.sentences import description, sentence, tables
-from warehouse.store.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import expiring, holds, publishing, releases, servers
+from iosig.warehouse.releases.locations import metadata_locations
+from iosig.warehouse.releases.relocating import relocate, take_over
+from iosig.warehouse.releases.repairing import repair
+from iosig.warehouse.releases.servers import EMBEDDED, Server
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.hostile_servers import tcp_server
 from tests.servers import PASSWORD, PostgreSql, postgresql
 from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
-from warehouse.errors import MachineFault, UsageError
-from warehouse.releases import expiring, holds, publishing, releases, servers
-from warehouse.releases.locations import metadata_locations
-from warehouse.releases.relocating import relocate, take_over
-from warehouse.releases.repairing import repair
-from warehouse.releases.servers import EMBEDDED, Server
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 
 def test_an_embedded_catalogue_needs_no_note(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_whether_a_lost_answer_was_a_yes_is_asked(
 def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
     served: Store, server: PostgreSql, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    from warehouse.releases import catalogue
+    from iosig.warehouse.releases import catalogue
 
     commits = 0
     create_tag = catalogue.ManageSnapshots.create_tag

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from warehouse.errors import UsageError
-from warehouse.releases.statements import (
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.statements import (
     CHANGING_FUNCTIONS,
     FILE_FUNCTIONS,
     MAX_NESTING,

@@ -11,15 +11,15 @@ import pytest
 import zstandard
 from pyiceberg.table import StaticTable
 
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import holds, releases, upgrading
+from iosig.warehouse.releases.upgrading import needs, upgrade
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.form import FORM, form_of
+from iosig.warehouse.store.store import Store, write_json
 from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
-from warehouse.errors import UsageError
-from warehouse.releases import holds, releases, upgrading
-from warehouse.releases.upgrading import needs, upgrade
-from warehouse.releases.verifying import verify
-from warehouse.store import landing
-from warehouse.store.form import FORM, form_of
-from warehouse.store.store import Store, write_json
 
 #: as iosig 0.1 left it: two job logs, two releases, a way back to the first, and one on top of that
 IDS = ["2018-02-09-first", "2018-02-09-second", "2018-02-09-first-again1", "2018-02-09-third"]

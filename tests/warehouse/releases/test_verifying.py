@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.releases.relocating import relocate
+from iosig.warehouse.releases.repairing import repair
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
-from warehouse.errors import MachineFault
-from warehouse.releases import releases, seals
-from warehouse.releases.relocating import relocate
-from warehouse.releases.repairing import repair
-from warehouse.releases.verifying import verify
-from warehouse.store.store import Store
 
 JOBS = ["100", "80", "81", "91", "run"]
 

@@ -18,16 +18,16 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from iosig.warehouse.contracts import Table, arrow, frames, table
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases import publishing, releases, whole_release
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.releases.whole_release import export_database, export_folder
+from iosig.warehouse.store.store import Store, write_parquet
 from tests.budget import one_in
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish, read
-from warehouse.contracts import Table, arrow, frames, table
-from warehouse.contracts.jobs import JOBS
-from warehouse.errors import UsageError
-from warehouse.releases import publishing, releases, whole_release
-from warehouse.releases.releases import Release, published
-from warehouse.releases.whole_release import export_database, export_folder
-from warehouse.store.store import Store, write_parquet
 
 CONTENT: dict[str, Any] = {
     "jobs": {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import Table, frames
-from warehouse.contracts.polls import POLLS
-from warehouse.contracts.quality import REJECTS
-from warehouse.sources.protocol import Batch, Reading, Source
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.sources.protocol import Batch, Reading, Source
 
 
 def gathered(batches: Iterable[Batch], table: Table = POLLS) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files.child import Arrays, printed
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.child import Arrays, printed
 
 
 def squares(count: int) -> Iterator[Arrays]:
@@ -55,7 +55,7 @@ def cunning() -> Iterator[Arrays]:
 
 
 def imports() -> Iterator[Arrays]:
-    importlib.import_module("warehouse.sources.polls.hdf5")
+    importlib.import_module("iosig.warehouse.sources.polls.hdf5")
     yield {"heavy": np.array([name in sys.modules for name in ("polars", "pyarrow", "duckdb", "pandas")])}
 
 

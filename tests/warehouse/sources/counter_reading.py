@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.contracts.quality import REJECTS
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Reading, Source, recognize
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Reading, Source, recognize
 
 COUNTS = tuple(name for name in COUNTER_SAMPLES.column_names if name.startswith("total_"))
 

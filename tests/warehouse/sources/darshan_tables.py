@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.sources.darshan import reading
-from warehouse.sources.files.child import Arrays
+from iosig.warehouse.sources.darshan import reading
+from iosig.warehouse.sources.files.child import Arrays
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,9 +23,9 @@ def tables_of(path: Path) -> dict[str, pl.DataFrame]:
     """Return all rows of a log by table, each batch checked against its contract."""
     import polars as pl
 
-    from warehouse.contracts import TABLES, frames
-    from warehouse.sources.darshan.source import SOURCE
-    from warehouse.sources.protocol import Reading
+    from iosig.warehouse.contracts import TABLES, frames
+    from iosig.warehouse.sources.darshan.source import SOURCE
+    from iosig.warehouse.sources.protocol import Reading
 
     found: dict[str, list[pl.DataFrame]] = {}
     for batch in SOURCE.read(path, Reading()):

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.sources.dftracer import source
+from iosig.warehouse.sources.protocol import Reading
 from tests.dftracer_traces import put
-from warehouse.contracts import frames
-from warehouse.sources.dftracer import source
-from warehouse.sources.protocol import Reading
 
 
 def landed(path: Path) -> dict[str, pl.DataFrame]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.contracts.quality import REJECTS
-from warehouse.sources.protocol import Reading, Source
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.sources.protocol import Reading, Source
 
 
 def read_log(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:

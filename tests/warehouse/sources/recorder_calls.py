@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 import zstandard
 
-from warehouse.contracts import frames
-from warehouse.contracts.traces import TRACE_CALLS
-from warehouse.sources.protocol import Batch
-from warehouse.sources.recorder.requests import Requests
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.traces import TRACE_CALLS
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.recorder.requests import Requests
 
 MODULES = {"0": "POSIX", "1": "MPIIO", "2": "MPI", "3": "HDF5"}
 

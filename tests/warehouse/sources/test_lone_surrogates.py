@@ -11,17 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.jobs import sacct_json, squeue_json
+from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.sources.protocol import Reading, named
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 from tests.dftracer_traces import Process, write_call
 from tests.flows import growing_traces
 from tests.prediction_rows import prediction
 from tests.warehouse.extrapolation_records import EXTRAPOLATED
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.sources.jobs import sacct_json, squeue_json
-from warehouse.sources.predictions.lines import line_of
-from warehouse.sources.protocol import Reading, named
-from warehouse.store.landing import land
-from warehouse.store.store import Store
 
 _T = 1_772_366_400
 _SURROGATE = "\ud800"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import warehouse.sources
-from warehouse.sources import protocol
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Reading, named, recognize
-from warehouse.store.landing import land
-from warehouse.store.store import Store
+import iosig.warehouse.sources
+from iosig.warehouse.sources import protocol
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Reading, named, recognize
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 
 HEAVY = "sqlalchemy h5py darshan msgpack pandas scipy"
 
@@ -31,8 +31,8 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.sources.polls import polls
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.polls import polls
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 
 def pieces(path: Path, reading: Reading):
@@ -54,7 +54,7 @@ def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     room.mkdir()
     (room / "__init__.py").touch()
     (room / "format.py").write_text(_NEW)
-    monkeypatch.setattr(warehouse.sources, "__path__", [*warehouse.sources.__path__, str(tmp_path)])
+    monkeypatch.setattr(iosig.warehouse.sources, "__path__", [*iosig.warehouse.sources.__path__, str(tmp_path)])
     path = tmp_path / "polls"
     path.write_text("MADE UP\n1500000000 a 1 2\n1500000002 a 3 4\n1500000002 a no 4\n")
     protocol.sources.cache_clear()
@@ -68,6 +68,6 @@ def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_finding_them_imports_nothing_heavy() -> None:
     probe = f"print(*(set({HEAVY!r}.split()) & sys.modules.keys()))"
-    code = f"import sys, warehouse.sources.protocol as s; s.sources(); {probe}"
+    code = f"import sys, iosig.warehouse.sources.protocol as s; s.sources(); {probe}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

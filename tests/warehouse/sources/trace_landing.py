@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
+from iosig.warehouse.contracts import TABLES, frames
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.recorder import files as recorder_files, source
 from tests.naive.recorder_traces import USER, Call
-from warehouse.contracts import TABLES, frames
-from warehouse.sources.protocol import Reading
-from warehouse.sources.recorder import files as recorder_files, source
 
 
 def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS
+from iosig.warehouse.store.buckets import BUCKET_COUNT, bucket_of, split_parquet
+from iosig.warehouse.store.store import write_parquet
 from tests.budget import examples
 from tests.sql.given import rows
-from warehouse.contracts import frames
-from warehouse.contracts.signatures import SIGNATURE_POINTS
-from warehouse.store.buckets import BUCKET_COUNT, bucket_of, split_parquet
-from warehouse.store.store import write_parquet
 
 
 def murmur3(content: bytes) -> int:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse import releases
+from iosig.warehouse.store import files as files_module, objects
+from iosig.warehouse.store.files import Busy, Exists, Files, Folder, Sealed
+from iosig.warehouse.store.objects import Objects
 from tests.servers import SeaweedFs, seaweedfs
-from warehouse import releases
-from warehouse.store import files as files_module, objects
-from warehouse.store.files import Busy, Exists, Files, Folder, Sealed
-from warehouse.store.objects import Objects
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +211,8 @@ def test_a_mark_is_held_alone_or_shared(files: Files) -> None:
 
 def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files) -> None:
     code = (
-        "import os; from pathlib import PosixPath; from warehouse.store import objects\n"
-        "from warehouse.store.files import Folder; from warehouse.store.objects import Objects\n"
+        "import os; from pathlib import PosixPath; from iosig.warehouse.store import objects\n"
+        "from iosig.warehouse.store.files import Folder; from iosig.warehouse.store.objects import Objects\n"
         f"objects.LEASE_S = 1.0\nwith {files!r}.held('lock'): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)

@@ -20,13 +20,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import ContractError, InputRefused, UsageError
+from iosig.warehouse.store import journal as journal_module
+from iosig.warehouse.store.journal import VERSION, Journal, Range, State
+from iosig.warehouse.store.store import Store
 from tests.prediction_rows import NOON, job_prediction, prediction
-from warehouse.contracts import frames
-from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import ContractError, InputRefused, UsageError
-from warehouse.store import journal as journal_module
-from warehouse.store.journal import VERSION, Journal, Range, State
-from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -201,8 +201,8 @@ FOLLOWER = """
 import sys
 from pathlib import Path
 from tests.prediction_rows import prediction
-from warehouse.store import journal
-from warehouse.store.journal import Journal, State
+from iosig.warehouse.store import journal
+from iosig.warehouse.store.journal import Journal, State
 
 journal.SYNCHRONOUS = "off"
 path, name = Path(sys.argv[1]), sys.argv[2]

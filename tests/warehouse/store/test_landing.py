@@ -13,17 +13,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.protocol import Batch, Reading, Source, input_name, named
-from warehouse.sources.rows.rejects import rejects
-from warehouse.store import landing
-from warehouse.store.landing import Landed
-from warehouse.store.manifests import Landing, Part, may_repeat
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name, named
+from iosig.warehouse.sources.rows.rejects import rejects
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.manifests import Landing, Part, may_repeat
+from iosig.warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00Z|2018-02-09T11:00:00Z|COMPLETED\n"

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 from polars.testing import assert_frame_equal
 
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.traces import TRACES
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import repairing, verifying
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.files import Folder
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.ledger import Known, Ledger
+from iosig.warehouse.store.manifests import in_folder
+from iosig.warehouse.store.store import Store, write_json
 from tests.budget import examples
 from tests.small_traces import land, write
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.traces import TRACES
-from warehouse.errors import MachineFault
-from warehouse.releases import repairing, verifying
-from warehouse.store import landing, ledger
-from warehouse.store.files import Folder
-from warehouse.store.form import mark_form
-from warehouse.store.ledger import Known, Ledger
-from warehouse.store.manifests import in_folder
-from warehouse.store.store import Store, write_json
 
 STEPS = st.lists(st.tuples(st.sampled_from(["land", "anew", "gone", "again", "read"]), st.integers(0, 30)), max_size=12)
 

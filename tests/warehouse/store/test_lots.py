@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from iosig.warehouse.contracts import table
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.traces import TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases.repairing import repair
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import landing, lots
+from iosig.warehouse.store.manifests import Landing, scans
+from iosig.warehouse.store.store import Store
 from tests.small_traces import JOBS, TORN, land, rows, write
-from warehouse.contracts import table
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.traces import TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
-from warehouse.errors import MachineFault
-from warehouse.releases.repairing import repair
-from warehouse.releases.verifying import verify
-from warehouse.store import landing, lots
-from warehouse.store.manifests import Landing, scans
-from warehouse.store.store import Store
 
 TABLES = (TRACES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, REJECTS)
 

@@ -9,9 +9,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.predictions import PREDICTION_RECORDS
-from warehouse.store.models import engine, expose_frame, expose_landed
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
+from iosig.warehouse.store.models import engine, expose_frame, expose_landed
 
 
 def test_what_was_landed_before_a_column_came_has_none_of_it(tmp_path: Path) -> None:

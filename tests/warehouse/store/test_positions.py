@@ -10,12 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.polls import POLLS
-from warehouse.sources.protocol import Batch
-from warehouse.store import landing, positions
-from warehouse.store.positions import Position, position
-from warehouse.store.store import Store
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.store import landing, positions
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.store import Store
 
 
 def batch(number: int) -> list[Batch]:

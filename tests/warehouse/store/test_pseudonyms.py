@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.contracts import TABLES, frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.traces import TRACES
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store import pseudonyms
+from iosig.warehouse.store.pseudonyms import Names
+from iosig.warehouse.store.store import Store
 from tests.budget import examples
-from warehouse.contracts import TABLES, frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.traces import TRACES
-from warehouse.errors import UsageError
-from warehouse.store import pseudonyms
-from warehouse.store.pseudonyms import Names
-from warehouse.store.store import Store
 
 KEY = b"a key of the site's own, long enough"
 #: texts of landed tables without names: the site's storage and queues, formats, what tracers call things, hashes

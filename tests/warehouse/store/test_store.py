@@ -15,13 +15,13 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.polls import TICKS
-from warehouse.contracts.samples import SAMPLES
-from warehouse.contracts.signatures import SIGNATURE_BURSTS
-from warehouse.errors import ContractError, UsageError
-from warehouse.store import objects, store as store_module
-from warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.polls import TICKS
+from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS
+from iosig.warehouse.errors import ContractError, UsageError
+from iosig.warehouse.store import objects, store as store_module
+from iosig.warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
 
 ROWS = pl.DataFrame(
     {
@@ -137,7 +137,7 @@ def test_who_holds_the_lock_is_told_and_one_who_waits_gets_it(tmp_path: Path) ->
 
 def test_the_lock_holds_against_other_processes_and_outlives_none_of_them(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from warehouse.store.store import Store, locked\n"
+        "import sys, time; from pathlib import Path; from iosig.warehouse.store.store import Store, locked\n"
         "with locked(Store(Path(sys.argv[1]))): print('held', flush=True); time.sleep(60)"
     )
     store = Store(tmp_path)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts.counters import SCRAPES
-from warehouse.sources.counters.samples import filesystems, instants
-from warehouse.sources.protocol import Reading
-from warehouse.sources.rows.rejects import frame_of
+from iosig.warehouse.contracts.counters import SCRAPES
+from iosig.warehouse.sources.counters.samples import filesystems, instants
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.rows.rejects import frame_of
 
 Numbers = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]

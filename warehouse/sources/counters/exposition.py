@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
 
 Ints = npt.NDArray[np.int64]
 #: labels of a line that is read with others; one with more is refused

@@ -14,16 +14,16 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.engine_paths import scan_parquet
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import KEYS, Changes, news, wide
-from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
-from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
-from warehouse.sources.rows import tables
-from warehouse.sources.rows.delimited import LINE
-from warehouse.sources.rows.faults import Fault, sift
-from warehouse.sources.rows.rejects import Sifted, frame_of
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, news, wide
+from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
+from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables
+from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.faults import Fault, sift
+from iosig.warehouse.sources.rows.rejects import Sifted, frame_of
 
 _PIECE_ROWS = 1_000_000
 _COLUMNS: Final = {"timestamp": "timestamp", "job_key": "job_id", "operation": "operation", "value": "value"}

@@ -15,13 +15,13 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import CUT, KEYS, Changes, Said, news_of
-from warehouse.sources.counters.line_protocol import (
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, Said, news_of
+from iosig.warehouse.sources.counters.line_protocol import (
     MOST_SHAPES,
     Lines,
     Points,
@@ -31,12 +31,12 @@ from warehouse.sources.counters.line_protocol import (
     points,
     strange_names,
 )
-from warehouse.sources.counters.point_cuts import Cut, cut
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import tables, text_blocks
-from warehouse.sources.rows.faults import of_contract, sift
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
+from iosig.warehouse.sources.counters.point_cuts import Cut, cut
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables, text_blocks
+from iosig.warehouse.sources.rows.faults import of_contract, sift
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import samples
-from warehouse.sources.counters.jobstats_entries import PLACE, Entries
-from warehouse.sources.counters.jobstats_text import ENTRY, Begin, Entries as EntriesText, Event, Stamp, events
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import times
-from warehouse.sources.rows.rejects import Refused, frame_of
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.counters.jobstats_entries import PLACE, Entries
+from iosig.warehouse.sources.counters.jobstats_text import ENTRY, Begin, Entries as EntriesText, Event, Stamp, events
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.rejects import Refused, frame_of
 
 #: entries are read together until they have so much text
 _READ_BYTES = 8 << 20

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.sources.counters.jobstats_text import ENTRY
-from warehouse.sources.counters.samples import operation_column, unquoted
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.sources.counters.jobstats_text import ENTRY
+from iosig.warehouse.sources.counters.samples import operation_column, unquoted
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 Numbers = npt.NDArray[np.int64]
 #: where in its input an entry stood: what tells its snapshot, and its line

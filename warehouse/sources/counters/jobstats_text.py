@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse.errors import InputRefused
-from warehouse.sources.counters.samples import instant_us
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
-from warehouse.sources.rows.rejects import Refused
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters.samples import instant_us
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
+from iosig.warehouse.sources.rows.rejects import Refused
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

@@ -17,16 +17,16 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import KEYS, Changes, news
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import tables, text_blocks
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Fault, sift
-from warehouse.sources.rows.rejects import Sifted, frame_of
-from warehouse.sources.rows.text_blocks import Block, Header
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, news
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables, text_blocks
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import Fault, sift
+from iosig.warehouse.sources.rows.rejects import Sifted, frame_of
+from iosig.warehouse.sources.rows.text_blocks import Block, Header
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

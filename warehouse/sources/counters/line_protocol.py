@@ -14,8 +14,8 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.sources.counters.changes import CUT
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
+from iosig.warehouse.sources.counters.changes import CUT
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
 
 #: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
 MOST_SHAPES = 500

@@ -11,8 +11,8 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.sources.counters.samples import operation_column
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.counters.samples import operation_column
+from iosig.warehouse.sources.protocol import Reading
 
 #: a label's role; the first one that a series has counts
 ROLES: Final = {

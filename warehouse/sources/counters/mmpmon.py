@@ -12,13 +12,13 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import text_blocks
-from warehouse.sources.rows.faults import Fault, sift
-from warehouse.sources.rows.rejects import frame_of
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, news
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import text_blocks
+from iosig.warehouse.sources.rows.faults import Fault, sift
+from iosig.warehouse.sources.rows.rejects import frame_of
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from warehouse.sources.counters.line_protocol import MOST_NAMES, UNITS, Points, Shape, names_of, points
-from warehouse.sources.rows.cursors import Cursors, Flags, between, bytes_at, is_again, marks
-from warehouse.sources.rows.digits import MOST_DIGITS, Ints
-from warehouse.sources.rows.text_blocks import Block
+from iosig.warehouse.sources.counters.line_protocol import MOST_NAMES, UNITS, Points, Shape, names_of, points
+from iosig.warehouse.sources.rows.cursors import Cursors, Flags, between, bytes_at, is_again, marks
+from iosig.warehouse.sources.rows.digits import MOST_DIGITS, Ints
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: so many shapes of fields a block may have, and so many lines that are the first of none
 _MOST_BODIES, _MOST_ODD = 100, 8

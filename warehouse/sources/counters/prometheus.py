@@ -13,15 +13,15 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.counters import COMPONENT
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import metrics, prometheus_json, samples
-from warehouse.sources.counters.changes import CUT, Changes, news, wide, wide_of_series
-from warehouse.sources.counters.exposition import Exposition, Told
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import text_blocks, times
-from warehouse.sources.rows.faults import Fault, sift
-from warehouse.sources.rows.rejects import Refused, frame_of
+from iosig.warehouse.contracts.counters import COMPONENT
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import metrics, prometheus_json, samples
+from iosig.warehouse.sources.counters.changes import CUT, Changes, news, wide, wide_of_series
+from iosig.warehouse.sources.counters.exposition import Exposition, Told
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import text_blocks, times
+from iosig.warehouse.sources.rows.faults import Fault, sift
+from iosig.warehouse.sources.rows.rejects import Refused, frame_of
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

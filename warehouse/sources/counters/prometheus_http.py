@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
-from warehouse.errors import InputRefused, UsageError
-from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from warehouse.external.http import Answer, RequestFailed, TimedOut, fetch
-from warehouse.sources.counters import metrics, prometheus_json
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows.json_items import items
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from iosig.warehouse.external.http import Answer, RequestFailed, TimedOut, fetch
+from iosig.warehouse.sources.counters import metrics, prometheus_json
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows.json_items import items
 
 #: environment variable with a bearer token, for servers behind one who asks for it
 TOKEN_VARIABLE = "IOSIG_PROMETHEUS_TOKEN"

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.contracts.counters import SCRAPES
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import metrics, samples
-from warehouse.sources.counters.changes import KEYS, as_samples, settled, wide
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows.documents import MalformedError, text
-from warehouse.sources.rows.json_items import items
-from warehouse.sources.rows.rejects import Refused, frame_of
+from iosig.warehouse.contracts.counters import SCRAPES
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import metrics, samples
+from iosig.warehouse.sources.counters.changes import KEYS, as_samples, settled, wide
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows.documents import MalformedError, text
+from iosig.warehouse.sources.rows.json_items import items
+from iosig.warehouse.sources.rows.rejects import Refused, frame_of
 
 _ANSWER = re.compile(r'\s*\{\s*"status"\s*:\s*"(?:success|error)"')
 _REMEDY = "Ask for the metrics themselves, with /api/v1/query_range or /api/v1/query."

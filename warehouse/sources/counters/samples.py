@@ -8,12 +8,12 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, OPERATIONS, SCRAPES
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows import times
-from warehouse.sources.rows.faults import of_contract, sift
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, OPERATIONS, SCRAPES
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.faults import of_contract, sift
+from iosig.warehouse.sources.rows.rejects import refused
 
 DEFAULT_FILESYSTEM = "default"
 #: what an operation is called by who counts it, where that is not its own name

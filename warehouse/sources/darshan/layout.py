@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 _MAGIC = 6567223
 _COMPRESSIONS = ("zlib", "bzip2", "none")

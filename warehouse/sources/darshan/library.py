@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files.child import printed
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.child import printed
 
 VERSION = "3.5.0"
 _REMEDY = f"Install the wheel darshan=={VERSION} again."

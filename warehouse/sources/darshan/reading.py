@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import library as library
-from warehouse.sources.files.child import Arrays, printed
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import library as library
+from iosig.warehouse.sources.files.child import Arrays, printed
 
 #: segments of a block, and bytes of records of a block
 BLOCK_SEGMENTS = 1 << 18

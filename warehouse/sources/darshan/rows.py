@@ -17,16 +17,23 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from warehouse.contracts import Table, columns
-from warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
-from warehouse.sources.darshan import reading
-from warehouse.sources.darshan.counters import COUNTS, Records, Totals
-from warehouse.sources.darshan.layout import Layout, Region, examine
-from warehouse.sources.darshan.stripes import Stripes
-from warehouse.sources.files.child import Arrays, arrays_from_child
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows import traced
-from warehouse.sources.rows.rejects import reject_frame
+from iosig.warehouse.contracts import Table, columns
+from iosig.warehouse.contracts.traces import (
+    TRACE_FILES,
+    TRACE_HEATMAPS,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACES,
+)
+from iosig.warehouse.sources.darshan import reading
+from iosig.warehouse.sources.darshan.counters import COUNTS, Records, Totals
+from iosig.warehouse.sources.darshan.layout import Layout, Region, examine
+from iosig.warehouse.sources.darshan.stripes import Stripes
+from iosig.warehouse.sources.files.child import Arrays, arrays_from_child
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.rows.rejects import reject_frame
 
 Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]

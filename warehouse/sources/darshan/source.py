@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 _MAGIC = (6567223).to_bytes(8, "little")
 _START = re.compile(rb"\d\.\d\d\0{4}")
@@ -23,8 +23,8 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read a log, plain or compressed once more; nothing of it depends on what else is said about the input."""
-    from warehouse.sources.darshan.rows import batches
-    from warehouse.sources.files.opening import plain_file
+    from iosig.warehouse.sources.darshan.rows import batches
+    from iosig.warehouse.sources.files.opening import plain_file
 
     with plain_file(path) as plain:
         yield from batches(plain, path.name)

@@ -12,11 +12,11 @@ from functools import cache
 
 import polars as pl
 
-from warehouse.sources.dftracer.lines import NAMING, NUMBERS, OF_KIND, SIZES
-from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.delimited import RAW
-from warehouse.sources.rows.faults import Fault, no_number, sift
-from warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.dftracer.lines import NAMING, NUMBERS, OF_KIND, SIZES
+from iosig.warehouse.sources.rows import times as job_times
+from iosig.warehouse.sources.rows.delimited import RAW
+from iosig.warehouse.sources.rows.faults import Fault, no_number, sift
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: layers of the I/O software, outermost first; the program's own functions are above all
 LAYERS = ("MPIIO", "STDIO", "POSIX")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.sources.dftracer import calls
-from warehouse.sources.dftracer.calls import COMPLETE, METADATA
-from warehouse.sources.dftracer.forms import Forms
-from warehouse.sources.dftracer.lines import INPUT, Ending, Lines, Reader, careful
-from warehouse.sources.rows.delimited import LINE
-from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.text_blocks import Block
+from iosig.warehouse.sources.dftracer import calls
+from iosig.warehouse.sources.dftracer.calls import COMPLETE, METADATA
+from iosig.warehouse.sources.dftracer.forms import Forms
+from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, Reader, careful
+from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: rows as they are kept: codes stand for processes, functions and files, times are microseconds since 1970
 KEPT = pl.Schema(

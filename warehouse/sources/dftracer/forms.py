@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.sources.dftracer import calls
-from warehouse.sources.dftracer.lines import (
+from iosig.warehouse.sources.dftracer import calls
+from iosig.warehouse.sources.dftracer.lines import (
     INPUT,
     NUMBERS,
     OF_ARGS,
@@ -32,9 +32,9 @@ from warehouse.sources.dftracer.lines import (
     no_constant,
     single,
 )
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.rows.delimited import LINE
-from warehouse.sources.rows.digits import MARK, MARKED, MOST_DIGITS, Digits, Ints, marked, parts
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.digits import MARK, MARKED, MOST_DIGITS, Digits, Ints, marked, parts
 
 Flags = npt.NDArray[np.bool_]
 

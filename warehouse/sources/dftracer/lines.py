@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.engine_paths import duckdb_path
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
-from warehouse.sources.rows.text_blocks import Block, line_ends
+from iosig.warehouse.engine_paths import duckdb_path
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
+from iosig.warehouse.sources.rows.text_blocks import Block, line_ends
 
 if TYPE_CHECKING:
     import duckdb

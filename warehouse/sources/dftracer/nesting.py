@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from warehouse.engine_paths import duckdb_paths
-from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.rows import traced
+from iosig.warehouse.engine_paths import duckdb_paths
+from iosig.warehouse.sources.dftracer.calls import LAYERS
+from iosig.warehouse.sources.rows import traced
 
 if TYPE_CHECKING:
     import duckdb

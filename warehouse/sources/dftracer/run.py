@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from warehouse.contracts.traces import (
+from iosig.warehouse.contracts.traces import (
     TRACE_FILES,
     TRACE_METADATA,
     TRACE_MODULES,
@@ -22,17 +22,17 @@ from warehouse.contracts.traces import (
     TRACE_REQUESTS,
     TRACES,
 )
-from warehouse.engine_paths import read_parquet, scan_parquet
-from warehouse.errors import InputRefused
-from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
-from warehouse.sources.dftracer.forms import Forms
-from warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
-from warehouse.sources.dftracer.nesting import Nesting, in_order
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows import traced
-from warehouse.sources.rows.delimited import LINE
-from warehouse.sources.rows.rejects import reject_frame, rejects
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.dftracer.calls import LAYERS
+from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
+from iosig.warehouse.sources.dftracer.forms import Forms
+from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
+from iosig.warehouse.sources.dftracer.nesting import Nesting, in_order
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.rejects import reject_frame, rejects
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 _NAME = re.compile(r".+\.pfw(?:\.gz)?", re.S)
 _BLANK = " \t\r\n[\ufeff"
@@ -29,7 +29,7 @@ def sniff(head: Head) -> bool:
 
 def owns(folder: Path) -> tuple[str, ...]:
     """Return the names of the folder's files that are one trace: two at least, for one file is an input by itself."""
-    from warehouse.sources.files.opening import read_head
+    from iosig.warehouse.sources.files.opening import read_head
 
     try:
         paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
@@ -48,7 +48,7 @@ def owns(folder: Path) -> tuple[str, ...]:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one traced run; a process's file that cannot be read is left out, and the trace is not sound then."""
-    from warehouse.sources.dftracer import run
+    from iosig.warehouse.sources.dftracer import run
 
     names = owns(path) if path.is_dir() else ()
     if path.is_dir() and not names:

@@ -7,13 +7,13 @@ from typing import Literal
 
 import polars as pl
 
-from warehouse.contracts import columns as c
-from warehouse.errors import InputRefused
-from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import SHOWN_CHARS, Fault, no_number, sift
-from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.tables import text
+from iosig.warehouse.contracts import columns as c
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows import times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import SHOWN_CHARS, Fault, no_number, sift
+from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.tables import text
 
 REQUIRED = ("layer", "node", "rank", "request_id", "event", "began_s", "ceased_s")
 OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")

@@ -17,18 +17,18 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from warehouse.contracts.columns import METADATA_OPERATIONS
-from warehouse.contracts.events import REQUEST_EVENTS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
-from warehouse.engine_paths import duckdb_paths, read_parquet
-from warehouse.errors import InputRefused
-from warehouse.sources.events import rows as event_rows
-from warehouse.sources.events.rows import Clock, Layers
-from warehouse.sources.files.opening import plain_file
-from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
-from warehouse.sources.rows import tables, times, traced
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, reject_frame
+from iosig.warehouse.contracts.columns import METADATA_OPERATIONS
+from iosig.warehouse.contracts.events import REQUEST_EVENTS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
+from iosig.warehouse.engine_paths import duckdb_paths, read_parquet
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.events import rows as event_rows
+from iosig.warehouse.sources.events.rows import Clock, Layers
+from iosig.warehouse.sources.files.opening import plain_file
+from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables, times, traced
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19

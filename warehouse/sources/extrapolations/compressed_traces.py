@@ -1,7 +1,7 @@
 """Compressed traces as files of their own: Parquet with a row for each node, in a documented form for other tools.
 
 The form is declared here once, with what each column and each field in it means; the page about it in `docs/` is made
-of this. The rows are made and understood by `transforms.traces.frames`, which this room does not know.
+of this. The rows are made and understood by `iosig.transforms.traces.frames`, which this room does not know.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from warehouse.engine_paths import utf8_path
-from warehouse.errors import InputRefused, UsageError
-from warehouse.placing import moved_into_place
+from iosig.warehouse.engine_paths import utf8_path
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -309,7 +309,7 @@ def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
 
     Raises InputRefused for anything but a whole file of this form and version. What the rows say is not looked into.
     """
-    from warehouse.sources.files.child import arrays_from_child
+    from iosig.warehouse.sources.files.child import arrays_from_child
 
     _check_file(path)
     found: dict[str, npt.NDArray[Any]] = {}

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.rows.documents import MalformedError, flag, items, members, text
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, members, text
 
 MARK = "iosig-extrapolation"
 VERSION = 1

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 
 if TYPE_CHECKING:
-    from warehouse.sources.extrapolations.record import Record
+    from iosig.warehouse.sources.extrapolations.record import Record
 
 #: the key of the record in the metadata of a compressed trace's file
 METADATA_KEY = "extrapolation"
@@ -30,8 +30,8 @@ def sniff(head: Head) -> bool:
 
 
 def _is_compressed_trace(path: Path) -> bool:
-    from warehouse.sources.extrapolations import compressed_traces
-    from warehouse.sources.files.opening import plain_file
+    from iosig.warehouse.sources.extrapolations import compressed_traces
+    from iosig.warehouse.sources.files.opening import plain_file
 
     try:
         with plain_file(path) as plain:
@@ -42,7 +42,7 @@ def _is_compressed_trace(path: Path) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one record; raises InputRefused for one that is damaged, and for a trace that was not extrapolated."""
-    from warehouse.sources.extrapolations import record as extrapolation_json
+    from iosig.warehouse.sources.extrapolations import record as extrapolation_json
 
     yield batch(extrapolation_json.parse(_content(path)))
 
@@ -51,8 +51,8 @@ def batch(record: Record) -> Batch:
     """Return a record as a batch of `extrapolation_records`."""
     import polars as pl
 
-    from warehouse.contracts import frames
-    from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+    from iosig.warehouse.contracts import frames
+    from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 
     table = EXTRAPOLATION_RECORDS
     return Batch(table, pl.DataFrame([record.row()], schema=frames.schema(table), orient="row"))
@@ -60,8 +60,8 @@ def batch(record: Record) -> Batch:
 
 def _content(path: Path) -> bytes:
     """Return the record's bytes, and no more of a JSON file than a record may have."""
-    from warehouse.sources.extrapolations.record import MOST_BYTES
-    from warehouse.sources.files.opening import open_bytes, refusing_damage
+    from iosig.warehouse.sources.extrapolations.record import MOST_BYTES
+    from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
 
     with refusing_damage("The file cannot be read", "Fetch or decompress it anew."), open_bytes(path) as file:
         content = file.read(len(PARQUET_MAGIC))
@@ -71,8 +71,8 @@ def _content(path: Path) -> bytes:
 
 
 def _of_trace(path: Path) -> bytes:
-    from warehouse.sources.extrapolations import compressed_traces
-    from warehouse.sources.files.opening import plain_file
+    from iosig.warehouse.sources.extrapolations import compressed_traces
+    from iosig.warehouse.sources.files.opening import plain_file
 
     with plain_file(path) as plain:
         text = compressed_traces.read(plain)[1].get(METADATA_KEY)

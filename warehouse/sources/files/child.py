@@ -29,8 +29,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from warehouse.errors import InputRefused
-from warehouse.external.processes import end_group
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.processes import end_group
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -19,10 +19,10 @@ from typing import IO, Any, cast
 import polars as pl
 import pyarrow as pa
 
-from warehouse.engine_paths import utf8_path
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.protocol import HEAD_BYTES, Head
+from iosig.warehouse.engine_paths import utf8_path
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.protocol import HEAD_BYTES, Head
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 4000

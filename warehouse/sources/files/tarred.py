@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PIECE_BYTES = 1 << 20

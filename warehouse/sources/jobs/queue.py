@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.jobs import QUEUE_RECORDS
-from warehouse.sources.jobs.records import settle
-from warehouse.sources.rows import times
-from warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
+from iosig.warehouse.sources.jobs.records import settle
+from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: what squeue writes where there is nothing
 _NOTHING = ("", "(null)", "N/A", "None", "NONE")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.rows import times
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
 SHORT_STATES = {

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.jobs.records import settle
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.sources.jobs.records import settle
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import times as job_times
+from iosig.warehouse.sources.rows.log_lines import blocks
+from iosig.warehouse.sources.rows.rejects import refused
 
 #: our cells, and the fields of sacct that fill them, the best first
 FIELDS = {

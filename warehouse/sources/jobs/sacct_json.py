@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.jobs.records import settle
-from warehouse.sources.jobs.slurm_json import (
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.sources.jobs.records import settle
+from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
     instant_of,
     list_of,
@@ -22,9 +22,9 @@ from warehouse.sources.jobs.slurm_json import (
     state_of,
     text_of,
 )
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import json_items, times as job_times
-from warehouse.sources.rows.documents import MalformedError
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import json_items, times as job_times
+from iosig.warehouse.sources.rows.documents import MalformedError
 
 _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "state", "cancelled_by")
 _OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warehouse.errors import InputRefused
-from warehouse.external.processes import run
-from warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
-from warehouse.sources.protocol import Source
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.processes import run
+from iosig.warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
+from iosig.warehouse.sources.protocol import Source
 
 #: fields of every sacct since 14.03; the last one may hold the delimiter
 _SACCT_FIELDS = (

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import polars as pl
 
-from warehouse.sources.protocol import RAW_LIMIT_CHARS
-from warehouse.sources.rows.documents import MalformedError, items, members, text
-from warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
+from iosig.warehouse.sources.rows.documents import MalformedError, items, members, text
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: what a record says, by our names
 Cells: TypeAlias = dict[str, str | None]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.jobs import QUEUE_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.jobs.queue import seen_at_of, settle_queue
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import times
-from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import times
+from iosig.warehouse.sources.rows.log_lines import blocks
+from iosig.warehouse.sources.rows.rejects import refused
 
 #: our cells, by the headers of squeue's fields
 CELLS = {

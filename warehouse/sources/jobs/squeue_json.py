@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from warehouse.contracts.jobs import QUEUE_RECORDS
-from warehouse.sources.jobs.queue import seen_at_of, settle_queue
-from warehouse.sources.jobs.slurm_json import (
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
+from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
     instant_of,
     malformed,
@@ -18,9 +18,9 @@ from warehouse.sources.jobs.slurm_json import (
     state_of,
     text_of,
 )
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import json_items, times
-from warehouse.sources.rows.documents import MalformedError
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import json_items, times
+from iosig.warehouse.sources.rows.documents import MalformedError
 
 _REMEDY = "Ask anew with squeue --json."
 _TEXTS = {"user": "user_name", "account": "account", "cluster": "cluster", "job_name": "name", "partition": "partition"}

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.jobs.records import INSTANT, settle
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.jobs.records import INSTANT, settle
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows.log_lines import blocks
+from iosig.warehouse.sources.rows.rejects import refused
 
 FIELDS = (
     "job",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from warehouse.sources.polls import polls
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import tables
+from iosig.warehouse.sources.polls import polls
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables
 
 #: text that is read at once
 BLOCK_BYTES = 8 << 20

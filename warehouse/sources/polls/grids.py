@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.child import arrays_from_child
-from warehouse.sources.files.opening import plain_file
-from warehouse.sources.polls import hdf5
-from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import of_contract, sift
-from warehouse.sources.rows.rejects import refused, rejects
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.child import arrays_from_child
+from iosig.warehouse.sources.files.opening import plain_file
+from iosig.warehouse.sources.polls import hdf5
+from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows import times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import of_contract, sift
+from iosig.warehouse.sources.rows.rejects import refused, rejects
 
 Edge = Literal["left", "right"]
 Marks = npt.NDArray[np.bool_]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 Arrays = dict[str, npt.NDArray[Any]]
 Reals = npt.NDArray[np.float64]

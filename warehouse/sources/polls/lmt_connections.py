@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
-from warehouse.errors import InputRefused, UsageError
-from warehouse.external.deadlines import Deadline, Timeouts
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.deadlines import Deadline, Timeouts
 
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 _NAMES = frozenset({*_DRIVERS, *_DRIVERS.values(), "sqlite"})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.sources.rows.counters import Marks, Numbers
+from iosig.warehouse.sources.rows.counters import Marks, Numbers
 
 #: the counters, by what is made of them
 DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 
@@ -22,7 +22,7 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
-    from warehouse.sources.polls import lmt_queries
+    from iosig.warehouse.sources.polls import lmt_queries
 
     return lmt_queries.read_file(path, reading)
 
@@ -35,8 +35,8 @@ def read_url(
     Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
     read or exceeds a time limit.
     """
-    from warehouse.sources.polls import lmt_queries
-    from warehouse.sources.polls.lmt_cursors import Cursor
+    from iosig.warehouse.sources.polls import lmt_queries
+    from iosig.warehouse.sources.polls.lmt_cursors import Cursor
 
     batches, moved = lmt_queries.read_url(url, reading, Cursor.of(cursor) if cursor else None, timeouts)
     return batches, moved.plain()

@@ -17,16 +17,16 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from warehouse.engine_paths import is_url, sqlite_uri
-from warehouse.errors import InputRefused, UsageError
-from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from warehouse.sources.polls import lmt_connections, lmt_queries
-from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
-from warehouse.sources.polls.lmt_queries import Target, table_of
-from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from warehouse.sources.protocol import Reading
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import sift
+from iosig.warehouse.engine_paths import is_url, sqlite_uri
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from iosig.warehouse.sources.polls import lmt_connections, lmt_queries
+from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
+from iosig.warehouse.sources.polls.lmt_queries import Target, table_of
+from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import sift
 
 #: readings at a time: bounds what waits to be handed over, which every position holds
 MOST_READINGS = 4096

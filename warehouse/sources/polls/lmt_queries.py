@@ -20,20 +20,20 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from warehouse.contracts.polls import POLLS
-from warehouse.engine_paths import sqlite_uri
-from warehouse.errors import InputRefused
-from warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import plain_file
-from warehouse.sources.polls.lmt_connections import engine_of
-from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
-from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows import counters, times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Fault, of_contract, sift
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.engine_paths import sqlite_uri
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import plain_file
+from iosig.warehouse.sources.polls.lmt_connections import engine_of
+from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
+from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows import counters, times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import Fault, of_contract, sift
+from iosig.warehouse.sources.rows.rejects import refused
 
 #: batches are made of whole targets, and go out when they are about as large
 BATCH_ROWS = 2_000_000

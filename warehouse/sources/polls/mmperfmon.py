@@ -15,18 +15,18 @@ from typing import Final
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
-from warehouse.sources.files.tarred import TarStream, is_tar
-from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import text_blocks, times
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Fault, of_contract, sift
-from warehouse.sources.rows.rejects import Refused, Sifted, frame_of
-from warehouse.sources.rows.text_blocks import Block
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
+from iosig.warehouse.sources.files.tarred import TarStream, is_tar
+from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import text_blocks, times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import Fault, of_contract, sift
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: text that is read at once, and the text of a query
 BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20

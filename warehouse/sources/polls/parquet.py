@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from warehouse.sources.files.opening import plain_file
-from warehouse.sources.polls import polls
-from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
-from warehouse.sources.rows import tables
+from iosig.warehouse.sources.files.opening import plain_file
+from iosig.warehouse.sources.polls import polls
+from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import tables
 
 PIECE_ROWS = 1_000_000
 #: a day of a hundred controllers waits in a quarter of a gigabyte for its interval; what is longer is read again

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch, Reading
-from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
-from warehouse.sources.rows.rejects import Sifted, refused
-from warehouse.sources.rows.tables import text
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows import times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.rejects import Sifted, refused
+from iosig.warehouse.sources.rows.tables import text
 
 UInts = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]

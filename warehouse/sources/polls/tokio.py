@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.sources.polls import hdf5
-from warehouse.sources.polls.grids import read_grid
-from warehouse.sources.polls.h5lmt import HDF5_MAGIC
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.polls import hdf5
+from iosig.warehouse.sources.polls.grids import read_grid
+from iosig.warehouse.sources.polls.h5lmt import HDF5_MAGIC
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 
 def sniff(head: Head) -> bool:

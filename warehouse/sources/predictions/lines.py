@@ -14,11 +14,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from warehouse.contracts import Column, Dtype
-from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows.documents import MalformedError, flag, text
+from iosig.warehouse.contracts import Column, Dtype
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows.documents import MalformedError, flag, text
 
 FORMAT = "iosig-prediction/1"
 _BATCH_LINES = 10_000
@@ -236,7 +236,7 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
     Raises InputRefused where the file is damaged, or a line is longer than any prediction.
     """
-    from warehouse.sources.rows.rejects import rejects
+    from iosig.warehouse.sources.rows.rejects import rejects
 
     rows: list[dict[str, Any]] = []
     raw: list[str] = []
@@ -258,8 +258,8 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    from warehouse.sources.files.limits import in_force
-    from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
+    from iosig.warehouse.sources.files.limits import in_force
+    from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
 
     number, longest = 0, in_force().line_bytes
     try:
@@ -277,8 +277,8 @@ def _held(rows: list[dict[str, Any]], raw: list[str]) -> Iterator[Batch]:
     """Yield rows, of these lines, as those that meet the contract, and the others as refused."""
     import polars as pl
 
-    from warehouse.contracts import frames
-    from warehouse.sources.rows.rejects import reject_frame
+    from iosig.warehouse.contracts import frames
+    from iosig.warehouse.sources.rows.rejects import reject_frame
 
     good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
     yield Batch(_LANDED, good)

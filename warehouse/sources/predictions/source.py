@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 _MARK = re.compile(rb'"format"\s*:\s*"iosig-prediction/')
 
@@ -18,7 +18,7 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one file; a line that is no prediction, or breaks off, is refused with its reason."""
-    from warehouse.sources.predictions import lines
+    from iosig.warehouse.sources.predictions import lines
 
     return lines.read_batches(path)
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from warehouse.contracts.traces import TRACE_CALLS, TRACE_MODULES, TRACES
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch
-from warehouse.sources.recorder.requests import Requests
-from warehouse.sources.rows import traced
-from warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
+from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_MODULES, TRACES
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.recorder.requests import Requests
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
 
 #: Recorder's kinds of functions, by the number that its tools print
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")

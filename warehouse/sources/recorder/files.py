@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 Form = Literal["raw", "text", "parquet"]
 
@@ -145,8 +145,8 @@ def is_exported(file: IO[bytes]) -> bool:
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Form, Files]]:
     """Open the trace that lies in a folder, an archive of one, plain or compressed, or a single text file."""
-    from warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
-    from warehouse.sources.files.tarred import is_tar
+    from iosig.warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
+    from iosig.warehouse.sources.files.tarred import is_tar
 
     if path.is_dir():
         yield _of_folder(path)
@@ -173,7 +173,7 @@ _Members = dict[str, dict[str, tuple[int, int]]]
 
 def _copied(archive: IO[bytes], store: IO[bytes], most_bytes: int) -> _Members:
     """Copy the files of an archive that may be a trace's into the store; return where each one is."""
-    from warehouse.sources.files.tarred import TarStream
+    from iosig.warehouse.sources.files.tarred import TarStream
 
     found: _Members = {}
     stream = TarStream(archive)
@@ -230,7 +230,7 @@ class _SingleFile:
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """Return the content, or its start, decompressed."""
-        from warehouse.sources.files.opening import open_bytes, refusing_damage
+        from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
 
         _check_size(self.names, name)
         with refusing_damage(), open_bytes(self._path) as file:
@@ -241,7 +241,7 @@ class _SingleFile:
 
 def is_in_archive(start: bytes) -> bool:
     """Return whether the archive that starts so begins with files of a Recorder trace."""
-    from warehouse.sources.files.tarred import TarStream, is_tar
+    from iosig.warehouse.sources.files.tarred import TarStream, is_tar
 
     if not is_tar(start):
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.errors import InputRefused
+from iosig.warehouse.errors import InputRefused
 
 Ints = npt.NDArray[np.int32]
 

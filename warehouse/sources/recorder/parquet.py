@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
-from warehouse.sources.recorder.files import Files
-from warehouse.sources.recorder.text import ranked
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
+from iosig.warehouse.sources.recorder.files import Files
+from iosig.warehouse.sources.recorder.text import ranked
 
 _ARGUMENT_COUNT = 10
 _ARGUMENTS = [f"args_{number}" for number in range(1, _ARGUMENT_COUNT + 1)]

@@ -20,10 +20,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.calls import Rank, Run, calls, check_count, texts
-from warehouse.sources.recorder.files import Files
-from warehouse.sources.recorder.grammar import Ints, unfolded
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.calls import Rank, Run, calls, check_count, texts
+from iosig.warehouse.sources.recorder.files import Files
+from iosig.warehouse.sources.recorder.grammar import Ints, unfolded
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows import traced
-from warehouse.sources.rows.rejects import refused
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.rows.rejects import refused
 
 Flags = npt.NDArray[np.bool_]
 

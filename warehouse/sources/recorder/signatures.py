@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder import files as recorder_files, raw
-from warehouse.sources.recorder.calls import Rank, Run, sifted
-from warehouse.sources.recorder.files import Files
-from warehouse.sources.recorder.requests import MOST_LEVELS, within
-from warehouse.sources.recorder.source import opener
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder import files as recorder_files, raw
+from iosig.warehouse.sources.recorder.calls import Rank, Run, sifted
+from iosig.warehouse.sources.recorder.files import Files
+from iosig.warehouse.sources.recorder.requests import MOST_LEVELS, within
+from iosig.warehouse.sources.recorder.source import opener
 
 Ints = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]

@@ -10,30 +10,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 if TYPE_CHECKING:
-    from warehouse.sources.recorder.calls import Rank, Run
-    from warehouse.sources.recorder.files import Files, Form
+    from iosig.warehouse.sources.recorder.calls import Rank, Run
+    from iosig.warehouse.sources.recorder.files import Files, Form
 
 
 def sniff(head: Head) -> bool:
     """Return whether the content is an archive of a Recorder trace, or begins with a line of recorder2text."""
-    from warehouse.sources.recorder import files as recorder_files
+    from iosig.warehouse.sources.recorder import files as recorder_files
 
     return recorder_files.is_text(head.start) or recorder_files.is_in_archive(head.start)
 
 
 def owns(folder: Path) -> tuple[str, ...]:
     """Return the names of the folder's files that are one Recorder trace; none where it holds none."""
-    from warehouse.sources.recorder import files as recorder_files
+    from iosig.warehouse.sources.recorder import files as recorder_files
 
     return recorder_files.owned(folder)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read a trace; ranks that cannot be read are left out, and the trace is not sound then."""
-    from warehouse.sources.recorder import calls, files as recorder_files
+    from iosig.warehouse.sources.recorder import calls, files as recorder_files
 
     with recorder_files.opened(path) as (form, files):
         yield from calls.landed(opener(form)(files))
@@ -41,7 +41,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 def opener(form: Form) -> Callable[[Files], Run[Rank]]:
     """Return what opens traces of that form."""
-    from warehouse.sources.recorder import parquet, raw, text
+    from iosig.warehouse.sources.recorder import parquet, raw, text
 
     return {"raw": raw.opened, "text": text.opened, "parquet": parquet.opened}[form]
 

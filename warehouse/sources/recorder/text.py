@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count, texts
-from warehouse.sources.recorder.files import Files
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count, texts
+from iosig.warehouse.sources.recorder.files import Files
 
 #: bytes of text that are looked at at once
 PIECE_BYTES = 32 << 20

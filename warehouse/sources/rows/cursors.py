@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from warehouse.sources.rows.digits import Bytes, Ints, Words, eight_digits
+from iosig.warehouse.sources.rows.digits import Bytes, Ints, Words, eight_digits
 
 Flags = npt.NDArray[np.bool_]
 

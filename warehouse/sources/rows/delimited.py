@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.sources.files.opening import text_lines
-from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
+from iosig.warehouse.sources.files.opening import text_lines
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
 #: a piece has no more rows, nor more text
 _CHUNK_ROWS, _CHUNK_CHARS = 100_000, 64 << 20

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from warehouse.contracts import Table, frames
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 SHOWN_CHARS = 60
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")

@@ -10,9 +10,9 @@ from json.decoder import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import DAMAGE, open_bytes, raise_of_machine
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import DAMAGE, open_bytes, raise_of_machine
 
 #: text that is read at once
 _CHUNK_CHARS = 1 << 20

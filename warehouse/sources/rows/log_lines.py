@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.sources.files.opening import text_lines
-from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
+from iosig.warehouse.sources.files.opening import text_lines
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
 #: a block has no more lines, nor more text
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from warehouse.contracts import Table
-from warehouse.contracts.quality import REJECTS
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import CutLine
-from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import CutLine
+from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
 #: what a source knows of a refused row; landing adds `landing_id` and `source_file`
 SCHEMA = pl.Schema({"line": pl.Int64, "reason": pl.String, "remedy": pl.String, "raw": pl.String})

@@ -16,14 +16,14 @@ from typing import TypeVar
 
 import polars as pl
 
-from warehouse.engine_paths import scan_parquet, utf8_path
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
-from warehouse.sources.rows import text_blocks
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.text_blocks import Block, Header
+from iosig.warehouse.engine_paths import scan_parquet, utf8_path
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
+from iosig.warehouse.sources.rows import text_blocks
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.text_blocks import Block, Header
 
 #: from the columns that a table has to our names of them, each with the table's
 Locate = Callable[[Sequence[str]], dict[str, str]]

@@ -14,16 +14,16 @@ from typing import IO, cast
 import numpy as np
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import in_force
-from warehouse.sources.files.opening import (
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.opening import (
     DAMAGE,
     damaged_after,
     open_bytes,
     refusing_damage,
 )
-from warehouse.sources.rows.delimited import LINE, RAW, read_cells
-from warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, read_cells
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.errors import InputRefused, UsageError
 
 #: what logs write where there is no time (yet)
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")

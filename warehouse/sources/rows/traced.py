@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts import Table, frames
-from warehouse.sources.protocol import Batch
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.sources.protocol import Batch
 
 #: rows of a batch: bounds the memory, makes row groups of a good size
 BATCH_ROWS = 1 << 18

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from warehouse.contracts.series import SERIES
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Batch, Head, Reading, Source
-from warehouse.sources.rows import counters, times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW, read_cells
-from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
-from warehouse.sources.rows.rejects import Sifted, refused
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.rows import counters, times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, read_cells
+from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.rejects import Sifted, refused
 
 VALUES = ("counter", "rate", "volume")
 DIRECTIONS = ("read", "write", "unstated")

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import InputRefused
-from warehouse.following.files import FollowedFile, Piece, Position
-from warehouse.following.flushes import Flush
-from warehouse.sources.files.opening import compression
-from warehouse.sources.protocol import input_name
-from warehouse.sources.tmio import source
-from warehouse.sources.tmio.parts import ARRAYS, BOM
-from warehouse.sources.tmio.stream import StreamedFlush, TmioStream
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.files import FollowedFile, Piece, Position
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.files.opening import compression
+from iosig.warehouse.sources.protocol import input_name
+from iosig.warehouse.sources.tmio import source
+from iosig.warehouse.sources.tmio.parts import ARRAYS, BOM
+from iosig.warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 
 #: what a trace that is not compressed begins with, as a rule
 _STARTS = ARRAYS | {b"{", b" ", b"\t", b"\r", b"\n", BOM[:1]}

@@ -21,8 +21,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import DAMAGE, open_bytes
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import DAMAGE, open_bytes
 
 Reals = NDArray[np.float64]
 MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))

@@ -17,12 +17,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from warehouse.contracts.traces import TRACE_MODULES, TRACE_REQUESTS, TRACES
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows import traced
-from warehouse.sources.rows.rejects import reject_frame
-from warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, parts
+from iosig.warehouse.contracts.traces import TRACE_MODULES, TRACE_REQUESTS, TRACES
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.rows.rejects import reject_frame
+from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, parts
 
 _MODULE = "MPIIO"
 _REMEDY = "Trace or export the run anew; what was refused is missing from its bytes."

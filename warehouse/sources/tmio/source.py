@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 _MODES = rb"(?:read|write)_(?:sync|async(?:_[tb])?)"
 _JSON = re.compile(
@@ -31,7 +31,7 @@ def sniff(head: Head) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one traced run; phases of its flushes follow each other and are never repeated."""
-    from warehouse.sources.tmio import requests
+    from iosig.warehouse.sources.tmio import requests
 
     return requests.read(path)
 

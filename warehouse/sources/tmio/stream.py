@@ -18,9 +18,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warehouse.errors import InputRefused
-from warehouse.following.flushes import Moves
-from warehouse.sources.tmio.parts import (
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.flushes import Moves
+from iosig.warehouse.sources.tmio.parts import (
     ARRAYS,
     BOM,
     IO_TIME,
@@ -36,7 +36,7 @@ from warehouse.sources.tmio.parts import (
     parts_of,
     too_large,
 )
-from warehouse.sources.tmio.requests import FAULTS, judged, transfer_count
+from iosig.warehouse.sources.tmio.requests import FAULTS, judged, transfer_count
 
 #: a line or array above this is refused: some 10^6 requests, or more ranks than there are
 MOST_OBJECT_BYTES = 1 << 26

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.counters.influx_line`: Telegraf's lustre2, line by line."""
+"""The naive twin of `iosig.warehouse.sources.counters.influx_line`: Telegraf's lustre2, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.counters.jobstats`: line by line, every entry of every snapshot."""
+"""The naive twin of `iosig.warehouse.sources.counters.jobstats`: line by line, every entry of every snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.counters.ldms_csv`: row by row, of the schemas of Lustre."""
+"""The naive twin of `iosig.warehouse.sources.counters.ldms_csv`: row by row, of the schemas of Lustre."""
 
 from __future__ import annotations
 

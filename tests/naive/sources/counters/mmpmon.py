@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.counters.mmpmon`: word by word."""
+"""The naive twin of `iosig.warehouse.sources.counters.mmpmon`: word by word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.counters.prometheus`: metrics as text, line by line."""
+"""The naive twin of `iosig.warehouse.sources.counters.prometheus`: metrics as text, line by line."""
 
 from __future__ import annotations
 

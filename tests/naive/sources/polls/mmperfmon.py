@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.polls.mmperfmon`: query by query, cell by cell."""
+"""The naive twin of `iosig.warehouse.sources.polls.mmperfmon`: query by query, cell by cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.recorder.requests`: one call at a time, one state for each file."""
+"""The naive twin of `iosig.warehouse.sources.recorder.requests`: one call at a time, one state for each file."""
 
 from __future__ import annotations
 

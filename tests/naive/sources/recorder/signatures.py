@@ -1,4 +1,4 @@
-"""The obvious slow twin of `warehouse.sources.recorder.signatures.outer`: call by call, with a stack."""
+"""The naive twin of `iosig.warehouse.sources.recorder.signatures.outer`: call by call, with a stack."""
 
 from __future__ import annotations
 

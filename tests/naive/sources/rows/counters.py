@@ -1,4 +1,4 @@
-"""The obvious slow twins of `warehouse.sources.rows.counters`: walk the readings one by one."""
+"""The naive twins of `iosig.warehouse.sources.rows.counters`: walk the readings one by one."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from warehouse.sources.counters.changes import KEYS, Changes, Said, lacking, news, news_of, wide, wide_of_series
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, Said, lacking, news, news_of, wide, wide_of_series
+from iosig.warehouse.sources.protocol import Reading
 
 _DAY_US = 86_400_000_000
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.sources.counters.exposition import Exposition
+from iosig.warehouse.sources.counters.exposition import Exposition
 
 TEXT = r"""# TYPE lustre_read_bytes counter
 lustre_read_bytes_total{target="a",job="x \"y\""} 5 1723114647250

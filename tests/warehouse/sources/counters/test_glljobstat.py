@@ -12,13 +12,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import glljobstat
+from iosig.warehouse.sources.counters.glljobstat import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.warehouse.sources.counter_reading import mutated, read_counters
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import glljobstat
-from warehouse.sources.counters.glljobstat import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Reading, recognize
 
 T = 1723114647
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import influx_line
+from iosig.warehouse.sources.counters.influx_line import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.naive.sources.counters import influx_line as naive
 from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import influx_line
-from warehouse.sources.counters.influx_line import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.store.landing import land
-from warehouse.store.store import Store
 
 T = 1723114647
 OST = (

@@ -8,17 +8,17 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import jobstats, jobstats_text
+from iosig.warehouse.sources.counters.jobstats import SOURCE
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.naive.sources.counters import jobstats as naive
 from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import jobstats, jobstats_text
-from warehouse.sources.counters.jobstats import SOURCE
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.store.landing import land
-from warehouse.store.store import Store
 
 T = 1723114647
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from warehouse.sources.counters.jobstats_entries import LINE, PLACE, Entries
+from iosig.warehouse.sources.counters.jobstats_entries import LINE, PLACE, Entries
 
 ENTRY = b"""          %s
   snapshot_time:   1723114652.123456789 secs.nsecs

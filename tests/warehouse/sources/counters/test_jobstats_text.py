@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.sources.counters import jobstats_text
-from warehouse.sources.counters.jobstats_text import Begin, Entries, Stamp, events
+from iosig.warehouse.sources.counters import jobstats_text
+from iosig.warehouse.sources.counters.jobstats_text import Begin, Entries, Stamp, events
 
 TEXT = b"""\
 1723114647

@@ -11,14 +11,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import ldms_csv
+from iosig.warehouse.sources.counters.ldms_csv import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import ldms_csv as naive
 from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import ldms_csv
-from warehouse.sources.counters.ldms_csv import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
 
 T = 1723114647
 START = "#Time,Time_usec,ProducerName,"

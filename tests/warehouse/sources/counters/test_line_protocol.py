@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from iosig.warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
 from tests.budget import one_in
-from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
 
 
 def frame(*texts: str) -> pl.DataFrame:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from warehouse.sources.counters import metrics
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.counters import metrics
+from iosig.warehouse.sources.protocol import Reading
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import mmpmon
+from iosig.warehouse.sources.counters.mmpmon import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import mmpmon as naive
 from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import mmpmon
-from warehouse.sources.counters.mmpmon import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Reading, recognize
 
 T = 1579358234
 

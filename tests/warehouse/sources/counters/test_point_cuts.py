@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import influx_line
+from iosig.warehouse.sources.counters.influx_line import SOURCE
+from iosig.warehouse.sources.counters.line_protocol import Shape
+from iosig.warehouse.sources.counters.point_cuts import Cut, cut
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.budget import one_in
 from tests.warehouse.sources.counter_reading import mutated
-from warehouse.contracts import frames
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import influx_line
-from warehouse.sources.counters.influx_line import SOURCE
-from warehouse.sources.counters.line_protocol import Shape
-from warehouse.sources.counters.point_cuts import Cut, cut
-from warehouse.sources.protocol import Reading
-from warehouse.sources.rows.text_blocks import Block
 
 T = 1_700_000_000
 

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters import prometheus
+from iosig.warehouse.sources.counters.prometheus import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import prometheus as naive
 from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
-from warehouse.errors import InputRefused
-from warehouse.sources.counters import prometheus
-from warehouse.sources.counters.prometheus import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Reading, recognize
 
 T = 1723114647
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.counters.prometheus_http import PRESETS, TOKEN_VARIABLE, Server, TooMuch
+from iosig.warehouse.sources.protocol import Batch, Reading
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.counters.prometheus_http import PRESETS, TOKEN_VARIABLE, Server, TooMuch
-from warehouse.sources.protocol import Batch, Reading
 
 T = 1_772_366_400
 NAMES = ("lustre_read_bytes_total", "lustre_job_write_bytes_total")

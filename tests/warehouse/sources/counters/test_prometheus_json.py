@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.counters.prometheus import SOURCE
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import recognize
 from tests.warehouse.sources.counter_reading import read_counters
-from warehouse.errors import InputRefused
-from warehouse.sources.counters.prometheus import SOURCE
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import recognize
 
 T = 1723114600
 

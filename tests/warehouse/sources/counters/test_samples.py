@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from warehouse.contracts.counters import COUNTER_SAMPLES
-from warehouse.sources.counters import samples
-from warehouse.sources.protocol import Reading
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
+from iosig.warehouse.sources.counters import samples
+from iosig.warehouse.sources.protocol import Reading
 
 T = 1723114650
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warehouse.sources.darshan import library
-from warehouse.sources.darshan.counters import COUNTS, Records, Totals, can_be_added
+from iosig.warehouse.sources.darshan import library
+from iosig.warehouse.sources.darshan.counters import COUNTS, Records, Totals, can_be_added
 
 
 def records(module: str, count: int = 2, **values: list[float]) -> Records:

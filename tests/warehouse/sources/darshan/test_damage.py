@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan.layout import Region, examine
+from iosig.warehouse.sources.darshan.source import SOURCE
+from iosig.warehouse.sources.protocol import Reading
 from tests.budget import one_in
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan.layout import Region, examine
-from warehouse.sources.darshan.source import SOURCE
-from warehouse.sources.protocol import Reading
 
 Tables = dict[str, pl.DataFrame]
 #: per log; of every kind of damage as many

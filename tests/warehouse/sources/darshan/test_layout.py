@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import layout as darshan_layout
+from iosig.warehouse.sources.darshan.layout import Layout, Region, examine
+from iosig.warehouse.sources.darshan.source import SOURCE
+from iosig.warehouse.sources.protocol import Reading
 from tests.budget import examples
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import layout as darshan_layout
-from warehouse.sources.darshan.layout import Layout, Region, examine
-from warehouse.sources.darshan.source import SOURCE
-from warehouse.sources.protocol import Reading
 
 FORMATS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 SHIPPED = sorted(path for path in Path(str(files("darshan"))).rglob("*.darshan") if path.is_file())

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import library as library
 from tests.warehouse.sources.darshan_tables import SHIPPED
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import library as library
 
 LOG = SHIPPED / "examples" / "example_logs" / "ior_hdf5_example.darshan"
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import library, reading as reading
+from iosig.warehouse.sources.darshan.layout import examine
+from iosig.warehouse.sources.files.child import Arrays, arrays_from_child
 from tests.warehouse.sources.darshan.test_layout import ID, Log, heatmap, lustre_1, record
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import library, reading as reading
-from warehouse.sources.darshan.layout import examine
-from warehouse.sources.files.child import Arrays, arrays_from_child
 
 Head = dict[str, Any]
 NUMBERS = {"POSIX": 1, "LUSTRE": 8, "STDIO": 9, "DXT_POSIX": 10, "DXT_MPIIO": 11, "APMPI": 14, "HEATMAP": 15}

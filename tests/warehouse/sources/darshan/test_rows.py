@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import rows as darshan_rows
+from iosig.warehouse.sources.darshan.rows import _Mounts, _user
 from tests.warehouse.sources.darshan.test_layout import ID, Log
 from tests.warehouse.sources.darshan_tables import tables_of
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import rows as darshan_rows
-from warehouse.sources.darshan.rows import _Mounts, _user
 
 OTHER = 5
 NAMES = ((ID, b"/scratch/a/x"), (OTHER, b"/nfs/y"), (1, b"<STDIN>"))
@@ -33,7 +33,7 @@ def dxt(writes: list[Segment], reads: list[Segment], rank: int = 0, host: bytes 
 
 
 def posix(key: int = ID, rank: int = 0, **counters: float) -> bytes:
-    from warehouse.sources.darshan.library import counter_names
+    from iosig.warehouse.sources.darshan.library import counter_names
 
     integers, reals = counter_names("POSIX")
     values = [counters.get(name.removeprefix("POSIX_"), 0) for name in (*integers, *reals)]

@@ -14,15 +14,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import TABLES, frames
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.darshan import rows as darshan_rows, source
+from iosig.warehouse.sources.files import child
+from iosig.warehouse.sources.protocol import Head, Reading
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.warehouse.sources import darshan_tables
 from tests.warehouse.sources.darshan_tables import SHIPPED, tables_of
-from warehouse.contracts import TABLES, frames
-from warehouse.errors import InputRefused
-from warehouse.sources.darshan import rows as darshan_rows, source
-from warehouse.sources.files import child
-from warehouse.sources.protocol import Head, Reading
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 Tables = dict[str, pl.DataFrame]
 MODULES = ("POSIX", "MPIIO", "STDIO", "H5D", "DFS", "DAOS")

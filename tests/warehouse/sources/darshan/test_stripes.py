@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.sources.darshan.stripes import Stripes
 from tests.budget import examples
-from warehouse.sources.darshan.stripes import Stripes
 
 #: (size, count, pattern, flags, start, end, mirror)
 Component = tuple[int, int, int, int, int, int, int]

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.sources.dftracer import calls
+from iosig.warehouse.sources.dftracer.lines import CELLS
+from iosig.warehouse.sources.rows.delimited import LINE
 from tests.dftracer_traces import EPOCH_US
-from warehouse.sources.dftracer import calls
-from warehouse.sources.dftracer.lines import CELLS
-from warehouse.sources.rows.delimited import LINE
 
 POSIX, STDIO = "POSIX", "STDIO"
 

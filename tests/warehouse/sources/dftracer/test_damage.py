@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.errors import InputRefused
 from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
 from tests.naive.sources.dftracer.totals import Damaged, totals
 from tests.warehouse.sources.dftracer_landing import landed, moved
-from warehouse.errors import InputRefused
 
 #: how many of each of the eight kinds of damage: of the real trace and packed ones, and of each form
 _EACH, _EACH_FORM = 40, 14

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warehouse.sources.dftracer.files import SLACK_US, FileRead
-from warehouse.sources.dftracer.lines import Ending
+from iosig.warehouse.sources.dftracer.files import SLACK_US, FileRead
+from iosig.warehouse.sources.dftracer.lines import Ending
 
 
 def of(*, is_closed: bool = False, is_cut: bool = False, ended: dict[int, int] | None = None) -> FileRead:

@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.dftracer.forms import Forms, form_of
+from iosig.warehouse.sources.dftracer.lines import CELLS, INPUT, NUMBERS, OF_KIND, SIZES, Lines, careful
+from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
 from tests.warehouse.sources.dftracer.test_damage import KINDS
 from tests.warehouse.sources.dftracer_landing import landed
-from warehouse.errors import InputRefused
-from warehouse.sources.dftracer.forms import Forms, form_of
-from warehouse.sources.dftracer.lines import CELLS, INPUT, NUMBERS, OF_KIND, SIZES, Lines, careful
-from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.text_blocks import Block
 
 
 def of(*lines: str | bytes) -> Lines:
@@ -171,8 +171,8 @@ def _require_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Hold a file's rows against those that come of it line by line; return whether it has any."""
     ours = _told_of(path)
     with monkeypatch.context() as patched:
-        patched.setattr("warehouse.sources.dftracer.forms._MOST_FORMS", 0)
-        patched.setattr("warehouse.sources.dftracer.files.Reader.quick", lambda *_: None)
+        patched.setattr("iosig.warehouse.sources.dftracer.forms._MOST_FORMS", 0)
+        patched.setattr("iosig.warehouse.sources.dftracer.files.Reader.quick", lambda *_: None)
         naive = _told_of(path)
     if isinstance(ours, str) or isinstance(naive, str):
         assert ours == naive

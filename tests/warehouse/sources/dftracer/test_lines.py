@@ -9,11 +9,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.dftracer.lines import Lines, Reader
+from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
-from warehouse.errors import InputRefused
-from warehouse.sources.dftracer.lines import Lines, Reader
-from warehouse.sources.rows.text_blocks import Block
 
 # ---- single lines
 
@@ -110,9 +110,9 @@ def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> N
 def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(60)]))
     whole = landed(path)
-    monkeypatch.setattr("warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
-    monkeypatch.setattr("warehouse.sources.dftracer.lines.BLOCK_BYTES", 1_000)
-    monkeypatch.setattr("warehouse.sources.dftracer.run.BLOCK_BYTES", 3_000)
+    monkeypatch.setattr("iosig.warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
+    monkeypatch.setattr("iosig.warehouse.sources.dftracer.lines.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("iosig.warehouse.sources.dftracer.run.BLOCK_BYTES", 3_000)
     parts = landed(path)
     assert all(parts[name].equals(rows) for name, rows in whole.items())
 

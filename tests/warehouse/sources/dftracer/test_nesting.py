@@ -9,9 +9,9 @@ import duckdb
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.sources.dftracer import nesting
+from iosig.warehouse.sources.dftracer.files import KEPT
 from tests.budget import examples
-from warehouse.sources.dftracer import nesting
-from warehouse.sources.dftracer.files import KEPT
 
 Row = tuple[int, int, int, int, int | None]
 ROWS = st.lists(

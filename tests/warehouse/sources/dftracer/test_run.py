@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import owner
 from tests.budget import one_in
 from tests.dftracer_traces import CALLS, EPOCH_US, FORMS, Form, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import owner
 
 # ---- what lands
 

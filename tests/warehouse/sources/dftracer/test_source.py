@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from iosig.warehouse.sources.dftracer import source
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, recognize
 from tests.dftracer_traces import CALLS, FORMS, Form, Process, put
 from tests.naive.sources.dftracer.totals import totals
 from tests.warehouse.sources.dftracer_landing import landed, moved
-from warehouse.sources.dftracer import source
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, recognize
 
 # ---- recognized
 

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse.errors import InputRefused
-from warehouse.sources.events.rows import KNOWN_LAYERS, ROWS, Clock, Layers, clock_of, locate, sifted, typed
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.events.rows import KNOWN_LAYERS, ROWS, Clock, Layers, clock_of, locate, sifted, typed
 
 GOOD: dict[str, Any] = {
     "layer": "application",

@@ -13,21 +13,21 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from flows.landing import Told
-from flows.settings import Settings
-from flows.single.one_input import TraceInput, opened
+from iosig.flows.landing import Told
+from iosig.flows.settings import Settings
+from iosig.flows.single.one_input import TraceInput, opened
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.events import REQUEST_EVENTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.events import source
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.sources.rows import text_blocks
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 from tests import request_event_files
 from tests.budget import examples
 from tests.request_event_files import Plan
-from warehouse.contracts import frames
-from warehouse.contracts.events import REQUEST_EVENTS
-from warehouse.errors import InputRefused
-from warehouse.sources.events import source
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.rows import text_blocks
-from warehouse.store.landing import land
-from warehouse.store.store import Store
 
 HEADER = "layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction,file,is_collective"
 GOOD = (
@@ -154,7 +154,7 @@ def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[st
     whole = of(tmp_path, *GOOD)["request_events"]
     with pytest.MonkeyPatch.context() as patch:
         blocks = text_blocks.blocks
-        patch.setattr("warehouse.sources.rows.text_blocks.blocks", lambda path, _: blocks(path, block_bytes))
+        patch.setattr("iosig.warehouse.sources.rows.text_blocks.blocks", lambda path, _: blocks(path, block_bytes))
         found = of(tmp_path, *lines)["request_events"]
     assert found["event"].to_list() == list(range(7))
     assert found["began_s"].is_sorted()
@@ -162,8 +162,8 @@ def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[st
 
 
 def test_a_large_table_lands_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warehouse.sources.rows.traced.BATCH_ROWS", 100)
-    monkeypatch.setattr("warehouse.sources.events.source._PIECE_ROWS", 170)
+    monkeypatch.setattr("iosig.warehouse.sources.rows.traced.BATCH_ROWS", 100)
+    monkeypatch.setattr("iosig.warehouse.sources.events.source._PIECE_ROWS", 170)
     path = tmp_path / "e.parquet"
     events = request_event_files.planted(Plan(rank_count=8)).events
     events.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)

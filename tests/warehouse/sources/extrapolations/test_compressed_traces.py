@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compressed import file_per_process, table_one
-from transforms.traces.frames import from_frame, to_frame
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.extrapolations import compressed_traces
-from warehouse.sources.extrapolations.compressed_traces import (
+from iosig.transforms.traces.frames import from_frame, to_frame
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.extrapolations.compressed_traces import (
     COLUMNS,
     decoded,
     is_compressed_trace,
@@ -27,6 +26,7 @@ from warehouse.sources.extrapolations.compressed_traces import (
     structures,
     write,
 )
+from tests.compressed import file_per_process, table_one
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "compressed-traces.md"
 FRAME = to_frame(table_one(8))
@@ -239,4 +239,4 @@ def test_damage_reaches_the_user_as_a_refusal(trace: Path) -> None:
     whole[200] ^= 255
     trace.write_bytes(whole)
     refuses(trace, "damaged")
-    assert decoded.__module__ == "warehouse.sources.extrapolations.compressed_traces"
+    assert decoded.__module__ == "iosig.warehouse.sources.extrapolations.compressed_traces"

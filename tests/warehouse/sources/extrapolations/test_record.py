@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import record as extrapolation_json
+from iosig.warehouse.sources.extrapolations.record import FieldModel, GivenTrace, Record, RefusedField, Totals, parse
 from tests.budget import examples
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED, sha256, traces
-from warehouse.errors import InputRefused
-from warehouse.sources.extrapolations import record as extrapolation_json
-from warehouse.sources.extrapolations.record import FieldModel, GivenTrace, Record, RefusedField, Totals, parse
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 totals = st.none() | st.integers(0, 2**127 - 1)

@@ -9,17 +9,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.transforms.extrapolation.result import OUTCOMES
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import compressed_traces, record as extrapolation_json, source
+from iosig.warehouse.sources.extrapolations.record import Record
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.store.landing import land
+from iosig.warehouse.store.store import Store
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
-from transforms.extrapolation.result import OUTCOMES
-from warehouse.contracts import frames
-from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.extrapolations import compressed_traces, record as extrapolation_json, source
-from warehouse.sources.extrapolations.record import Record
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.store.landing import land
-from warehouse.store.store import Store
 
 ROWS = pl.DataFrame(compressed_traces.schema().empty_table())
 

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files import child
+from iosig.warehouse.sources.files.child import Arrays, arrays_from_child
 from tests.warehouse.sources import child_functions as run
-from warehouse.errors import InputRefused
-from warehouse.sources.files import child
-from warehouse.sources.files.child import Arrays, arrays_from_child
 
 
 def test_arrays_come_back_as_they_were_whatever_is_printed() -> None:

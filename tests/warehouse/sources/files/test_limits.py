@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.settings import Settings
-from warehouse.errors import InputRefused
-from warehouse.sources.files import opening
-from warehouse.sources.files.limits import Limits, in_force, limited
-from warehouse.sources.files.opening import open_bytes, text_lines
-from warehouse.store.store import Store
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files import opening
+from iosig.warehouse.sources.files.limits import Limits, in_force, limited
+from iosig.warehouse.sources.files.opening import open_bytes, text_lines
+from iosig.warehouse.store.store import Store
 
 LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n"
 

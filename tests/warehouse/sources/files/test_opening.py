@@ -11,11 +11,18 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from warehouse.errors import InputRefused
-from warehouse.sources.files import opening
-from warehouse.sources.files.limits import Limits
-from warehouse.sources.files.opening import compression, content_hash, open_bytes, plain_file, read_head, text_lines
-from warehouse.sources.protocol import HEAD_BYTES
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files import opening
+from iosig.warehouse.sources.files.limits import Limits
+from iosig.warehouse.sources.files.opening import (
+    compression,
+    content_hash,
+    open_bytes,
+    plain_file,
+    read_head,
+    text_lines,
+)
+from iosig.warehouse.sources.protocol import HEAD_BYTES
 
 Pack = Callable[[bytes], bytes]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.tarred import TarStream, is_tar
 from tests.warehouse.sources.trace_landing import tarred
-from warehouse.errors import InputRefused
-from warehouse.sources.files.tarred import TarStream, is_tar
 
 FILES = {"raw/a": b"x" * 511, "raw/b": b"", "c": b"y" * 512, "raw/d" * 60: b"z" * 1025}
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warehouse.sources.jobs.host_lists import MAX_HOSTS, expand
+from iosig.warehouse.sources.jobs.host_lists import MAX_HOSTS, expand
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.jobs.pbs import SKIPPED, SOURCE
+from iosig.warehouse.sources.protocol import Head, Reading
 from tests.warehouse.sources.log_reading import content_lines, read_log
-from warehouse.errors import UsageError
-from warehouse.sources.jobs.pbs import SKIPPED, SOURCE
-from warehouse.sources.protocol import Head, Reading
 
 TORQUE_END = (
     "12/21/2009 15:27:00;E;6.edge.example.edu;user=jones group=staff jobname=impi-hybrid queue=ccr ctime=1261424924 "

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.sources.jobs.queue import seen_at_of, settle_queue
-from warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.jobs.records import settle
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.sources.jobs.records import settle
 
 
 def test_what_the_contract_forbids_is_refused_by_its_rule() -> None:

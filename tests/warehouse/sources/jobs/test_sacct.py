@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
+from iosig.warehouse.sources.jobs.sacct import SOURCE
+from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 from tests.budget import examples
 from tests.warehouse.sources.log_reading import content_lines, read_log
-from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
-from warehouse.sources.jobs.sacct import SOURCE
-from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 
 STATES = JOB_RECORDS.column("state").choices
 HEADER = "JobID|User|State|Start|End"

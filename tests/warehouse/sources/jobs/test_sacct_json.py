@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.jobs.sacct_json import SOURCE
+from iosig.warehouse.sources.protocol import Head, Reading
 from tests.budget import examples
 from tests.warehouse.sources.log_reading import read_log
-from warehouse.errors import InputRefused
-from warehouse.sources.jobs.sacct_json import SOURCE
-from warehouse.sources.protocol import Head, Reading
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external import processes
+from iosig.warehouse.sources.jobs.slurm_commands import ask_sacct, ask_squeue
+from iosig.warehouse.sources.protocol import Reading
 from tests.fake_slurm import FakeSlurm, fake_slurm
 from tests.servers import is_over
-from warehouse.errors import InputRefused
-from warehouse.external import processes
-from warehouse.sources.jobs.slurm_commands import ask_sacct, ask_squeue
-from warehouse.sources.protocol import Reading
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from warehouse.sources.jobs.slurm_json import instant_of, number_of, spelled_id, state_of
-from warehouse.sources.rows.documents import MalformedError
+from iosig.warehouse.sources.jobs.slurm_json import instant_of, number_of, spelled_id, state_of
+from iosig.warehouse.sources.rows.documents import MalformedError
 
 
 @pytest.mark.parametrize(

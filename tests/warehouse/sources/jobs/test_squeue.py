@@ -11,13 +11,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.jobs import slurm_commands, squeue
+from iosig.warehouse.sources.protocol import Batch, Reading, recognize
 from tests.servers import slurm
-from warehouse.contracts import frames
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.jobs import slurm_commands, squeue
-from warehouse.sources.protocol import Batch, Reading, recognize
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: as Slurm 22.05.8 writes it

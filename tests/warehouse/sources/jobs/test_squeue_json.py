@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.jobs import squeue_json
-from warehouse.sources.protocol import Reading, recognize
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.jobs import squeue_json
+from iosig.warehouse.sources.protocol import Reading, recognize
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECONDS = round(AT.timestamp())

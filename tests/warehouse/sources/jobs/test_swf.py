@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
+from iosig.warehouse.sources.protocol import Head
 from tests.budget import examples
 from tests.warehouse.sources.log_reading import content_lines, read_log
-from warehouse.errors import InputRefused
-from warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
-from warehouse.sources.protocol import Head
 
 START = 749458803
 ZERO = datetime.fromtimestamp(START, UTC)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.forecast.jobs import _HELD
-from warehouse.sources.jobs.wait_reasons import WAIT_REASONS, without_details
+from iosig.flows.forecast.jobs import _HELD
+from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, without_details
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.polls import csv, polls
+from iosig.warehouse.sources.polls.csv import SOURCE
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.sources.rows import tables
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.polls import csv, polls
-from warehouse.sources.polls.csv import SOURCE
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.rows import tables
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
 GOOD = ("2026-01-01T00:00:02Z,a,1,2", "2026-01-01T00:00:02Z,b,3,4", "2026-01-01T00:00:04Z,a,5,6.5")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.polls.grids import Edge, edges
 from tests.budget import examples
-from warehouse.errors import InputRefused
-from warehouse.sources.polls.grids import Edge, edges
 
 
 def intervals(times: list[float], edge: Edge) -> list[tuple[float, float] | None]:

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.polls import grids
+from iosig.warehouse.sources.polls.h5lmt import SOURCE
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.warehouse.sources import archives
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.polls import grids
-from warehouse.sources.polls.h5lmt import SOURCE
-from warehouse.sources.protocol import Reading, recognize
 
 GIB = 2.0**30
 ZERO = 1517126400

@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.polls import hdf5
 from tests.warehouse.sources import archives
-from warehouse.errors import InputRefused
-from warehouse.sources.polls import hdf5
 
 ZERO = 1517126400
 TIMES = [ZERO + 5 * index for index in range(5)]

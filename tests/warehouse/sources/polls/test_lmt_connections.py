@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.sources.polls.lmt_connections import engine_of
+from iosig.warehouse.sources.polls.lmt_queries import read_url
+from iosig.warehouse.sources.protocol import Reading
 from tests.hostile_servers import tcp_server
-from warehouse.errors import InputRefused, UsageError
-from warehouse.external.deadlines import Timeouts
-from warehouse.sources.polls.lmt_connections import engine_of
-from warehouse.sources.polls.lmt_queries import read_url
-from warehouse.sources.protocol import Reading
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
 #: the header of a packet of 200 bytes

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Cursor, as_readings, counted_of
+from iosig.warehouse.sources.rows.counters import polled
 from tests.budget import examples
-from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Cursor, as_readings, counted_of
-from warehouse.sources.rows.counters import polled
 
 COUNTS = st.lists(st.integers(0, 6), min_size=2, max_size=12)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.polls.lmt_database import SOURCE, SQLITE_MAGIC, read_url, sniff
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.warehouse.sources.batch_reading import gathered, read_input
 from tests.warehouse.sources.lmt_tables import database
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.polls.lmt_database import SOURCE, SQLITE_MAGIC, read_url, sniff
-from warehouse.sources.protocol import Head, Reading, recognize
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.polls import lmt_following
+from iosig.warehouse.sources.polls.lmt_database import SOURCE
+from iosig.warehouse.sources.polls.lmt_following import Cursor, NewPolls, begin, engine_of, read_on
+from iosig.warehouse.sources.protocol import Reading
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
 from tests.warehouse.sources.lmt_tables import Rows, database
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.polls import lmt_following
-from warehouse.sources.polls.lmt_database import SOURCE
-from warehouse.sources.polls.lmt_following import Cursor, NewPolls, begin, engine_of, read_on
-from warehouse.sources.protocol import Reading
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.polls import lmt_queries
+from iosig.warehouse.sources.polls.lmt_database import SOURCE
+from iosig.warehouse.sources.polls.lmt_queries import polls_of, read_url
+from iosig.warehouse.sources.protocol import Reading
 from tests.warehouse.sources.batch_reading import gathered, read_input
 from tests.warehouse.sources.lmt_tables import Rows, database
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.polls import lmt_queries
-from warehouse.sources.polls.lmt_database import SOURCE
-from warehouse.sources.polls.lmt_queries import polls_of, read_url
-from warehouse.sources.protocol import Reading
 
 ZERO = 1767225600
 

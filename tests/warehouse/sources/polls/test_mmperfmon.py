@@ -10,17 +10,17 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import open_bytes, read_head
+from iosig.warehouse.sources.polls import mmperfmon
+from iosig.warehouse.sources.polls.mmperfmon import SOURCE
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.polls import mmperfmon as naive
 from tests.warehouse.sources.counter_reading import mutated
-from warehouse.contracts import frames
-from warehouse.contracts.polls import POLLS
-from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import open_bytes, read_head
-from warehouse.sources.polls import mmperfmon
-from warehouse.sources.polls.mmperfmon import SOURCE
-from warehouse.sources.protocol import Head, Reading, recognize
 
 DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
 FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"

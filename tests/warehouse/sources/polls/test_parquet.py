@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.polls import parquet
+from iosig.warehouse.sources.polls.parquet import SOURCE
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.polls import parquet
-from warehouse.sources.polls.parquet import SOURCE
-from warehouse.sources.protocol import Reading, recognize
 
 ZERO = datetime(2026, 1, 1)
 

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.polls import polls
+from iosig.warehouse.sources.polls.polls import REQUIRED, completed, instants, locate, sifted, typed
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
 from tests.warehouse.sources.batch_reading import gathered
-from warehouse.contracts import frames
-from warehouse.contracts.polls import POLLS
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.polls import polls
-from warehouse.sources.polls.polls import REQUIRED, completed, instants, locate, sifted, typed
-from warehouse.sources.protocol import Reading
-from warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 ZERO = 1767225600
 

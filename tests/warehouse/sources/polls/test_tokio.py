@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.polls import grids, h5lmt, lmt_database
+from iosig.warehouse.sources.polls.tokio import SOURCE
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.warehouse.sources import archives
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.polls import grids, h5lmt, lmt_database
-from warehouse.sources.polls.tokio import SOURCE
-from warehouse.sources.protocol import Reading, recognize
 
 ZERO = 1517126400
 TIMES = [ZERO, ZERO + 5, ZERO + 10]

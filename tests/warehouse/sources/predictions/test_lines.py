@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.transforms.predictions.automaton import CAUSES
+from iosig.transforms.predictions.intervals import OUTCOMES
+from iosig.warehouse.contracts import Column, frames
+from iosig.warehouse.contracts.periods import PERIODS
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import Limits
+from iosig.warehouse.sources.predictions import lines as prediction_lines
+from iosig.warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
 from tests.budget import examples
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
-from transforms.predictions.automaton import CAUSES
-from transforms.predictions.intervals import OUTCOMES
-from warehouse.contracts import Column, frames
-from warehouse.contracts.periods import PERIODS
-from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import Limits
-from warehouse.sources.predictions import lines as prediction_lines
-from warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
 
 TABLE = PREDICTIONS
 

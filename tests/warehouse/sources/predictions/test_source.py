@@ -9,15 +9,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.predictions import source
+from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.store.landing import Landed, land
+from iosig.warehouse.store.store import Store
 from tests.prediction_rows import NOON, prediction
-from warehouse.contracts.predictions import PREDICTION_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.predictions import source
-from warehouse.sources.predictions.lines import line_of
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.store.landing import Landed, land
-from warehouse.store.store import Store
 
 
 def printed(path: Path, *evaluations: int, before: str = "") -> Path:

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder import calls as recorder_calls
-from warehouse.sources.recorder.calls import MOST_S, Rank, Run, calls, landed, sifted
-from warehouse.sources.rows import traced
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder import calls as recorder_calls
+from iosig.warehouse.sources.recorder.calls import MOST_S, Rank, Run, calls, landed, sifted
+from iosig.warehouse.sources.rows import traced
 
 
 def rank_of(rank: int, times: list[tuple[float, float]]) -> Rank:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import HEAD_BYTES
+from iosig.warehouse.sources.recorder import files as recorder_files
+from iosig.warehouse.sources.recorder.files import form_of, is_exported, is_in_archive, is_text, opened, owned
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import made_up, put, tarred
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import HEAD_BYTES
-from warehouse.sources.recorder import files as recorder_files
-from warehouse.sources.recorder.files import form_of, is_exported, is_in_archive, is_text, opened, owned
 
 RANKS = made_up(3, seed=6)
 RAW = naive.separate(RANKS)

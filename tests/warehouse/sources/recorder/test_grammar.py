@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.grammar import unfolded
 from tests.naive.recorder_traces import Grammar, folded, grammar_file, sequence
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.grammar import unfolded
 
 
 def unfold(grammar: Grammar, call_count: int, signature_count: int = 3) -> list[int]:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.parquet import exported
 from tests.naive.recorder_traces import TICKS_PER_S, USER, Call
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.parquet import exported
 
 KINDS = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
 

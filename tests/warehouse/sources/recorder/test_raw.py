@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder import raw
+from iosig.warehouse.sources.recorder.raw import read_metadata, read_signatures, read_times
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import Call
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder import raw
-from warehouse.sources.recorder.raw import read_metadata, read_signatures, read_times
 
 RANKS = [
     [Call(0, 0, ("f", "66", "420"), 10, 20), Call(2, 0, ("f", "%p", "8"), 30, 31), Call(1, 0, ("f",), 31, 31)],

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.sources.recorder import requests as recorder_requests
+from iosig.warehouse.sources.recorder.requests import Requests
 from tests.budget import examples
 from tests.naive.sources.recorder import requests as naive
 from tests.warehouse.sources.recorder_calls import found, made, of_archive
-from warehouse.sources.recorder import requests as recorder_requests
-from warehouse.sources.recorder.requests import Requests
 
 RANKS = (8, 12, 16, 24)
 KIB, MIB = 1 << 10, 1 << 20

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank, opened, outer
 from tests.budget import examples, one_in
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import USER, Call
@@ -15,8 +17,6 @@ from tests.naive.sources.recorder import signatures as twin
 from tests.warehouse.sources.recorder.test_parquet import packed, table
 from tests.warehouse.sources.recorder.test_source import COUNTS, TRACES
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tarred
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder.signatures import SIGNATURE, SignedRank, opened, outer
 
 FORMS = {"separate": naive.separate, "merged": naive.merged}
 RANKS = [

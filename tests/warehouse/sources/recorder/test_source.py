@@ -9,18 +9,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from flows.landing import Told, land_paths
-from flows.settings import Settings
+from iosig.flows.landing import Told, land_paths
+from iosig.flows.settings import Settings
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, owner, recognize
+from iosig.warehouse.sources.recorder import calls as recorder_calls
+from iosig.warehouse.sources.recorder.source import SOURCE
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, made_up, put, tables_of, tarred
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, owner, recognize
-from warehouse.sources.recorder import calls as recorder_calls
-from warehouse.sources.recorder.source import SOURCE
-from warehouse.store import landing
-from warehouse.store.store import Store
 
 RANKS = [calls for calls in made_up(4, seed=11) if calls]
 RAW = naive.separate(RANKS)
@@ -76,8 +76,8 @@ def test_other_content_is_not(start: bytes) -> None:
 def test_nothing_heavy_is_imported_to_tell(tmp_path: Path) -> None:
     folder = put(tmp_path / "raw", RAW)
     code = (
-        "import sys; from pathlib import Path; from warehouse.sources.protocol import Head;"
-        "from warehouse.sources.recorder import source as recorder;"
+        "import sys; from pathlib import Path; from iosig.warehouse.sources.protocol import Head;"
+        "from iosig.warehouse.sources.recorder import source as recorder;"
         f"assert recorder.owns(Path({str(folder)!r})); assert not recorder.sniff(Head('x', b'y'));"
         "assert not {'numpy', 'polars', 'pyarrow'} & set(sys.modules)"
     )

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.recorder import text
+from iosig.warehouse.sources.recorder.text import parsed
 from tests.budget import examples
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
-from warehouse.errors import InputRefused
-from warehouse.sources.recorder import text
-from warehouse.sources.recorder.text import parsed
 
 LINE = "0.0330763 0.0330795 MPI_File_write 0 1 ( 0-0 %p 120 MPI_BYTE [33808_0] )\n"
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.sources.rows import counters
 from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
-from warehouse.sources.rows import counters
 
 # Few values, so that falls to the same value and exact recoveries are common.
 SMALL = st.lists(st.integers(0, 12), min_size=1, max_size=40)

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from warehouse.sources.rows.cursors import Cursors, between, bytes_at, marks
+from iosig.warehouse.sources.rows.cursors import Cursors, between, bytes_at, marks
 
 
 def test_places_move_over_names_and_numbers_of_any_length() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.errors import InputRefused
-from warehouse.sources.rows import delimited
-from warehouse.sources.rows.delimited import read_cells
-from warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows import delimited
+from iosig.warehouse.sources.rows.delimited import read_cells
+from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 NAMES = ["a", "b", "c"]
 

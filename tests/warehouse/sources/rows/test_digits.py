@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from warehouse.sources.rows import digits
-from warehouse.sources.rows.digits import MARK, Digits, marked, parts
+from iosig.warehouse.sources.rows import digits
+from iosig.warehouse.sources.rows.digits import MARK, Digits, marked, parts
 
 
 @pytest.mark.parametrize("strip_bytes", [7, 64, 1 << 18])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warehouse.sources.rows.documents import MalformedError, flag, items, members, text
+from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, members, text
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.contracts import TABLES, frames
-from warehouse.contracts.polls import POLLS
-from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.contracts import TABLES, frames
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
 
 
 def fault(column: str, limit: int) -> Fault:

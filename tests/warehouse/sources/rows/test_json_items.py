@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.rows import json_items
 from tests.budget import examples
-from warehouse.errors import InputRefused
-from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.rows import json_items
 
 SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())
 VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.errors import InputRefused
-from warehouse.sources.rows import log_lines
-from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows import log_lines
+from iosig.warehouse.sources.rows.log_lines import blocks
+from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 HEADERS = {"H0": 0, "H1": 1}
 

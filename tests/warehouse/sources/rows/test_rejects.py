@@ -3,10 +3,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.contracts.quality import REJECTS
-from warehouse.sources.protocol import RAW_LIMIT_CHARS
-from warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, reject_frame, rejects
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
+from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, reject_frame, rejects
 
 
 def test_rows_become_a_batch_of_the_contract() -> None:

@@ -8,10 +8,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.errors import InputRefused
-from warehouse.sources.rows.faults import Fault, no_number, sift
-from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.tables import ahead, gathered, names_of, parquet_names, parquet_pieces, text, text_pieces
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows.faults import Fault, no_number, sift
+from iosig.warehouse.sources.rows.rejects import Sifted
+from iosig.warehouse.sources.rows.tables import (
+    ahead,
+    gathered,
+    names_of,
+    parquet_names,
+    parquet_pieces,
+    text,
+    text_pieces,
+)
 
 ROWS = pl.DataFrame({"n": [*range(40)], "other": ["x"] * 40})
 

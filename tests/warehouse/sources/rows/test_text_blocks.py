@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.errors import InputRefused
-from warehouse.sources.rows.text_blocks import (
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.rows.text_blocks import (
     Block,
     Header,
     blocks,

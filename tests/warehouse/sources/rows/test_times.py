@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.rows import times
 from tests.budget import examples
 from tests.naive.sources.rows.times import to_utc
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.rows import times
 
 ZONES = ["America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "UTC"]
 #: days on which one of the zones changes its clock

@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from warehouse.contracts import frames
-from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS, TRACES
-from warehouse.sources.protocol import Batch
-from warehouse.sources.rows.traced import Coded, Nullable, joined, rows
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS, TRACES
+from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows.traced import Coded, Nullable, joined, rows
 
 
 def test_known_columns_are_kept_and_the_others_are_null() -> None:

@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.sources.series.source import SOURCE, direction_of, sniff, subject
 from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.contracts.series import SERIES
-from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.series.source import SOURCE, direction_of, sniff, subject
 
 DAY_S = 86_400.0
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.following.flushes import EVENTS, Flush
+from iosig.warehouse.sources.tmio.following import TmioFeed
 from tests.budget import examples
 from tests.flushed_traces import HOSTILE, IO_TIME, LINES, array_of, joined, line_of, plain
-from warehouse.errors import InputRefused
-from warehouse.following.flushes import EVENTS, Flush
-from warehouse.sources.tmio.following import TmioFeed
 
 WRITTEN = ("write_sync", [(3.0, 1.0, 2.0)])
 LINE = line_of(WRITTEN)

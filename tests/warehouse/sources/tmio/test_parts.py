@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.tmio import parts as tmio_parts, source
+from iosig.warehouse.sources.tmio.parts import Part, Refusal, parts
 from tests.budget import examples
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Reading
-from warehouse.sources.tmio import parts as tmio_parts, source
-from warehouse.sources.tmio.parts import Part, Refusal, parts
 
 
 def of(tmp_path: Path, content: bytes) -> list[Part | Refusal]:

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.sources.rows import traced
+from iosig.warehouse.sources.tmio import requests
 from tests.budget import examples
 from tests.naive.sources.tmio import source as naive
-from warehouse.contracts import frames
-from warehouse.sources.rows import traced
-from warehouse.sources.tmio import requests
 
 NUMBERS = st.one_of(st.integers(-3, 9), st.floats(-1e3, 1e12), st.sampled_from([float("nan"), float("inf"), 0.0]))
 TIMES = st.one_of(st.integers(0, 9), st.floats(0, 10), st.just(float("nan")))

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.tmio import source
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Head, Reading, recognize
+from iosig.warehouse.sources.tmio import source
 
 Tables = dict[str, pl.DataFrame]
 

@@ -13,6 +13,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.tmio import source
+from iosig.warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 from tests.budget import examples
 from tests.flushed_traces import (
     ARRAYS,
@@ -28,10 +32,6 @@ from tests.flushed_traces import (
     requests_of,
 )
 from tests.naive import tmio_flushes as naive
-from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Reading
-from warehouse.sources.tmio import source
-from warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 
 ONE = ("write_sync", [(3.0, 1.0, 2.0)])
 LINE = line_of(ONE)
