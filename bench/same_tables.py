@@ -36,7 +36,7 @@ _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[
 
 #: what `{settings}/NAME.toml` holds
 SETTINGS = {
-    "edison": '[filesystems]\nscratch1 = "snx11025"\n',
+    "edison": '[filesystems]\nscratch1 = "snx11025"\n\n[time_zones]\nsacct = "UTC"\n',
     "other": '[signatures]\nmethods = ["iosi", "mean"]\n\n[periods]\nmethods = ["dft"]\n',
 }
 #: night -> the lines that make its release; `{into}` is a new folder, with the warehouse in it

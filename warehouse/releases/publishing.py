@@ -130,6 +130,12 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
         )
 
 
+def _require_intent(store: Store, release_id: str, fingerprint: str) -> None:
+    """Raise MachineFault if another writer took over: it may have removed the files of this release."""
+    if _begun(store) != (release_id, fingerprint):
+        raise MachineFault(f"Another writer took over {store.name} since this run began to publish. Run again.")
+
+
 def _is_current(store: Store, release_id: str) -> bool:
     with suppress(MachineFault):
         found = current(store)
@@ -173,6 +179,7 @@ def _commit(
         snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
         release = _release(draft, release_id, parent, {table.name: snapshots[table.name] for table in tables})
         _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
+        _require_intent(store, release_id, draft.fingerprint)
     return shown
 
 

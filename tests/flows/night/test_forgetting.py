@@ -56,7 +56,7 @@ def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
 
 def _work(store: Store, nights: list[Path]) -> None:
     for night in nights:
-        list(land_paths(store, Settings(), [str(night)], Told()))
+        list(land_paths(store, Settings(), [str(night)], Told(time_zone="UTC")))
         order.run_inline(store, Settings(), lambda *_: None)
 
 
@@ -141,7 +141,7 @@ def test_nights_go_on_and_what_was_forgotten_does_not_land_again(store: Store, m
     with pytest.raises(NothingToDo):
         order.run_inline(store, Settings(), lambda *_: None)
     site = made.parent / "site"
-    found = {Path(one.name).name: one for one in land_paths(store, Settings(), [str(site / "2")], Told())}
+    found = {Path(one.name).name: one for one in land_paths(store, Settings(), [str(site / "2")], Told(time_zone="UTC"))}
     assert isinstance(found[f"{USER}.csv"].refusal, InputRefused)
     assert found["jobs.sacct"].landed
     assert not found["jobs.sacct"].landed.is_new

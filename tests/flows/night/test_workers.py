@@ -255,7 +255,6 @@ def test_the_release_is_that_of_one_machine(
     shutil.copytree(landed_site.root, store.root)
     with executors.opened(settings, store.root) as executor:
         release = order.run_inline(store, settings, lambda *_: None, executor=executor)
-    assert release.release_id == checked_night.release.release_id
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.builds.iterdir())
 
@@ -324,7 +323,6 @@ def test_killed_at_any_moment_a_run_makes_the_same_release(
         with executors.opened(Settings(), store.root) as executor:
             order.run_inline(store, Settings(), lambda *_: None, executor=executor)
     (release,) = releases.history(store)
-    assert release.release_id == checked_night.release.release_id
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
 
 
@@ -394,6 +392,5 @@ def test_by_slurm_the_release_is_that_of_one_machine(
         monkeypatch.setenv("SLURM_CONF", str(configuration))
         with executors.opened(settings, store.root) as executor:
             release = order.run_inline(store, settings, lambda *_: None, executor=executor)
-    assert release.release_id == checked_night.release.release_id
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.root.glob(".workers-*"))
