@@ -223,7 +223,8 @@ def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.
 
     Their polls are counted again if any were missing: a partial day misses only those within its time.
     """
-    edges = {*poll_span(landed, before)} ^ {*poll_span(landed, landed.in_force)}
+    spans = zip(poll_span(landed, before), poll_span(landed, landed.in_force), strict=True)
+    edges = {day for old, new in spans if old != new for day in (old, new)}
     if base is None or not edges - {None}:
         return set()
     polls, counters = (_rows_of_days(store, base, table, edges) for table in (POLL_DAYS, COUNTER_DAYS))

@@ -149,3 +149,13 @@ def test_a_former_last_day_is_whole_once_later_days_are_there(store: Store, tmp_
     land(store, tmp_path, 3)
     night(store)
     assert days(store) == [(1, 144, 0.0, False), (2, 144, 0.5, False), (3, 144, 0.0, False)]
+
+
+@pytest.mark.slow
+def test_the_only_day_is_counted_again_once_a_second_one_is_there(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1, hours=12)
+    night(store)
+    assert days(store) == [(1, 72, 0.0, True)]
+    land(store, tmp_path, 2)
+    night(store)
+    assert days(store) == [(1, 144, 0.5, False), (2, 144, 0.0, False)]
