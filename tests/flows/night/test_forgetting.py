@@ -141,7 +141,8 @@ def test_nights_go_on_and_what_was_forgotten_does_not_land_again(store: Store, m
     with pytest.raises(NothingToDo):
         order.run_inline(store, Settings(), lambda *_: None)
     site = made.parent / "site"
-    found = {Path(one.name).name: one for one in land_paths(store, Settings(), [str(site / "2")], Told(time_zone="UTC"))}
+    arrivals = land_paths(store, Settings(), [str(site / "2")], Told(time_zone="UTC"))
+    found = {Path(arrival.name).name: arrival for arrival in arrivals}
     assert isinstance(found[f"{USER}.csv"].refusal, InputRefused)
     assert found["jobs.sacct"].landed
     assert not found["jobs.sacct"].landed.is_new
