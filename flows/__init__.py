@@ -12,6 +12,7 @@
 - `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
 - `storage_settings` (`StorageSettings`, `PrivacySettings`, `CatalogueSettings`): Settings of what a warehouse keeps.
+- `staging` (`engine`, `stage_jobs`, `stage_polls`): Landed rows staged by the models of the night, for questions.
 - `stopping` (`Stop`, `stopped_by_signals`, `interrupted_by`, `signal_errors_kept`): Stopping in order.
 - `time_shifts` (`landed_warnings`, `released_warnings`): Warnings about job logs and polls whose times differ by hours.
 - `trust` (`read_settings_file`): Whether a settings file may name programs: only its user may be able to write it.

@@ -11,10 +11,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
+from iosig.flows import staging
 from iosig.flows.arrays import epoch_s, floats
 from iosig.flows.settings import Settings
 from iosig.transforms.time_shifts import TimeShift, TimeShiftParams, find_time_shift
-from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.printable import one_line
 from iosig.warehouse.releases.reading import opened
@@ -83,7 +84,7 @@ def landed_warnings(store: Store, settings: Settings, landings: Iterable[Landing
     days = sorted(polled & {day for one in new for day in _days_of(one)})[-_MAX_DAYS:]
     if not days or landed.parts(JOB_RECORDS, landed.in_force).is_empty():
         return []
-    with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
+    with staging.engine(settings, store.builds / "spill") as connection:
         files = landed.parts(POLLS, landed.in_force, pl.col("day").is_in(days))
         models.expose_files(store, connection, POLLS, files)
         minutes = connection.sql(_MINUTES_OF_POLLS).pl()
@@ -125,17 +126,7 @@ def _staged_jobs(
     models.expose_files(store, connection, JOB_RECORDS, landed.parts(JOB_RECORDS, landed.in_force))
     query = f"from landed.job_records select * where {_NEAR_JOBS}"
     records = connection.sql(query, params=_window(days)).pl()
-    models.expose_frame(connection, "landed", "job_records", records)
-    schema = {"name": pl.String, "filesystem": pl.String}
-    aliases = pl.DataFrame(list(settings.filesystems.items()), schema=schema, orient="row")
-    models.expose_frame(connection, "settings", "filesystem_aliases", aliases)
-    parameters = {
-        "days": records["ended_at"].dt.date().unique().sort().to_list(),
-        "has_undated": False,
-        "application_pattern": settings.jobs.application_pattern,
-        "filesystem_pattern": settings.jobs.filesystem_pattern,
-    }
-    return models.select(connection, JOBS, parameters).filter("is_application_run")
+    return staging.stage_jobs(connection, settings, records).filter("is_application_run")
 
 
 def _warnings(

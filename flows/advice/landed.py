@@ -5,15 +5,11 @@ Load and jobs come from what has landed, be it in a release yet or not: advice i
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import polars as pl
 
@@ -29,15 +25,19 @@ from iosig.flows.advice.inputs import (
 )
 from iosig.flows.advice.queue import beside_the_log, queue_at
 from iosig.flows.settings import AdviceSettings, Settings
+from iosig.flows.staging import engine, stage_jobs, stage_polls
 from iosig.transforms.arrays import Reals
-from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from iosig.warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
 from iosig.warehouse.store.ledger import Ledger
 from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
 
 #: polls that are older tell nothing of now; a file system without younger ones is left out
 _OLDEST_LOAD_S = 86_400.0
@@ -99,23 +99,6 @@ def _state(
     return FilesystemState(name, most.bytes_per_s, "observed", during, load, capacity_seen_at=most.seen_at)
 
 
-# ---- the engine
-
-
-@contextmanager
-def engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB with the settings that models join as tables."""
-    aliases = list(settings.filesystems.items())
-    with (
-        tempfile.TemporaryDirectory(prefix="iosig-advice-") as folder,
-        models.engine(Path(folder), settings.engine.memory_limit) as connection,
-    ):
-        schema = {"name": pl.String, "filesystem": pl.String}
-        frame = pl.DataFrame(aliases, schema=schema, orient="row")
-        models.expose_frame(connection, "settings", "filesystem_aliases", frame)
-        yield connection
-
-
 # ---- load
 
 
@@ -139,20 +122,16 @@ def _ticks(
     settings: Settings,
     at: datetime,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the ticks of each file system that may say what its load is, as the night would sum its polls."""
+    """Return the ticks of the load window of each file system."""
     after = at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s)
     days = [after.date() + timedelta(days=number) for number in range((at.date() - after.date()).days + 1)]
     models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, pl.col("day").is_in(days)))
     window = timedelta(seconds=settings.advice.load_window_s)
     polls = connection.sql(_LATE_POLLS, params={"after": after, "at": at, "window": window}).pl()
-    models.expose_frame(connection, "landed", "polls", polls)
-    parameters = {"controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s}
-    models.expose_frame(connection, "stage", "repeated_polls", models.select(connection, REPEATED_POLLS, parameters))
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in models.select(connection, POLL_TICKS, parameters).iter_rows(named=True):
-        if row["controller_count"] > 0:
-            found.setdefault(row["filesystem"], []).append(row)
-    return found
+    ticks: dict[str, list[dict[str, Any]]] = {}
+    for row in stage_polls(connection, settings, polls).iter_rows(named=True):
+        ticks.setdefault(row["filesystem"], []).append(row)
+    return ticks
 
 
 #: of each file system the polls of the window that ends with its last one
@@ -248,16 +227,7 @@ def jobs_near(
             "started_after": at - timedelta(seconds=settings.quality.max_job_duration_s),
         },
     ).pl()
-    models.expose_frame(connection, "landed", "job_records", records)
-    ended = records["ended_at"].drop_nulls().dt.date().unique().sort().to_list()
-    parameters = {
-        "days": ended,
-        "has_undated": True,
-        "application_pattern": settings.jobs.application_pattern,
-        "filesystem_pattern": settings.jobs.filesystem_pattern,
-    }
-    staged: pl.DataFrame = models.select(connection, JOBS, parameters)
-    rows = staged.filter("is_application_run").to_dicts()
+    rows = stage_jobs(connection, settings, records).filter("is_application_run").to_dicts()
     return [row for row in rows if _utc(row["started_at"]) <= at]
 
 

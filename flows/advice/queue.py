@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from iosig.flows.settings import Settings
+from iosig.flows.staging import model_parameters
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.store import models
@@ -33,11 +34,7 @@ def queue_at(
     if files.is_empty():
         return frames.empty(QUEUED_JOBS)
     models.expose_files(store, connection, QUEUE_RECORDS, files)
-    parameters = {
-        "days": days,
-        "application_pattern": settings.jobs.application_pattern,
-        "filesystem_pattern": settings.jobs.filesystem_pattern,
-    }
+    parameters = model_parameters(settings) | {"days": days}
     seen = models.select(connection, QUEUED_JOBS, parameters).filter(pl.col("seen_at").is_between(at - _OLDEST, at))
     return seen.filter(pl.col("seen_at") == pl.col("seen_at").max().over("cluster"))
 

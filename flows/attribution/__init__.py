@@ -1,10 +1,10 @@
-"""Who moved what of a file system's traffic, as a release tells it.
+"""Who moved what of a file system's traffic, by a release or by what has landed since.
 
 - `asking` (`Asked`, `Answer`, `who`, `document`): `iosig who`: jobs, users and applications by bytes, and what nobody
   explains.
 - `hurting` (`HurtAnswer`, `hurt`, `hurt_document`): `iosig who --hurt`: whose bursts took longer, and whose bytes
   stood there.
-- `landed` (`who_of_landed`, `hurt_of_landed`): The same of a time that is in no release yet, from what has landed.
+- `landed` (`open_tables`, `Landed`): The tables that both query, of a release or computed from landed inputs.
 - `likely` (`likely_moved`): Which runs are likely to have moved most of what nobody explains.
 - `picture` (`view_of`): What the picture of an answer shows.
 - `unknown` (`unknown`, `document`): What moves bytes again and again, and is in no job log.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _MINUTE = timedelta(minutes=1)
 #: in which there may be polls: a time near the ends of the calendar cannot be reckoned with
 _YEARS = range(1970, 9000)
-#: what is read of a release
-_TABLES = "attributed_io jobs ticks"
+#: the tables that `who` queries
+TABLES = "attributed_io jobs ticks"
 _RUN = ("cluster", "job_id", "started_at")
 _SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
 #: from which certainty on a signature's fit is good, or fair
@@ -116,12 +116,6 @@ class Answer:
         )
 
 
-def who(store: Store, release: Release, asked: Asked) -> Answer:
-    """Return who moved what, as a release tells it. NothingToDo where it has no polls of that time."""
-    with opened(store, release, _TABLES) as connection:
-        return answer(connection, asked)
-
-
 def is_released(store: Store, release: Release, asked: Asked) -> bool:
     """Return whether what is asked for begins before the last poll that a release has of the file system."""
     with opened(store, release, "ticks") as connection:
@@ -141,18 +135,18 @@ def last_day(store: Store, release: Release, filesystem: str, until: datetime | 
     return max(end - timedelta(days=1), _minute(first - timedelta(microseconds=1)))
 
 
-def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
-    """Return who moved what, of tables `attributed_io`, `jobs` and `ticks`."""
+def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> Answer:
+    """Query who moved what. Raises NothingToDo if there are no polls of that time.
+
+    connection: has `TABLES`, those of a release or those computed from landed inputs.
+    """
     first, last = polled(connection, asked.filesystem)
     until = asked.until or _minute(last - timedelta(microseconds=1)) + _MINUTE
     told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
     directed = told | {"directions": list(asked.directions)}
     minutes = connection.sql(_MINUTES, params=directed).pl()
     if minutes.is_empty():
-        raise NothingToDo(
-            f"No polls of {asked.filesystem} from {instant_text(asked.since)} to {instant_text(until)}: the release "
-            f"has some from {instant_text(first)} to {instant_text(last)}."
-        )
+        raise unpolled(asked, until, first, last)
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
     jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
@@ -169,6 +163,7 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
             pl.col("explained_bytes").sum()
         ),
         _others(there.join(jobs, on=_RUN, how="anti"), likely),
+        is_landed,
     )
 
 
@@ -198,6 +193,14 @@ def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[date
             f"No file system {filesystem!r} was polled; the release has polls of: {names}.{meant(filesystem, known)}"
         )
     return known[filesystem]
+
+
+def unpolled(asked: Asked, until: datetime, first: datetime, last: datetime) -> NothingToDo:
+    """Return the error of a time without polls; first, last: the polls that there are."""
+    return NothingToDo(
+        f"No polls of {asked.filesystem} from {instant_text(asked.since)} to {instant_text(until)}: the release has "
+        f"some from {instant_text(first)} to {instant_text(last)}."
+    )
 
 
 def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:

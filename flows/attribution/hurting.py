@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.flows.attribution.asking import Asked, instant_text, plain_row, polled
-from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.store.store import Store
+from iosig.flows.attribution.asking import Asked, instant_text, plain_row, polled, unpolled
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,18 +31,22 @@ class HurtAnswer:
     is_landed: bool = False
 
 
-def hurt(store: Store, release: Release, asked: Asked) -> HurtAnswer:
-    """Return who was hurt, as a release tells it. UsageError where it has no polls of the file system."""
-    with opened(store, release, "slowdowns jobs ticks") as connection:
-        return hurt_of(connection, asked)
+#: the tables that `hurt` queries
+TABLES = "slowdowns jobs ticks"
 
 
-def hurt_of(connection: duckdb.DuckDBPyConnection, asked: Asked) -> HurtAnswer:
-    """Return who was hurt, of tables `slowdowns`, `jobs` and `ticks`."""
-    until = asked.until or polled(connection, asked.filesystem)[1]
+def hurt(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> HurtAnswer:
+    """Query whose bursts took longer. Raises NothingToDo if the time begins after the last poll.
+
+    connection: has `TABLES`, those of a release or those computed from landed inputs.
+    """
+    first, last = polled(connection, asked.filesystem)
+    until = asked.until or last
+    if asked.since >= last:
+        raise unpolled(asked, until, first, last)
     told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
     runs = connection.sql(_RUNS, params=told | {"directions": list(asked.directions)}).pl()
-    return HurtAnswer(asked, until, runs.filter(pl.col("hurt_burst_count") > 0), runs.height)
+    return HurtAnswer(asked, until, runs.filter(pl.col("hurt_burst_count") > 0), runs.height, is_landed)
 
 
 def hurt_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:

@@ -62,14 +62,14 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
 
 def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     from iosig.flows.attribution.asking import Asked
-    from iosig.flows.attribution.hurting import hurt_of
+    from iosig.flows.attribution.hurting import hurt
 
     truth = collision(site)
     longer = truth.duration_s - truth.alone_s
     planted = (
         f"{VICTIM} job {truth.victim_job_id} meets {CULPRIT} job {truth.culprit_job_id}, takes {longer:.0f} s longer"
     )
-    runs = hurt_of(connection, Asked(FILESYSTEM, site.params.start, None)).runs
+    runs = hurt(connection, Asked(FILESYSTEM, site.params.start, None)).runs
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
     if not rows:
         return Planted("slowdown", planted, "no slowdown", False)

@@ -165,13 +165,15 @@ def _draw_signature(root: Path, release: Release, application: str, direction: s
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
     """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
-    from iosig.flows.attribution.asking import Asked, who
+    from iosig.flows.attribution.asking import TABLES, Asked, who
     from iosig.flows.attribution.picture import view_of
     from iosig.reports.attribution import draw
     from iosig.warehouse.errors import NothingToDo
+    from iosig.warehouse.releases.reading import opened
 
     try:
-        told = who(Store(root), release, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
+        with opened(Store(root), release, TABLES) as connection:
+            told = who(connection, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
     except NothingToDo:
         return ""
     first = told.applications.head(3).iter_rows(named=True)

@@ -122,13 +122,15 @@ def who_command(
     style: Style,
 ) -> int:
     """Draw who moved the bytes: what was measured, the applications that explain it, and what is nobody's."""
-    from iosig.flows.attribution.asking import Asked, last_day, who
+    from iosig.flows.attribution.asking import TABLES, Asked, last_day, who
     from iosig.flows.attribution.picture import view_of
     from iosig.reports.attribution import draw
+    from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(obj[0], release_id)
     begun = since or last_day(obj[0], release, filesystem, until)
-    view = view_of(who(obj[0], release, Asked.of(filesystem, None, begun, until, direction)))
+    with opened(obj[0], release, TABLES) as connection:
+        view = view_of(who(connection, Asked.of(filesystem, None, begun, until, direction)))
     draw(view, target, _kind(target), style)
     return _tell(target, view.finding)
 

@@ -77,7 +77,7 @@ def who_command(
     release = chosen_release(obj[0], release_id)
     if is_hurt:
         return _say_who_was_hurt(obj, release, asked, most_count, as_json, plot)
-    told = _told(obj, release, asked)
+    told = _who(obj, release, asked)
     if plot is not None:
         _draw(told, plot, style)
     if as_json:
@@ -89,21 +89,14 @@ def who_command(
     return 0
 
 
-def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Answer:
-    """Return the answer of a release, or of what has landed since."""
-    from iosig.flows.attribution.asking import is_released, who
-
-    if is_released(obj[0], release, asked):
-        return who(obj[0], release, asked)
-    from iosig.flows.attribution.landed import who_of_landed
+def _who(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Answer:
+    """Query a release, or what has landed since."""
+    from iosig.flows.attribution.asking import TABLES, who
+    from iosig.flows.attribution.landed import open_tables
     from iosig.flows.settings import load
-    from iosig.warehouse.errors import NothingToDo
 
-    try:
-        return who_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
-    except NothingToDo:
-        # who says what there is instead
-        return who(obj[0], release, asked)
+    with open_tables(obj[0], release, load(obj[1], obj[0].root), asked, TABLES) as (connection, is_landed):
+        return who(connection, asked, is_landed=is_landed)
 
 
 def _say_who_was_hurt(
@@ -125,16 +118,13 @@ def _say_who_was_hurt(
 
 
 def _hurt(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> HurtAnswer:
-    """Return who was hurt, of a release, or of what has landed since."""
-    from iosig.flows.attribution.asking import is_released
-    from iosig.flows.attribution.hurting import hurt
-
-    if is_released(obj[0], release, asked):
-        return hurt(obj[0], release, asked)
-    from iosig.flows.attribution.landed import hurt_of_landed
+    """Query a release, or what has landed since."""
+    from iosig.flows.attribution.hurting import TABLES, hurt
+    from iosig.flows.attribution.landed import open_tables
     from iosig.flows.settings import load
 
-    return hurt_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
+    with open_tables(obj[0], release, load(obj[1], obj[0].root), asked, TABLES) as (connection, is_landed):
+        return hurt(connection, asked, is_landed=is_landed)
 
 
 def _draw(told: Answer, target: Path, style: Style) -> None:

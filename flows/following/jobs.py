@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from iosig.flows import staging
 from iosig.flows.settings import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
@@ -22,7 +23,6 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs.records import FINAL_STATES
-from iosig.warehouse.store import models
 from iosig.warehouse.store.manifests import Landing, Part, in_folder
 from iosig.warehouse.store.store import Store
 
@@ -138,20 +138,8 @@ class JobLog:
         return wanted.sort("started_at", "cluster", descending=True, nulls_last=True)
 
     def _staged(self, records: pl.DataFrame) -> pl.DataFrame:
-        jobs = self._settings.jobs
-        parameters = {
-            "days": records["ended_at"].dt.date().drop_nulls().unique().to_list(),
-            "has_undated": True,
-            "application_pattern": jobs.application_pattern,
-            "filesystem_pattern": jobs.filesystem_pattern,
-        }
-        aliases = pl.DataFrame(
-            list(self._settings.filesystems.items()), {"name": pl.String, "filesystem": pl.String}, orient="row"
-        )
-        with models.engine(self._store.builds / "spill", self._settings.engine.memory_limit) as connection:
-            models.expose_frame(connection, "settings", "filesystem_aliases", aliases)
-            models.expose_frame(connection, "landed", JOB_RECORDS.name, records)
-            return models.select(connection, JOBS, parameters)
+        with staging.engine(self._settings, self._store.builds / "spill") as connection:
+            return staging.stage_jobs(connection, self._settings, records)
 
 
 class WatchedJob:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from iosig.flows.advice.advising import demand_of
-from iosig.flows.advice.landed import capacity_of, engine, newest_poll
+from iosig.flows.advice.landed import capacity_of, newest_poll
 from iosig.flows.advice.signatures import ReleaseSignatures
 from iosig.flows.forecast.jobs import JobAhead, coming, jobs_ahead
 from iosig.flows.forecast.past import minutes_of, past_of
 from iosig.flows.settings import Settings
+from iosig.flows.staging import engine
 from iosig.reports.forecast import DrawnCollision, ForecastView
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.demands import Demand, Demands

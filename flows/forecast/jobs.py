@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 
 from iosig.flows.advice.inputs import KnownSignature, SignatureSource, on_filesystem
-from iosig.flows.advice.landed import application_id_of, engine, filesystems_of, jobs_near, signatures_of
+from iosig.flows.advice.landed import application_id_of, filesystems_of, jobs_near, signatures_of
 from iosig.flows.advice.queue import beside_the_log, queue_at
 from iosig.flows.settings import Settings
+from iosig.flows.staging import engine
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.forecast.coming import Coming
 from iosig.warehouse.releases.reading import opened

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from iosig.flows.arrays import floats
-from iosig.flows.attribution.asking import Asked
+from iosig.flows.attribution.asking import TABLES, Asked
 from iosig.flows.attribution.landed import Landed
 from iosig.flows.settings import Settings
 from iosig.transforms.arrays import Ints, Reals
@@ -19,10 +20,12 @@ from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
+if TYPE_CHECKING:
+    import duckdb
+
 _MINUTE_S = 60.0
 #: older days tell little of now
 _MOST_DAYS = 28
-_BOTH = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +46,28 @@ def minutes_of(store: Store, release: Release, settings: Settings, filesystem: s
         )
     if last >= at:
         return known
+    asked = Asked(filesystem, last, at)
     try:
-        landed = _landed(store, release, settings, Asked(filesystem, last, at, _BOTH))
+        landed = Landed.of(store, release, settings, asked)
     except NothingToDo:
         return known
-    pairs = ((known.measured, landed.measured), (known.explained, landed.explained))
+    with landed.opened(TABLES) as connection:
+        since = _queried(connection, asked)
+    pairs = ((known.measured, since.measured), (known.explained, since.explained))
     return Minutes(*(pl.concat(pair) for pair in pairs))
 
 
 def _released(store: Store, release: Release, filesystem: str, at: datetime) -> tuple[Minutes, datetime | None]:
-    told = {"filesystem": filesystem, "since": at - timedelta(days=_MOST_DAYS), "until": at}
-    with opened(store, release, "ticks attributed_io jobs") as connection:
-        found = Minutes(connection.sql(_MEASURED, params=told).pl(), connection.sql(_EXPLAINED, params=told).pl())
-    last = found.measured["minute_at"].max()
+    with opened(store, release, TABLES) as connection:
+        minutes = _queried(connection, Asked(filesystem, at - timedelta(days=_MOST_DAYS), at))
+    last = minutes.measured["minute_at"].max()
     assert last is None or isinstance(last, datetime)
-    return found, None if last is None else last.astimezone(UTC)
+    return minutes, None if last is None else last.astimezone(UTC)
+
+
+def _queried(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Minutes:
+    parameters = {"filesystem": asked.filesystem, "since": asked.since, "until": asked.until}
+    return Minutes(*(connection.sql(query, params=parameters).pl() for query in (_MEASURED, _EXPLAINED)))
 
 
 _MEASURED = """
@@ -77,24 +87,6 @@ _EXPLAINED = """
     group by all
     order by all
 """
-
-
-def _landed(store: Store, release: Release, settings: Settings, asked: Asked) -> Minutes:
-    """Return the same of what has landed since the release."""
-    found = Landed.of(store, release, settings, asked)
-    minute = pl.col("polled_at").dt.offset_by("-1us").dt.truncate("1m").dt.offset_by("1m").alias("minute_at")
-    moved = pl.col("read_bytes").fill_null(0) + pl.col("written_bytes").fill_null(0)
-    is_asked = pl.col("minute_at").is_between(asked.since, asked.until, closed="right")
-    measured = (
-        found.ticks.filter(pl.coalesce("read_bytes", "written_bytes").is_not_null())
-        .group_by(minute, maintain_order=True)
-        .agg(measured_bytes=moved.sum().cast(pl.Float64))
-    )
-    runs = ["cluster", "job_id", "started_at"]
-    submitted = found.jobs.select(*runs, submitted_at=pl.coalesce("submitted_at", "started_at"))
-    rows = pl.concat([one.rows() for one in found.laid]).join(submitted, on=runs, how="left")
-    explained = rows.group_by("minute_at", "submitted_at").agg(pl.col("explained_bytes").sum())
-    return Minutes(measured.filter(is_asked), explained.filter(is_asked))
 
 
 def past_of(minutes: Minutes, at: datetime, step_s: float, horizon: int) -> Past:

@@ -17,7 +17,7 @@ from iosig.flows.advice.inputs import FilesystemState, KnownSignature, RunningJo
 from iosig.flows.advice.landed import site_state
 from iosig.flows.advice.signatures import ReleaseSignatures
 from iosig.flows.arrays import epoch_s
-from iosig.flows.attribution.asking import Answer, Asked
+from iosig.flows.attribution.asking import TABLES, Answer, Asked, who
 from iosig.flows.attribution.landed import Landed
 from iosig.flows.forecast import asking as forecast
 from iosig.flows.moment.bursts import Burst, coming_bursts, followed_bursts
@@ -34,7 +34,6 @@ from iosig.warehouse.store.store import Store
 MINUTES, OF_LATE_MINUTES = 60, 10
 #: so far ahead
 HOURS_AHEAD = 1.0
-_BOTH = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ class Lookout:
         polled_at = state.load.measured_until if state is not None and state.load is not None else None
         # the minute that has begun is not told of: half of its polls are still to come
         until = (polled_at or newest).replace(second=0, microsecond=0)
-        asked = Asked(name, until - timedelta(minutes=MINUTES), until, _BOTH)
+        asked = Asked(name, until - timedelta(minutes=MINUTES), until)
         try:
             landed = Landed.of(self._store, release, self._settings, asked)
         except NothingToDo:
@@ -205,7 +204,8 @@ def _means(places: Any, rows: pl.DataFrame) -> tuple[float | None, ...]:
 
 def _of_late(landed: Landed, name: str, until: datetime) -> Answer | None:
     try:
-        return landed.answer(Asked(name, until - timedelta(minutes=OF_LATE_MINUTES), until, _BOTH))
+        with landed.opened(TABLES) as connection:
+            return who(connection, Asked(name, until - timedelta(minutes=OF_LATE_MINUTES), until), is_landed=True)
     except NothingToDo:
         return None
 

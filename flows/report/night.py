@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.flows.attribution import picture as traffic
-from iosig.flows.attribution.asking import Asked, answer
+from iosig.flows.attribution.asking import Asked, who
 from iosig.flows.attribution.hurting import hurt_days
 from iosig.flows.report.quality import failed_checks
 from iosig.flows.wall import checkpoint_clock as rhythms
@@ -36,7 +36,7 @@ def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) ->
         found["clock"] = checkpoint_clock.svg(_few(clock, shown), "clock")
     for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        told = answer(connection, Asked(filesystem, began, began + timedelta(days=1)))
+        told = who(connection, Asked(filesystem, began, began + timedelta(days=1)))
         found["owners"] = attribution.svg(_named(traffic.view_of(told, _MOST_STEPS), shown), "owners")
     return found
 

@@ -71,7 +71,7 @@ def attribute(given: Given) -> int:
             is_meant = (is_here[0], pl.col("direction") == direction)
             there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
             if there.has_own:
-                theres.append((there, _traffic(grid, direction, there.window()), direction))
+                theres.append((there, traffic_of(grid, direction, there.window()), direction))
         laid = Laid.each(theres)
         found += [one.rows() for one in laid]
         slowed += [slowed_bursts(laid)] if laid else []
@@ -185,8 +185,8 @@ class Traffic:
         return found
 
 
-def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
-    """Return the traffic of a window, and of the poll after it."""
+def traffic_of(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
+    """Return the traffic of a window and of the poll after it, from rows of `grid_steps` of one grid."""
     step_us, phase_us = grid["step_us"][0], grid["phase_us"][0]
     edge_us = pl.col("step") * step_us + phase_us
     first_us, last_us = (round(at.timestamp() * 1e6) for at in window)

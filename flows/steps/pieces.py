@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from iosig.flows import staging
 from iosig.flows.settings import Settings
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.engine_paths import scan_parquet
@@ -195,12 +196,7 @@ class Given:
     @contextmanager
     def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open DuckDB with the settings that models join as tables, and all that the piece reads."""
-        settings = self.settings
-        pairs = [(name, place) for name, places in settings.partitions.items() for place in places]
-        with models.engine(self.folder / "spill", settings.engine.memory_limit) as connection:
-            aliases = _pairs(list(settings.filesystems.items()), "name")
-            models.expose_frame(connection, "settings", "filesystem_aliases", aliases)
-            models.expose_frame(connection, "settings", "partition_filesystems", _pairs(pairs, "partition"))
+        with staging.engine(self.settings, self.folder / "spill") as connection:
             yield connection
 
     def expose(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
@@ -221,27 +217,11 @@ class Given:
         return rows.height
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the SQL models may ask for."""
-        settings = self.settings
-        # what is hidden was found before
-        is_found = settings.privacy.is_pseudonymized
+        """Return the parameters of SQL models: days, and those that come from the settings."""
         return {
             "days": [day for day in self.days if day is not None],
             "has_undated": None in self.days,
             "first_polled_on": self.piece.poll_span[0],
             "last_polled_on": self.piece.poll_span[1],
-            "application_pattern": "^(.*)$" if is_found else settings.jobs.application_pattern,
-            "filesystem_pattern": "^(.*)$" if is_found else settings.jobs.filesystem_pattern,
-            "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
-            "clock_tolerance_s": settings.traces.clock_tolerance_s,
-            "late_s": settings.counters.late_s,
-            "signature_window_days": settings.signatures.window_days,
-            "has_merged_sizes": settings.signatures.has_merged_sizes,
-            "samples_from": settings.signatures.samples,
-            "least_sample_count": settings.signatures.least_sample_count,
-            "most_sample_count": settings.signatures.most_sample_count,
+            **staging.model_parameters(self.settings),
         }
-
-
-def _pairs(pairs: list[tuple[str, str]], first: str) -> pl.DataFrame:
-    return pl.DataFrame(pairs, schema={first: pl.String, "filesystem": pl.String}, orient="row")

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from iosig.flows.attribution.asking import Answer, Asked, answer, document
+from iosig.flows.attribution.asking import Answer, Asked, document, who
 from iosig.warehouse.errors import NothingToDo, UsageError
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at, rows
@@ -22,7 +22,7 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> Answer:
-    return answer(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+    return who(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
 def test_whole_minutes_are_asked_for() -> None:
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_told_with_what_is(site: duckdb.DuckDBPyConnection)
     with pytest.raises(NothingToDo, match="2018-02-09T10:00:30Z to 2018-02-09T10:03:00Z"):
         ask(site, "11:00:00", "11:05:00")
     with pytest.raises(UsageError, match="polls of: lake, pond"):
-        answer(site, Asked("sea", at("10:00:00"), None))
+        who(site, Asked("sea", at("10:00:00"), None))
 
 
 def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> None:
@@ -126,4 +126,4 @@ def test_a_release_without_polls_says_so() -> None:
     with opened() as connection:
         connection.register("ticks", rows("stage.ticks", "").to_arrow())
         with pytest.raises(UsageError, match="polls of: none"):
-            answer(connection, Asked("lake", at("10:00:00"), None))
+            who(connection, Asked("lake", at("10:00:00"), None))

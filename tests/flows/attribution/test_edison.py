@@ -8,12 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.attribution.asking import Asked, who
+from iosig.flows.attribution.asking import TABLES, Asked, who
 from iosig.flows.landing import Told, land_paths
 from iosig.flows.night import order
 from iosig.flows.settings import Settings
 from iosig.studies.real_day import Day
 from iosig.studies.unexplained.real import asked_minutes, with_decoys
+from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
@@ -49,7 +50,8 @@ def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path)
     ranks = []
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
         at = datetime.fromtimestamp(day.began_s + 60 * minute, UTC)
-        told = who(store, release, Asked("snx11025", at, at + timedelta(minutes=1)))
+        with opened(store, release, TABLES) as connection:
+            told = who(connection, Asked("snx11025", at, at + timedelta(minutes=1)))
         moved = pl.concat(
             [
                 told.jobs.select("job_id", moved_bytes="explained_bytes"),

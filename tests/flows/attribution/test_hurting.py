@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from iosig.flows.attribution.asking import Asked
-from iosig.flows.attribution.hurting import HurtAnswer, hurt_document, hurt_of
+from iosig.flows.attribution.hurting import HurtAnswer, hurt, hurt_document
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at
 
@@ -22,7 +22,7 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> HurtAnswer:
-    return hurt_of(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+    return hurt(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
 def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBPyConnection) -> None:

@@ -1,15 +1,19 @@
-"""Who it was in a time that is in no release yet: landed polls and jobs, and the signatures of a release."""
+"""Who moved what after the last poll of a release: landed polls and jobs, and the signatures of the release."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from iosig.flows.attribution.asking import Asked, is_released
-from iosig.flows.attribution.landed import hurt_of_landed, who_of_landed
+from iosig.flows.attribution import asking, hurting
+from iosig.flows.attribution.asking import Answer, Asked, is_released
+from iosig.flows.attribution.hurting import HurtAnswer
+from iosig.flows.attribution.landed import Landed, open_tables
+from iosig.flows.landing import Told, land_paths
 from iosig.flows.settings import Settings
-from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
@@ -29,8 +33,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
     return store, releases.find(store, None)
 
 
+def who(site: tuple[Store, Release], asked: Asked) -> Answer:
+    with open_tables(*site, Settings(), asked, asking.TABLES) as (connection, is_landed):
+        return asking.who(connection, asked, is_landed=is_landed)
+
+
+def hurt(site: tuple[Store, Release], asked: Asked) -> HurtAnswer:
+    with open_tables(*site, Settings(), asked, hurting.TABLES) as (connection, is_landed):
+        return hurting.hurt(connection, asked, is_landed=is_landed)
+
+
 def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
-    told = who_of_landed(*site, Settings(), Asked("scratch", at(-20), None, ("write",)))
+    told = who(site, Asked("scratch", at(-20), None, ("write",)))
     assert told.is_landed
     assert told.until == at(0)
     moved = dict(told.jobs.select("job_id", "explained_bytes").rows())
@@ -42,13 +56,13 @@ def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Stor
 
 
 def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
-    told = hurt_of_landed(*site, Settings(), Asked("scratch", at(-20), None, ("write",)))
+    told = hurt(site, Asked("scratch", at(-20), None, ("write",)))
     # both have bursts that were found; and of so few runs nobody knows what crowding makes of them
     assert (told.is_landed, told.run_count, told.runs.height) == (True, 2, 0)
 
 
 def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
-    told = who_of_landed(*site, Settings(), Asked("projects", at(-2), at(0)))
+    told = who(site, Asked("projects", at(-2), at(0)))
     assert (told.jobs.height, told.others["job_id"].to_list()) == (0, ["502"])
 
 
@@ -65,7 +79,24 @@ def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> No
     assert (code, "No polls of scratch from 2018-02-10" in err) == (0, True)
 
 
-def test_nothing_has_landed_of_some_times(site: tuple[Store, Release]) -> None:
-    for asked in (Asked("scratch", at(600), None), Asked("nowhere", at(-20), None)):
-        with pytest.raises(NothingToDo, match="have landed"):
-            who_of_landed(*site, Settings(), asked)
+def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site: tuple[Store, Release]) -> None:
+    later = Asked("scratch", at(600), None)
+    with pytest.raises(NothingToDo, match="have landed"):
+        Landed.of(*site, Settings(), later)
+    for ask in (who, hurt):
+        with pytest.raises(NothingToDo, match="the release has some from 2018-02-09T09:00:30Z to 2018-02-09T09:01:30Z"):
+            ask(site, later)
+        with pytest.raises(UsageError, match="'nowhere' was polled"):
+            ask(site, Asked("nowhere", at(-20), None))
+
+
+def test_slow_polls_are_shared_among_the_steps_that_they_cover(tmp_path: Path) -> None:
+    lines = ["polled_at,controller,filesystem,interval_s,read_bytes_per_s,write_bytes_per_s"]
+    lines += [f"{at(0.5 * step):%FT%TZ},c0,lake,30,0,{1e6 * step}" for step in range(1, 9)]
+    lines.append(f"{at(6):%FT%TZ},c0,lake,120,0,5e6")
+    (tmp_path / "polls.csv").write_text("\n".join(lines) + "\n")
+    store = Store(tmp_path / "warehouse")
+    assert not any(one.has_refusals for one in land_paths(store, Settings(), [str(tmp_path / "polls.csv")], Told()))
+    landed = Landed.of(store, None, Settings(), Asked("lake", at(0), None, ("write",)))
+    traffic = landed.laid[0].traffic
+    assert traffic.volume_bytes.tolist() == [3e7 * step for step in range(1, 9)] + [1.5e8] * 4
