@@ -81,7 +81,7 @@ def _tables(of: Site, days: Sequence[date]) -> _Tables:
     import polars as pl
 
     from bench.signatures import sample_sets
-    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.estimates.signatures.parallel import extract_in_chunks
     from iosig.transforms.signatures.methods import SignatureParams
     from iosig.transforms.signatures.sample_sets import SampleSets
 
@@ -131,7 +131,7 @@ def _attributed(of: Site, tables: _Tables, day: date) -> tuple[int, int]:
     """Attribute a day as a night does; return how many jobs it had, and how many bursts of theirs were looked for."""
     import polars as pl
 
-    from iosig.flows.steps.attribution import Laid, There, Traffic, slowed_bursts
+    from iosig.estimates.attribution import Laid, There, Traffic, slowed_bursts
 
     runs = tables.runs.with_columns(is_own=pl.col("ended_on") == day)
     at, text = pl.Datetime("us", "UTC"), pl.String

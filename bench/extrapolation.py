@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import recorder_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
-from iosig.flows.extrapolation.compressing import compressed
+from iosig.traces.extrapolation.compressing import compressed
 from iosig.transforms.traces.frames import to_frame
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.recorder import signatures

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.findings import traced
-from iosig.flows.landing import Told
-from iosig.flows.settings import Settings
-from iosig.flows.single.one_input import TraceInput, opened
+from iosig.answers.findings import query as findings
+from iosig.answers.single.one_input import TraceInput, opened
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told
 
 _CODE = re.compile(r"\[([SPM]\d\d)\]")
 _LONGEST_S = 600
@@ -69,7 +69,7 @@ def said_of(log: Path, peers: Path) -> Said:
     """Ask all three about a log."""
     with opened(log, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
-        found = traced.of_input(trace).findings
+        found = findings.of_input(trace).findings
     return Said(log.name, _pydarshan(log, peers), _drishti(log, peers), found)
 
 

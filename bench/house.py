@@ -16,7 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median, quantiles
 
-ROOMS = ("expectations", "flows", "reports", "studies", "transforms", "warehouse")
+ROOMS = (
+    *("answers", "cli", "estimates", "expectations", "flows", "reports", "settings", "streams", "studies", "traces"),
+    *("transforms", "warehouse"),
+)
 _USERS = (*ROOMS, "bench", "tests")
 _SMALL_LINES = 40
 #: what makes a module one that is found, not imported by name: an input format, a table

@@ -15,9 +15,9 @@ import polars as pl
 from bench.figures import Figure
 from bench.processes import cost_of, iosig, median_s, python
 from bench.small_traces import write
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import Settings
 from iosig.flows.steps.plan import code_version
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.releases import publishing
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.store import ledger
@@ -35,7 +35,7 @@ _MOST_QUERY_S = 1.5
 _PLAN = """
 import sys, time
 from pathlib import Path
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
 from iosig.flows.steps import plan
 from iosig.warehouse.store.store import Store
 for _ in range(int(sys.argv[2])):

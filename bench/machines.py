@@ -26,8 +26,8 @@ _CATALOGUES = {"rest": "a REST catalogue", "postgresql": "PostgreSQL"}
 _NIGHT = """
 import contextlib, json, sys, time
 from pathlib import Path
-from iosig.flows.night import executors, order
-from iosig.flows.settings import load
+from iosig.flows import executors, nightly
+from iosig.settings.model import load
 from iosig.warehouse.store.store import Store
 store = Store.named(sys.argv[1])
 settings = load(Path(sys.argv[2]), store.root)
@@ -40,11 +40,11 @@ def watched():
 def main():
     began = time.perf_counter()
     with executors.opened(settings, store.root) as executor, watched() as stream:
-        order.run_inline(store, settings, lambda *_: None, executor=executor)
+        nightly.run_inline(store, settings, lambda *_: None, executor=executor)
     wall_s = time.perf_counter() - began
     done = [(str(task["key"]), each) for task in (stream.data if stream else ()) for each in task["startstops"]]
     spans = [[key, each["start"], each["stop"]] for key, each in done if each["action"] == "compute"]
-    works = [work.name for step in order.STEPS for work in step.works]
+    works = [work.name for step in nightly.STEPS for work in step.works]
     print(json.dumps({"wall_s": wall_s, "spans": spans, "works": works}))
 if __name__ == "__main__":
     main()

@@ -12,12 +12,12 @@ import polars as pl
 from bench.figures import Figure
 from bench.network_pages import made_up_view
 from bench.processes import cost_of, in_turn, python
-from iosig.flows.landing import Told
-from iosig.flows.networks.making import Asked, network_of_trace
-from iosig.flows.settings import Settings
-from iosig.flows.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, opened
+from iosig.estimates.networks.making import Asked, network_of_trace
 from iosig.reports.networks.page import write_page
 from iosig.reports.networks.view import NetworkView
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told
 from iosig.transforms.networks.network import NetworkParams
 from iosig.transforms.networks.rings import layout
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from bench.backfill import FIRST_JOB, NODE_COUNT
 from bench.signatures import Site, site
-from iosig.flows.population.asking import Asked, population
+from iosig.answers.population.query import Asked, population
 from iosig.transforms import classes
 from iosig.transforms.arrays import offsets_of
 from iosig.warehouse.releases.releases import find

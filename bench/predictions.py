@@ -23,13 +23,13 @@ import numpy as np
 from bench.figures import Figure
 from bench.prediction_traces import Appending, Program, write_trace
 from bench.processes import cost_of, iosig
-from iosig.flows.following.followed import Followed
-from iosig.flows.following.follower import Follower
-from iosig.flows.following.inputs import Opener
-from iosig.flows.following.rows import Row
-from iosig.flows.landing import Told
-from iosig.flows.settings import Settings
-from iosig.flows.single.periods import Asked, find_periods
+from iosig.answers.single.periods import Asked, find_periods
+from iosig.settings.model import Settings
+from iosig.streams.following.followed import Followed
+from iosig.streams.following.follower import Follower
+from iosig.streams.following.inputs import Opener
+from iosig.streams.following.rows import Row
+from iosig.streams.landing import Told
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.periods.finding import PeriodParams, find
 from iosig.transforms.throughput.even_values import Grid, binned

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from iosig.flows.report.making import report
+from iosig.answers.report.build import report
 from iosig.reports.site.library import assets
 from iosig.warehouse.contracts import frames, table as contract
 from iosig.warehouse.contracts.types import Column

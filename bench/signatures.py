@@ -240,7 +240,7 @@ def sample_sets(drawn: Site, set_count: int | None = None) -> Any:
 
 def _scale(rounds: int) -> dict[str, Any]:
     """Cut and extract in turn; our own methods once, as they take longest."""
-    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.estimates.signatures.parallel import extract_in_chunks
     from iosig.transforms.arrays import cut
     from iosig.transforms.signatures.methods import SignatureParams
 
@@ -295,7 +295,7 @@ def _growth(_: int) -> dict[str, Any]:
 
 def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[int, float]:
     """Return a size, of the number of jobs if none is given, and the processor time."""
-    from iosig.flows.signatures.parallel import extract_in_chunks
+    from iosig.estimates.signatures.parallel import extract_in_chunks
     from iosig.transforms.signatures.methods import SignatureParams
 
     sets = sample_sets(drawn, set_count)

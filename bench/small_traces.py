@@ -15,8 +15,8 @@ from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 _LAND = """
 import sys
 from pathlib import Path
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.settings.model import Settings
 from iosig.warehouse.store import lots
 from iosig.warehouse.store.store import Store
 folder, into, lots.FEWEST_INPUTS = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -20,10 +20,10 @@ import numpy as np
 import polars as pl
 
 from bench.processes import Cost, cost_of, iosig
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import load
 from iosig.flows.steps import release as releasing
 from iosig.reports.style import INK, PURPLE
+from iosig.settings.model import load
+from iosig.streams.landing import Told, land_paths
 from iosig.studies.drawing import figure_of, save_study, styled
 from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases

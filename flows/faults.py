@@ -106,7 +106,7 @@ def _place(error: OSError, root: Path) -> str:
         return os.fsdecode(error.filename)
     if found := _QUOTED.search(str(error)):
         return found[1]
-    return "What is printed" if _is_of(error, "click", "rich", "iosig.flows.command.printing") else str(root)
+    return "What is printed" if _is_of(error, "click", "rich", "iosig.cli.printing") else str(root)
 
 
 def _is_of(error: BaseException, *libraries: str) -> bool:

@@ -25,9 +25,9 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from iosig.flows.settings import Settings
-from iosig.flows.stopping import Stop
+from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.placing import make_folder, synced
 from iosig.warehouse.store.store import Store
 
@@ -127,6 +127,15 @@ class PrefectServer:
             "PREFECT_HOME": str(self.folder),
             "no_proxy": ",".join(sorted(direct)),
         }
+
+    def described_state(self) -> str | None:
+        """State for people: also why the server cannot be asked; None if this user has no server in the warehouse."""
+        if not os.access(self.password_file, os.R_OK):
+            return None
+        try:
+            return self.state()
+        except (MachineFault, UsageError) as error:
+            return str(error)
 
     def state(self) -> ServerState:
         """Ask the server whether it answers, with the password; another user's server never receives that."""

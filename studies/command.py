@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from iosig.flows.command.options import STYLE_OPTION, WIDE_OPTION
+from iosig.cli.options import STYLE_OPTION, WIDE_OPTION
 from iosig.reports.style import Style
 from iosig.studies.study import Study, found
 
@@ -35,7 +35,7 @@ def _command(study: Study) -> click.Command:
 
 
 def _run(study: Study, arguments: dict[str, Any], into: Path | None, style: Style, *, as_json: bool) -> int:
-    from iosig.flows.command.printing import progress_bar, show, show_json
+    from iosig.cli.printing import progress_bar, show, show_json
 
     if into is not None and study.part and arguments[study.part]:
         raise click.UsageError("A page has all results: give --into or --part, not both.")

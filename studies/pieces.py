@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from typing import TypeVar
 
-from iosig.flows import processes
+from iosig.warehouse import processes
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, floats
-from iosig.flows.landing import Told, reading_of
-from iosig.flows.settings import Settings
-from iosig.flows.single.one_input import PollInput, opened
+from iosig.answers.single.one_input import PollInput, opened
+from iosig.estimates.columns import epoch_s, floats
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, reading_of
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.unnamed_patterns.leftover import on_steps
 from iosig.warehouse.contracts.jobs import JOB_RECORDS

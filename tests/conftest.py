@@ -35,6 +35,8 @@ gc.set_threshold(50_000, 20, 50)
 settings.register_profile("iosig", max_examples=examples(100))
 settings.load_profile("iosig")
 
+pytest_plugins = ["tests.nights"]
+
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -48,7 +50,7 @@ def shared_data() -> Path:
 
 
 #: what takes longest begins first, so that no worker waits for another at the end
-_FIRST = ("flows/night", "flows/command", "flows", "studies", "reports", "warehouse")
+_FIRST = ("flows", "cli", "answers", "studies", "reports", "warehouse")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

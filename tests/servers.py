@@ -259,7 +259,7 @@ class Dask:
 
 
 def _dask(*told: str, **environment: str) -> subprocess.Popen[bytes]:
-    from iosig.flows.night.workers import CONFIGURATION, ENVIRONMENT
+    from iosig.flows.dask_workers import CONFIGURATION, ENVIRONMENT
 
     own = {f"DASK_{re.sub('[.]', '__', name).replace('-', '_').upper()}": str(to) for name, to in CONFIGURATION.items()}
     given = os.environ | own | ENVIRONMENT | {"PYTHONPATH": str(_ROOT)} | environment

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.landing import Arrival, Told, land_paths
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
+from iosig.streams.landing import Arrival, Told, land_paths
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.store import landing, models
 from iosig.warehouse.store.store import Store

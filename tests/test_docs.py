@@ -14,10 +14,10 @@ import duckdb
 import pytest
 from pydantic import BaseModel
 
+from iosig.cli import reference
+from iosig.cli.main import iosig
 from iosig.expectations import suites
-from iosig.flows.command import reference
-from iosig.flows.command.main import iosig
-from iosig.flows.settings import QualitySettings, Settings, load
+from iosig.settings.model import QualitySettings, Settings, load
 from iosig.warehouse.contracts import TABLES, frames
 from iosig.warehouse.contracts.counters import COUNTER_RISES
 from iosig.warehouse.contracts.job_io import JOB_IO
@@ -53,9 +53,7 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize("name", list(reference.PAGES))
 def test_page_is_what_the_code_declares(name: str) -> None:
     page = (reference.DOCS / name).read_text(encoding="utf-8")
-    assert page == reference.PAGES[name](), (
-        f"docs/{name} is stale: run `uv run python -m iosig.flows.command.reference`"
-    )
+    assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m iosig.cli.reference`"
 
 
 def test_stale_pages_are_told(tmp_path: Path) -> None:
@@ -69,7 +67,7 @@ def test_stale_pages_are_told(tmp_path: Path) -> None:
 
 def test_pages_need_no_heavy_library() -> None:
     code = (
-        "import sys; from iosig.flows.command import reference; [page() for page in reference.PAGES.values()]; "
+        "import sys; from iosig.cli import reference; [page() for page in reference.PAGES.values()]; "
         "print(*sorted({'prefect', 'great_expectations', 'duckdb', 'polars', 'pandas'} & sys.modules.keys()))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

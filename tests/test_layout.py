@@ -20,7 +20,7 @@ from tests.budget import one_in
 ROOT = Path(__file__).resolve().parent.parent
 #: imported without being installed: our own, and what type checkers alone know
 _OWN = ("iosig", "bench", "tests", "_typeshed")
-ROOMS = ("expectations", "flows", "reports", "sql", "studies", "tests", "transforms", "warehouse")
+ROOMS = (*house.ROOMS, "sql", "tests")
 MOST_LINES = 600
 #: what lies beside the rooms: a stranger sees it first, and what a measurement left behind shows at once
 _BESIDE_ROOMS = {
@@ -142,7 +142,7 @@ def test_what_a_front_names_is_there(product: list[house.Module]) -> None:
 
 def test_fronts_import_nothing(product: list[house.Module]) -> None:
     # the entry point of the command, and the tables
-    allowed = {"iosig.flows.command", "iosig.warehouse.contracts"}
+    allowed = {"iosig.cli", "iosig.warehouse.contracts"}
     fronts = [module for module in product if module.is_front and "\nSTUDY = " not in module.source]
     assert sorted({module.name for module in fronts if house.is_importing(module)} - allowed) == []
 

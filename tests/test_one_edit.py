@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import write_small_site
+from bench import house
+from tests.nights import write_small_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parent.parent
-_COPIED = ("docs", "expectations", "flows", "reports", "sql", "studies", "transforms", "warehouse")
+_COPIED = ("docs", "sql", *house.ROOMS)
 
 #: new files, by their place
 FILES = {
@@ -100,7 +101,7 @@ def draw(counts, path):
     """Draw how many runs each user has."""
     panels.write((4, 3), lambda figure: figure.add_subplot().bar(list(counts), list(counts.values())), path)
 ''',
-    "flows/command/users.py": '''\
+    "cli/users.py": '''\
 """`iosig users`."""
 
 from pathlib import Path
@@ -186,18 +187,18 @@ EDITS = {
         '        "kept_count": sample_count - len(left_out),\n',
     ),
     "step": (
-        "flows/night/order.py",
+        "flows/nightly.py",
         '    Step("periods", (periods.WORK, metadata_periods.WORK)),\n',
         '    Step("users", (users.WORK,)),\n',
     ),
-    "step, imported": ("flows/night/order.py", "    traces,\n", "    users,\n"),
+    "step, imported": ("flows/nightly.py", "    traces,\n", "    users,\n"),
     "subcommand": (
-        "flows/command/main.py",
+        "cli/main.py",
         "SUBCOMMANDS = {\n",
-        '    "users": ("iosig.flows.command.users", "Draw who ran how much."),\n',
+        '    "users": ("iosig.cli.users", "Draw who ran how much."),\n',
     ),
     "setting": (
-        "flows/settings.py",
+        "settings/model.py",
         '    """What the checks hold against the data."""\n',
         '\n    most_listed_count: int = Field(9, ge=0, description="an application with more runs is told")\n',
     ),
@@ -245,7 +246,7 @@ def copy(before: Path) -> Path:
 
 def iosig(copy: Path, *arguments: str) -> str:
     """Run the copy's own command; return what it prints."""
-    return python(copy, "-c", "from iosig.flows.command import main; main()", *arguments)
+    return python(copy, "-c", "from iosig.cli import main; main()", *arguments)
 
 
 def python(copy: Path, *arguments: str) -> str:
@@ -274,7 +275,7 @@ def test_it_is_the_copy_that_runs(copy: Path) -> None:
 def test_a_column(copy: Path) -> None:
     found = queried(copy, "select application, listed_count from applications where user = 'ann' order by all")
     assert found == [("ior", 2), ("s3d", 2)]
-    python(copy, "-m", "iosig.flows.command.reference")
+    python(copy, "-m", "iosig.cli.reference")
     assert "runs that the job log has of it" in (copy / "docs" / "dictionary.md").read_text()
 
 
@@ -301,11 +302,11 @@ def test_a_check(copy: Path) -> None:
 def test_a_setting(copy: Path) -> None:
     (copy / "own.toml").write_text("[quality]\nmost_listed_count = 3\n")
     code = (
-        "import sys; from pathlib import Path; from iosig.flows.settings import load; "
+        "import sys; from pathlib import Path; from iosig.settings.model import load; "
         "print(load(Path(sys.argv[1]), Path()))"
     )
     assert "most_listed_count=3" in python(copy, "-c", code, "own.toml")
-    python(copy, "-m", "iosig.flows.command.reference")
+    python(copy, "-m", "iosig.cli.reference")
     assert "an application with more runs is told" in (copy / "docs" / "settings.md").read_text()
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from iosig.flows.command.main import iosig
+from iosig.cli.main import iosig
 from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, read

@@ -2,11 +2,11 @@
 
 What a step has built lies in the plan's own folder, one Parquet file per table and day. A piece that finds
 its mark there has nothing to do, so a run that was killed goes on where it stopped and ends in the same
-release. Work's records (`Work`) stand after the functions in their modules; `flows/night/order.py` has the steps.
+release. Work's records (`Work`) stand after the functions in their modules; `flows/nightly.py` has the steps.
 
-- `attribution` (`attribute`, `Laid`, `There`, `Traffic`): Attribution: whose bytes a file system's traffic was.
+- `attribution` (`attribute`): Attribution: whose bytes a file system's traffic was.
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
-- `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
+- `classes` (`classify`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
 - `exact_checks` (`check_runs`, `against`, `with_use`): Signatures against what servers counted.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
@@ -16,7 +16,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.
-- `periods` (`find`, `judged_of`, `params_of`, `rows_from`, `segments_from`): Periods: how often each does its I/O.
+- `periods` (`find`): Periods: how often each does its I/O.
 - `pieces` (`Piece`, `Given`, `File`, `Done`): Pieces of work as data: which files each reads and writes.
 - `plan` (`Plan`, `make_plan`): What a run has to do: the days that new or replaced landings make stale.
 - `predictions` (`land_journal`, `stage_predictions`): Predictions: what the journal holds is landed.
@@ -26,7 +26,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `signature_checks` (`check_signatures`, `known`): Signatures against the truth.
 - `signatures` (`gather_sets`, `make_parts`): Signatures: what each application does to storage.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
-- `subjects` (`Subjects`, `counted_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
+- `subjects` (`counted_samples`, `of_applications`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
 - `unnamed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.
 """

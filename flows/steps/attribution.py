@@ -9,22 +9,15 @@ attributed bytes of each minute to what its polls hold. The best estimate of eac
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from dataclasses import replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, floats, ints, ragged
-from iosig.flows.signatures.published import SUBJECT
+from iosig.estimates.attribution import RUN, Laid, There, known_signatures, slowed_bursts, traffic_of
 from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, built
-from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from iosig.transforms.attribution.counted import Counted, lay
-from iosig.transforms.attribution.explaining import Explained, explain_each, ranges
-from iosig.transforms.attribution.runs import Runs
-from iosig.transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
@@ -39,16 +32,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _GRID = ("filesystem", "step_us", "phase_us")
-_RUN = ("cluster", "job_id", "started_at", "filesystem")
-_WHO = (*_RUN, "ended_on", "application_id")
-_RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
-_MINUTE_US = 60_000_000
-_BURST = ("started_s", "ended_s", "volume_bytes")
 #: columns of a run's own series, from counters or from its trace
-_SERIES = (*_RUN, "direction", "grid_started_at", "sample_bytes_per_s", "counted_s", "estimate_source")
-_BURST_KEY = (*_RUN, "direction", "burst")
-#: a burst that found less of its volume was not found
-_LEAST_FILLED = 0.5
+_SERIES = (*RUN, "direction", "grid_started_at", "sample_bytes_per_s", "counted_s", "estimate_source")
 #: a run that is longer is in the days of so many before its end
 _MOST_DAYS = 31
 
@@ -67,7 +52,7 @@ def attribute(given: Given) -> int:
         is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
         here = runs.filter(is_here[0]).with_columns(is_own=is_own)
         theres = []
-        for direction in _RATES:
+        for direction in ("read", "write"):
             is_meant = (is_here[0], pl.col("direction") == direction)
             there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
             if there.has_own:
@@ -81,19 +66,6 @@ def attribute(given: Given) -> int:
     return rows.height
 
 
-def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
-    """Return the default signatures that there are, with their bursts as lists."""
-    key = [*SUBJECT, "method"]
-    chosen = signatures.filter(pl.col("is_default"), pl.col("outcome") == "extracted")
-    listed = (
-        bursts.join(chosen.select(key), on=key, how="semi")
-        .sort(*key, "burst")
-        .group_by(key, maintain_order=True)
-        .agg(pl.col(name).alias(f"burst_{name}") for name in _BURST)
-    )
-    return chosen.select(*SUBJECT, "duration_s", "trust", "method").join(listed, on=key, how="inner").drop("method")
-
-
 def own_series(given: Given) -> pl.DataFrame:
     """Return the series of runs whose own bytes are known over time: complete counters, else complete traces."""
     counted = (
@@ -103,7 +75,7 @@ def own_series(given: Given) -> pl.DataFrame:
         .collect()
     )
     sources, jobs, signals = (given.frame(table) for table in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS))
-    traced = traced_series(sources, jobs, signals).join(counted, on=[*_RUN, "direction"], how="anti")
+    traced = traced_series(sources, jobs, signals).join(counted, on=[*RUN, "direction"], how="anti")
     return pl.concat([counted, traced])
 
 
@@ -124,7 +96,7 @@ def traced_series(sources: pl.DataFrame, jobs: pl.DataFrame, signals: pl.DataFra
     return (
         places.join(began.select("trace_id", grid_started_at="started_at"), on="trace_id", how="inner")
         .join(timed, on=["trace_id", "direction"], how="inner")
-        .sort(*_RUN, "direction", "trace_id", "module", "is_async")
+        .sort(*RUN, "direction", "trace_id", "module", "is_async")
         .select(
             *_SERIES[:-3],
             sample_bytes_per_s="signal_bytes_per_s",
@@ -132,290 +104,6 @@ def traced_series(sources: pl.DataFrame, jobs: pl.DataFrame, signals: pl.DataFra
             estimate_source=pl.lit("traced"),
         )
     )
-
-
-# ---- who was there, and what there was
-
-
-@dataclass(frozen=True, slots=True)
-class There:
-    """Runs of a file system and direction: those with a signature, and those with a series of their own."""
-
-    signed: pl.DataFrame
-    counted: pl.DataFrame
-
-    @classmethod
-    def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> There:
-        """Return the runs of which something is known; a run's own series takes precedence over its signature."""
-        series = runs.join(counted.drop("direction"), on=_RUN, how="inner", maintain_order="left")
-        others = runs.join(counted, on=_RUN, how="anti", maintain_order="left")
-        by_application = known.drop("filesystem", "direction")
-        return cls(others.join(by_application, on="application_id", how="inner", maintain_order="left"), series)
-
-    @property
-    def has_own(self) -> bool:
-        """Whether any of them is one of the day's own."""
-        return any(of["is_own"].any() for of in (self.signed, self.counted))
-
-    def window(self) -> tuple[datetime, datetime]:
-        """Return when the first of the day's own runs began, and when the last one ended."""
-        times = pl.concat([of.filter("is_own").select("started_at", "ended_at") for of in (self.signed, self.counted)])
-        first, last = times.select(pl.col("started_at").min(), pl.col("ended_at").max()).row(0)
-        return first, last
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes in each step of a grid, NaN where nothing was polled; began_s: when the first step begins, since 1970."""
-
-    volume_bytes: Reals
-    began_s: float
-    interval_s: float
-
-    def places(self, instants: pl.Series) -> Reals:
-        """Return where on the grid instants lie."""
-        found: Reals = (epoch_s(instants) - self.began_s) / self.interval_s
-        return found
-
-    def between(self, began_s: Reals, ended_s: Reals) -> Reals:
-        """Return what flowed between times, in seconds since 1970."""
-        by_then = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.volume_bytes))])
-        edges = self.began_s + np.arange(len(by_then)) * self.interval_s
-        found: Reals = np.interp(ended_s, edges, by_then) - np.interp(began_s, edges, by_then)
-        return found
-
-
-def traffic_of(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
-    """Return the traffic of a window and of the poll after it, from rows of `grid_steps` of one grid."""
-    step_us, phase_us = grid["step_us"][0], grid["phase_us"][0]
-    edge_us = pl.col("step") * step_us + phase_us
-    first_us, last_us = (round(at.timestamp() * 1e6) for at in window)
-    cut = grid.filter(edge_us > first_us, edge_us < last_us + step_us)
-    began_us = (cut["step"][0] - 1) * step_us + phase_us if cut.height else 0
-    return Traffic(floats(cut[_RATES[direction]]) * step_us / 1e6, began_us / 1e6, step_us / 1e6)
-
-
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """Runs that are laid on a direction's traffic: what was counted, and what is explained of the rest."""
-
-    there: There
-    traffic: Traffic
-    direction: str
-    exact: Counted
-    runs: Runs
-    explained: Explained
-
-    @classmethod
-    def each(cls, theres: Sequence[tuple[There, Traffic, str]]) -> list[Laid]:
-        """Lay runs on the traffic of each direction of a file system."""
-        known, meant = [], []
-        for there, traffic, direction in theres:
-            exact, runs = _counted(there.counted, traffic), _runs(there.signed, traffic)
-            taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
-            known.append((there, traffic, direction, exact, runs))
-            meant.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
-        if not meant:
-            return []
-        explained = explain_each(meant, known[0][1].interval_s)
-        return [cls(*own, found) for own, found in zip(known, explained, strict=True)]
-
-    def rows(self) -> pl.DataFrame:
-        """Return the rows of a day's own runs."""
-        exact, found = self.exact, self.explained
-        low, high = ranges(found.certainty)
-        signed = self.there.signed.with_columns(
-            certainty=pl.Series(found.certainty),
-            low=pl.Series(low),
-            high=pl.Series(high),
-            estimate_source=pl.lit("attributed"),
-        )
-        counted = self.there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
-        return pl.concat(
-            [
-                _rows(signed, _minutes(found.run, found.step, found.volume_bytes, self.traffic), self.direction),
-                _rows(counted, _minutes(exact.run, exact.step, exact.volume_bytes, self.traffic), self.direction),
-            ]
-        )
-
-
-def _counted(there: pl.DataFrame, traffic: Traffic) -> Counted:
-    """Return what servers counted for runs, on the grid of the traffic."""
-    rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
-    volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
-    return lay(volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes)
-
-
-def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
-    """Return runs with their bursts, on the grid; one without an end goes on."""
-    begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
-    started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
-    return Runs.of_signatures(
-        (
-            started,
-            np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
-            floats(there["duration_s"]) / traffic.interval_s,
-        ),
-        # signatures of methods that tell no trust are taken as half sure
-        (floats(there["trust"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
-        offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
-        (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
-    )
-
-
-# ---- rows
-
-
-def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl.DataFrame:
-    """Return the bytes of each run and minute (by its right edge), each step's spread over its time.
-
-    run, step: sorted by run, then by step.
-    """
-    step_us = round(traffic.interval_s * 1e6)
-    until_us = np.round((traffic.began_s + (step + 1) * traffic.interval_s) * 1e6).astype(np.int64)
-    first = (until_us - step_us) // _MINUTE_US
-    counts = -(-until_us // _MINUTE_US) - first
-    minute, of = places_of(first, counts), np.repeat(np.arange(len(step)), counts)
-    begun_us = np.maximum(until_us[of] - step_us, minute * _MINUTE_US)
-    volume = volume_bytes[of] * ((np.minimum(until_us[of], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
-    is_first = np.diff(run[of], prepend=-1) != 0
-    is_first |= np.diff(minute, prepend=-1) != 0
-    # one after the other: Polars adds by as many parts as it has threads, and last bits differ with their number
-    summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
-    minute_us = (minute[is_first] + 1) * _MINUTE_US
-    return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "explained_bytes": summed})
-
-
-def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
-    """Return the bytes of a day's own runs as rows of `placed_io`."""
-    volume = minutes["explained_bytes"]
-    return (
-        there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
-        .with_columns(
-            volume,
-            direction=pl.lit(direction),
-            minute_at=minutes["minute_us"].cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-            low_bytes=volume * pl.col("low"),
-            high_bytes=volume * pl.col("high"),
-        )
-        .filter("is_own")
-        .select(PLACED_IO.column_names)
-    )
-
-
-# ---- who was hurt
-
-
-def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
-    """Return the bursts of a day's own runs as rows of `slowdowns`: a file system's directions, one at least."""
-    who = pl.concat([of.select(*_WHO) for one in laid for of in (one.there.signed, one.there.counted)])
-    who = who.unique(_RUN, maintain_order=True).with_row_index("who")
-    moves = _moves(laid, who)
-    bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
-    hurt = bursts.filter(pl.col("outcome") == "hurt")
-    beside = stood(ints(hurt["who"]), floats(hurt["began_s"]), floats(hurt["ended_s"]), moves)
-    named = who.select(first="who", **{f"first_{name}": name for name in ("job_id", "started_at", "application_id")})
-    stood_there = (
-        hurt.select(*_BURST_KEY, nobodys_bytes=pl.col("there_bytes") - pl.Series(beside.others_bytes))
-        .with_columns(
-            pl.col("nobodys_bytes").clip(0),
-            others_bytes=pl.Series(beside.others_bytes),
-            first_bytes=pl.Series(np.where(beside.first < 0, np.nan, beside.first_bytes)).fill_nan(None),
-            first=pl.Series(np.maximum(beside.first, 0)).cast(pl.UInt32),
-        )
-        .with_columns(first=pl.when(pl.col("first_bytes").is_not_null()).then("first"))
-        .join(named, on="first", how="left")
-    )
-    rows = bursts.join(stood_there, on=_BURST_KEY, how="left", maintain_order="left")
-    return rows.filter("is_own").select(SLOWDOWNS.column_names)
-
-
-def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
-    """Return the bursts of runs that were looked for, with their times in seconds since 1970."""
-    placed, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
-    at = runs.offsets[placed.run] + placed.burst
-    expected_s = traffic.began_s + (runs.started[placed.run] + runs.begun[at]) * traffic.interval_s
-    began_s, ended_s = (traffic.began_s + steps * traffic.interval_s for steps in (placed.began, placed.ended))
-    there = laid.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
-    return (
-        there[placed.run]
-        .with_columns(
-            direction=pl.lit(laid.direction),
-            burst=pl.Series(placed.burst),
-            is_found=pl.Series(placed.filled >= _LEAST_FILLED),
-            certainty=pl.Series(laid.explained.certainty[placed.run]),
-            expected_s=pl.Series(expected_s),
-            began_s=pl.Series(began_s),
-            ended_s=pl.Series(ended_s),
-            alone_s=pl.Series(runs.lasting[at] * traffic.interval_s),
-            meant_bytes=pl.Series(runs.volume_bytes[at]),
-            withheld_bytes=pl.Series(np.where(placed.is_given, 0.0, placed.filled) * runs.volume_bytes[at]),
-            step_s=traffic.interval_s,
-        )
-        .join(who.select("who", *_RUN), on=_RUN, how="left", maintain_order="left")
-    )
-
-
-def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.DataFrame:
-    """Return the bursts with how late they were, how much longer they took, and what of others was there."""
-    began_s, ended_s = floats(bursts["began_s"]), floats(bursts["ended_s"])
-    there: Reals = np.sum([one.traffic.between(began_s, ended_s) for one in laid], axis=0)
-    # a doubtful burst has no bytes, and yet they are no others'
-    own = moves.between(ints(bursts["who"]), began_s, ended_s) + floats(bursts["withheld_bytes"])
-    others = np.maximum(there - own, 0.0)
-    alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
-    crowded_s = crowded(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
-    known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
-    told = slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
-    outcome = np.where(bursts["is_found"], np.where(told.is_hurt, "hurt", "not_hurt"), "not_found")
-    values = {
-        "late_s": pl.Series(began_s) - known["expected_s"],
-        "longer_s": pl.Series(told.longer),
-        "low_longer_s": pl.Series(told.low),
-        "high_longer_s": pl.Series(told.high),
-        "burst_began_at": _instants(began_s),
-        "burst_ended_at": _instants(ended_s),
-    }
-    return known.with_columns(
-        outcome=pl.Series(outcome, dtype=pl.String),
-        burst_expected_at=_instants(floats(known["expected_s"])),
-        **{name: pl.when("is_found").then(value) for name, value in values.items()},
-    )
-
-
-def _slowing(bursts: pl.DataFrame) -> Slowing:
-    """Return how much crowding slows runs, by those that have ended."""
-    lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
-    ended = bursts.filter(pl.col("ended_at").is_not_null())
-    runs = (
-        ended.group_by("who", maintain_order=True)
-        .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=lasted.first())
-        .with_columns(application=pl.col("application_id").rank("dense"))
-    )
-    # one after the other, as in `_minutes`
-    crowded_s = np.bincount(ints(ended["who"]), floats(ended["crowded_s"])).astype(np.float64)[ints(runs["who"])]
-    late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
-    return slowing(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
-
-
-def _instants(seconds: Reals) -> pl.Series:
-    """Return instants by their seconds since 1970."""
-    whole = np.round(seconds * 1e6).astype(np.int64)
-    return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-
-
-def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> Moves:
-    """Return what all runs moved, in all directions together."""
-    parts: list[tuple[Ints, Reals, Reals]] = []
-    for one in laid:
-        for there, of in ((one.there.signed, one.explained), (one.there.counted, one.exact)):
-            number = there.select(*_RUN).join(who, on=_RUN, how="left", maintain_order="left")["who"].to_numpy()
-            at_s = one.traffic.began_s + (of.step.astype(np.float64) + 1) * one.traffic.interval_s
-            parts.append((number[of.run].astype(np.int64), at_s, of.volume_bytes))
-    run = np.concatenate([run for run, _, _ in parts])
-    at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
-    order = np.lexsort((at_s, run))
-    return Moves(run[order], at_s[order], volume[order], who.height)
 
 
 # ---- limits, and days

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, ragged
-from iosig.flows.signatures import published
-from iosig.flows.signatures.published import KEY, SUBJECT
+from iosig.estimates.columns import epoch_s, ragged
+from iosig.estimates.signatures import published
+from iosig.estimates.signatures.published import KEY, SUBJECT
 from iosig.flows.steps.pieces import Day, Given
 from iosig.flows.steps.run import Run, Work, built
 from iosig.flows.steps.signature_checks import known

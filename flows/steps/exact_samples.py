@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, list_column, ragged
+from iosig.estimates.columns import epoch_s, list_column, ragged
 from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, built, live
 from iosig.transforms import exact_series, sample_checks

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from iosig.estimates.periods import DEFAULT_METHOD
+from iosig.estimates.subjects import keys_of
 from iosig.flows.steps.exact_checks import with_use
-from iosig.flows.steps.periods import DEFAULT_METHOD
 from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, built
-from iosig.flows.steps.subjects import keys_of
 from iosig.transforms import inference
 from iosig.transforms.classes import ClassParams
 from iosig.warehouse.contracts import frames

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, floats, ragged
-from iosig.flows.settings import SignatureSettings
-from iosig.flows.signatures import published
-from iosig.flows.signatures.published import SUBJECT
+from iosig.estimates.columns import epoch_s, floats, ragged
+from iosig.estimates.signatures import published
+from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps import signatures as plain
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, built, live, released
 from iosig.flows.steps.signatures import MADE
+from iosig.settings.model import SignatureSettings
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
 from iosig.transforms.joint.finding import Found, JointParams, find
 from iosig.transforms.joint.shared import Known, Shared

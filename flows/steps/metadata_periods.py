@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import floats, list_column
-from iosig.flows.steps.periods import params_of
+from iosig.estimates.columns import floats, list_column
+from iosig.estimates.periods import params_of
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, built, landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of

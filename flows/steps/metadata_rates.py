@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, floats, list_column, ragged
+from iosig.estimates.columns import epoch_s, floats, list_column, ragged
+from iosig.estimates.periods import params_of
 from iosig.flows.steps.exact_samples import RUN, Gridded
 from iosig.flows.steps.metadata_periods import columns_of
-from iosig.flows.steps.periods import params_of
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, built
 from iosig.transforms import classes

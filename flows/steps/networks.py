@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.flows import processes
-from iosig.flows.settings import NetworkSettings
 from iosig.flows.steps.pieces import Day, Given
 from iosig.flows.steps.run import Run, Work, built, landed_of_traces
+from iosig.settings.model import NetworkSettings
+from iosig.warehouse import processes
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
@@ -24,7 +24,7 @@ from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store, join_parquet, write_parquet
 
 if TYPE_CHECKING:
-    from iosig.flows.networks.making import Made
+    from iosig.estimates.networks.making import Made
 
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: what a network is made of
@@ -123,7 +123,7 @@ def _of_small(
     store: Store, runs: Sequence[_Run], settings: NetworkSettings
 ) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
     """Return the rows of small runs, made together, and the runs that are to be made each alone."""
-    from iosig.flows.networks.together import TooManyPiecesError, rows_together
+    from iosig.estimates.networks.together import TooManyPiecesError, rows_together
     from iosig.transforms.networks.network import NetworkParams
 
     if not runs:
@@ -154,7 +154,7 @@ def _of_small(
 
 def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
     """Return the landed rows of a table, each with the number of its run."""
-    from iosig.flows.networks.together import COLUMNS
+    from iosig.estimates.networks.together import COLUMNS
 
     numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
     columns = ["trace_id", *COLUMNS[table]]
@@ -191,7 +191,7 @@ def network_rows_of(
 
 
 def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings) -> Made:
-    from iosig.flows.networks.making import Asked, network_of_trace
+    from iosig.estimates.networks.making import Asked, network_of_trace
     from iosig.transforms.networks.network import NetworkParams
 
     params = settings.params(NetworkParams)

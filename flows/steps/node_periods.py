@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import floats
-from iosig.flows.steps.subjects import Subjects, traced_nodes
+from iosig.estimates.columns import floats
+from iosig.estimates.subjects import Subjects, traced_nodes
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.periods.answers import Detections, gathered
 from iosig.transforms.periods.controlled import ControlledParams

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.flows import staging
-from iosig.flows.settings import Settings
+from iosig.estimates import staging
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import models

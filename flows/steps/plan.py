@@ -12,7 +12,7 @@ from importlib.metadata import version
 import duckdb
 import polars as pl
 
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
 from iosig.transforms.counters import TARGET
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SCRAPES

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from iosig.flows.landing import Arrival
-from iosig.flows.settings import Settings
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, landed
+from iosig.settings.model import Settings
+from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.predictions.source import SOURCE

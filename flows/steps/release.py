@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps import plan as planning
 from iosig.flows.steps.run import Run, Work
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts.quality import QUALITY
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.releases import clearing, expiring, holds, publishing

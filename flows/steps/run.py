@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps.pieces import Day, File, Given, Piece
 from iosig.flows.steps.plan import Plan
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES

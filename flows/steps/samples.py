@@ -7,7 +7,7 @@ from datetime import date
 
 import polars as pl
 
-from iosig.flows.arrays import floats, list_column
+from iosig.estimates.columns import floats, list_column
 from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, built, live
 from iosig.transforms import arrays

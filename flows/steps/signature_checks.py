@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from iosig.flows.signatures import published
-from iosig.flows.signatures.published import KEY
+from iosig.estimates.signatures import published
+from iosig.estimates.signatures.published import KEY
+from iosig.estimates.subjects import Subjects, traced_subjects
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, built, live
-from iosig.flows.steps.subjects import Subjects, traced_subjects
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures import similarity
 from iosig.transforms.signatures.bursts import bursts_of

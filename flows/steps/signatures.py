@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, ragged
-from iosig.flows.settings import SignatureSettings
-from iosig.flows.signatures import published
-from iosig.flows.signatures.parallel import chunks_of, extract_each
-from iosig.flows.signatures.published import KEY, SUBJECT
+from iosig.estimates.columns import epoch_s, ragged
+from iosig.estimates.signatures import published
+from iosig.estimates.signatures.parallel import chunks_of, extract_each
+from iosig.estimates.signatures.published import KEY, SUBJECT
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, live
+from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
 from iosig.transforms.arrays import Reals, offsets_of, owners
 from iosig.transforms.sample_checks import Sampled

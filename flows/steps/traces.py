@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import floats, list_column
+from iosig.estimates.signals import LANDED, make_signals
 from iosig.flows.steps.pieces import Given
 from iosig.flows.steps.run import Work, built, landed_of_traces, landed_traces, live
-from iosig.transforms.arrays import Ints, Ragged, Reals
-from iosig.transforms.throughput import even_values, signals
-from iosig.transforms.throughput.requests import Requests
+from iosig.transforms.throughput import signals
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.job_io import CLIENT_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.traces import (
     TRACE_COUNTERS,
-    TRACE_FILES,
     TRACE_HEATMAPS,
     TRACE_JOBS,
-    TRACE_MODULES,
     TRACE_RECORDS,
     TRACE_REQUESTS,
     TRACE_SIGNALS,
@@ -30,17 +23,6 @@ from iosig.warehouse.contracts.traces import (
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.store import models
 from iosig.warehouse.store.store import write_parquet
-
-_SIGNAL = ["trace_id", "module", "direction", "is_async"]
-_MODULE = ["trace_id", "module", "direction"]
-#: what is landed of a traced run, but the run itself
-LANDED = (
-    TRACE_MODULES,
-    TRACE_RECORDS,
-    TRACE_FILES,
-    TRACE_HEATMAPS,
-    TRACE_REQUESTS,
-)
 
 
 def stage_traces(given: Given) -> int:
@@ -80,197 +62,10 @@ def _signals_of(given: Given) -> pl.DataFrame:
     )
 
 
-def make_signals(
-    jobs: pl.DataFrame,
-    counters: pl.DataFrame,
-    records: pl.DataFrame,
-    heatmaps: pl.DataFrame,
-    requests: Sequence[pl.LazyFrame],
-    params: signals.SignalParams,
-) -> pl.DataFrame:
-    """Make the signals of traced runs, as rows of `trace_signals`.
-
-    jobs, counters, records, heatmaps: rows of `trace_jobs`, `trace_counters`, `trace_records` and
-    `trace_heatmaps`; requests: rows of `trace_requests`, read one frame after the other.
-    """
-    intervals = _intervals(records)
-    chosen = signals.choose_basis(_volumes(counters, intervals, heatmaps, requests), params)
-    ordered = chosen.join(
-        counters.select("trace_id", "module", "ended_on", "is_counted"), on=["trace_id", "module"], how="left"
-    ).sort(_SIGNAL)
-    of_bins = ordered.filter(pl.col("basis") == "heatmap")
-    of_requests = ordered.filter(pl.col("basis") != "heatmap")
-    made = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, intervals, requests, params)]
-    return pl.concat([frames.empty(TRACE_SIGNALS), *made]).sort(_SIGNAL)
-
-
 # ---- what there is to make a signal of
 
 
-def _volumes(
-    counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[pl.LazyFrame]
-) -> pl.DataFrame:
-    """Return what each measurement holds of each module, direction and way of waiting."""
-    counted = _counted(counters)
-    requested = _requested(requests)
-    mapped = (
-        heatmaps.group_by(_MODULE)
-        .agg(heatmap_bytes=pl.col("bin_bytes").list.sum().sum().cast(pl.Float64))
-        .with_columns(is_async=pl.lit(False))
-    )
-    timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
-    signalled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
-    # A tracer that tells ways of waiting apart counts them together: each has the share that all cover.
-    whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
-    return (
-        pl.concat(signalled)
-        .unique()
-        .join(counted, on=_SIGNAL, how="left")
-        .join(requested, on=_SIGNAL, how="left")
-        .join(mapped, on=_SIGNAL, how="left")
-        .join(whole, on=_MODULE, how="left")
-        .join(timed, on=_MODULE, how="left")
-        .with_columns(
-            pl.col("has_interval").fill_null(False) & ~pl.col("is_async"),
-            counted_bytes=pl.when(pl.col("all_request_bytes") > 0)
-            .then(pl.col("counted_bytes").max().over(_MODULE) * pl.col("request_bytes") / pl.col("all_request_bytes"))
-            .otherwise("counted_bytes"),
-        )
-    )
-
-
-def _counted(counters: pl.DataFrame) -> pl.DataFrame:
-    is_own = ~pl.col("module").str.starts_with("DXT_") & (pl.col("module") != "HEATMAP")
-    return (
-        counters.filter(is_own)
-        .select("trace_id", "module", read="read_bytes", write="written_bytes")
-        .unpivot(index=["trace_id", "module"], variable_name="direction", value_name="counted_bytes")
-        .filter(pl.col("counted_bytes").is_not_null())
-        .with_columns(pl.col("counted_bytes").cast(pl.Float64), is_async=pl.lit(False))
-    )
-
-
-def _requested(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
-    if not requests:
-        return pl.DataFrame(
-            schema={**dict.fromkeys(_MODULE, pl.String), "is_async": pl.Boolean, "request_bytes": pl.Float64}
-        )
-    return (
-        pl.concat(requests)
-        .filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
-        .group_by(_SIGNAL)
-        .agg(pl.col("request_bytes").sum())
-        .collect(engine="streaming")
-    )
-
-
-def _intervals(records: pl.DataFrame) -> pl.DataFrame:
-    """Return the bytes that each record counts with the time in which they were moved, as if they were requests."""
-    both = [
-        records.select(
-            "trace_id",
-            "module",
-            pl.lit(direction).alias("direction"),
-            pl.lit(False).alias("is_async"),
-            pl.col(volume).cast(pl.Float64).alias("request_bytes"),
-            pl.col(began).alias("began_s"),
-            pl.col(ceased).alias("ceased_s"),
-        )
-        for direction, volume, began, ceased in (
-            ("read", "read_bytes", "read_began_s", "read_ceased_s"),
-            ("write", "written_bytes", "write_began_s", "write_ceased_s"),
-        )
-    ]
-    return pl.concat(both).filter(pl.col("request_bytes") > 0, pl.col("ceased_s") >= pl.col("began_s"))
-
-
 # ---- signals
-
-
-def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame:
-    """Return the sums of the ranks' bins."""
-    summed = (
-        heatmaps.join(wanted.select(_MODULE), on=_MODULE, how="semi")
-        .select(*_MODULE, "interval_s", "step_count", "bin_bytes", step=pl.int_ranges(0, pl.col("step_count")))
-        .explode("bin_bytes", "step", empty_as_null=False)
-        .group_by(*_MODULE, "interval_s", "step")
-        .agg(pl.col("bin_bytes").sum())
-        .sort(*_MODULE, "step")
-        .group_by(*_MODULE, "interval_s", maintain_order=True)
-        .agg(pl.col("bin_bytes").cast(pl.Float64).alias("signal_bytes"), pl.len().cast(pl.Int64).alias("step_count"))
-    )
-    return _finished(wanted.join(summed, on=_MODULE, how="inner"))
-
-
-def _from_requests(
-    wanted: pl.DataFrame,
-    jobs: pl.DataFrame,
-    intervals: pl.DataFrame,
-    requests: Sequence[pl.LazyFrame],
-    params: signals.SignalParams,
-) -> pl.DataFrame:
-    """Return requests, and the counters' intervals, spread over each signal's grid."""
-    latest = _latest(requests, intervals)
-    timed = wanted.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
-        latest, on="trace_id", how="left"
-    )
-    ended_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
-    interval_s, step_count = signals.grids(np.nan_to_num(np.maximum(ended_s, 0.0)), params)
-    is_told = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
-    interval_s, step_count = interval_s[is_told], step_count[is_told]
-    kept = timed.filter(is_told).drop("duration_s", "latest_s").with_row_index("subject")
-    volumes = _binned(kept, interval_s, step_count, intervals, requests)
-    return _finished(
-        kept.drop("subject").with_columns(
-            interval_s=interval_s, step_count=step_count, signal_bytes=list_column(volumes)
-        )
-    )
-
-
-def _latest(requests: Sequence[pl.LazyFrame], intervals: pl.DataFrame) -> pl.DataFrame:
-    ends = [intervals.lazy().select("trace_id", "ceased_s")]
-    if requests:
-        ends.append(pl.concat(requests).select("trace_id", "ceased_s"))
-    found = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("ceased_s").max())
-    return found.collect(engine="streaming")
-
-
-def _binned(
-    kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
-) -> Ragged:
-    grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
-    bins = even_values.Bins(grid)
-    of_basis = {
-        basis: kept.filter(pl.col("basis") == basis).select("subject", *_SIGNAL) for basis in ("requests", "interval")
-    }
-    for chunk in _chunks(intervals, of_basis["interval"], requests, of_basis["requests"]):
-        began_s, ceased_s, volume_bytes = (chunk[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes"))
-        bins.add(Requests(began_s, ceased_s, volume_bytes, chunk["subject"].cast(pl.Int64).to_numpy(), kept.height))
-    return Ragged(bins.result().volume_bytes, grid.offsets)
-
-
-def _chunks(
-    intervals: pl.DataFrame, of_intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame], of_requests: pl.DataFrame
-) -> Iterator[pl.DataFrame]:
-    yield intervals.join(of_intervals, on=_SIGNAL, how="inner")
-    for rows in requests if of_requests.height else ():
-        moved = rows.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested").filter(
-            ~pl.col("is_nested"), pl.col("request_bytes") > 0
-        )
-        yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
-
-
-def _finished(made: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `trace_signals` whose bytes in each step are known; those without any are left out."""
-    return (
-        made.with_columns(
-            volume_bytes=pl.col("signal_bytes").list.sum(),
-            signal_bytes_per_s=pl.col("signal_bytes") / pl.col("interval_s"),
-        )
-        .with_columns(peak_bytes_per_s=pl.col("signal_bytes_per_s").list.max())
-        .filter(pl.col("volume_bytes") > 0)
-        .select(TRACE_SIGNALS.column_names)
-    )
 
 
 STAGE = Work(

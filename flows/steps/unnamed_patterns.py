@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import epoch_s, floats
+from iosig.estimates.columns import epoch_s, floats
 from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, released
 from iosig.transforms.arrays import Reals

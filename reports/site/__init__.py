@@ -1,6 +1,6 @@
 """The report site: static pages of a release, which open from a file and from any web server.
 
-Pure: frames in, files' content out. `iosig.flows.report` reads a release and writes the files.
+Pure: frames in, files' content out. `iosig.answers.report` reads a release and writes the files.
 
 - `advice` (`AdviceFrames`, `contents`): Where and when applications should start.
 - `applications` (`ApplicationFrames`, `each`, `listed`, `histories`): The list of applications, and a file for each.

@@ -8,7 +8,7 @@ from statistics import median
 
 import polars as pl
 
-from iosig.flows.command.printing import bytes_text
+from iosig.cli.printing import bytes_text
 from iosig.studies.extrapolations.running import FAR, Results
 from iosig.studies.pages import Table, tabled
 

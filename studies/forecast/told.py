@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from iosig.flows.forecast.past import Minutes, past_of
+from iosig.answers.forecast.past import Minutes, past_of
 from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, made, planned, seconds, seen, signed, started
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.attribution.explaining import explain

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
 from iosig.studies.pages import Block, Figure, Table, percent
 from iosig.studies.population.figures import draw_shares
 from iosig.studies.population.running import Results

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.flows.settings import Settings
-from iosig.flows.steps.periods import params_of
+from iosig.estimates.periods import params_of
+from iosig.settings.model import Settings
 from iosig.studies.attribution.ways import attribution, known_jobs
 from iosig.studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
 from iosig.transforms import classes, inference

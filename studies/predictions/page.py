@@ -269,9 +269,9 @@ def blocks(results: Results) -> Iterator[Block]:
 
 def _draw_example(seed: int, path: Path) -> None:
     """Draw the predictions of one run as those of any followed input."""
-    from iosig.flows.following.rows import Circumstances, Identity, row_of
     from iosig.reports.predictions.evaluations import PredictionView
     from iosig.reports.predictions.picture import draw
+    from iosig.streams.following.rows import Circumstances, Identity, row_of
 
     run, predictor, evaluations = example(seed)
     identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)

@@ -38,9 +38,9 @@ class Traffic:
 
         Raises InputRefused if it holds no polls, or none of that direction.
         """
-        from iosig.flows.landing import Told
-        from iosig.flows.settings import Settings
-        from iosig.flows.single.one_input import PollInput, opened
+        from iosig.answers.single.one_input import PollInput, opened
+        from iosig.settings.model import Settings
+        from iosig.streams.landing import Told
 
         with opened(path, Settings(), Told()) as found:
             if not isinstance(found, PollInput):

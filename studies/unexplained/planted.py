@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from iosig.flows.arrays import floats
+from iosig.estimates.columns import floats
 from iosig.flows.steps.unnamed_patterns import WINDOW_DAYS
 from iosig.studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, application_names, seconds
 from iosig.transforms.arrays import Bools, Ints, Reals, rows_of

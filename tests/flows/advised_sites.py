@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.sql.given import NOON

@@ -19,7 +19,7 @@ from typing import IO
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-_COMMAND = (sys.executable, "-c", "from iosig.flows.command import main; main()")
+_COMMAND = (sys.executable, "-c", "from iosig.cli import main; main()")
 _PATIENCE_S = 300.0
 #: prctl's PR_CAPBSET_DROP, and what lets root pass over rights: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _DROP, _OVERRIDES = 24, (1, 2)

@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 _SERVER = """
 import json, os, sys
 import scipy.signal, scipy.fft, scipy.stats
-import iosig.flows.command.predict, iosig.flows.settings
-import iosig.flows.following.drawing, iosig.flows.following.follower, iosig.flows.following.inputs
+import iosig.cli.predict, iosig.settings.model
+import iosig.answers.predictions, iosig.streams.following.follower, iosig.streams.following.inputs
 import iosig.warehouse.contracts.frames, iosig.warehouse.store.journal
 from iosig.transforms.periods import finding, phases
 from iosig.transforms.predictions import intervals
-from iosig.flows.command import main
+from iosig.cli import main
 if os.environ.get("QUICK_JOURNALS"):
     iosig.warehouse.store.journal.SYNCHRONOUS = "off"
 for line in sys.stdin:

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.flows.replay.execution import Done, Executor, run
-from iosig.flows.replay.files import Uses, merged, uses
-from iosig.flows.replay.gates import Board, Gates
-from iosig.flows.replay.libc import Calls, content
-from iosig.flows.replay.ordering import Order, ordered, visits
-from iosig.flows.replay.planning import prepare
-from iosig.flows.replay.processes import leads
-from iosig.flows.replay.sandbox import Sandbox
-from iosig.flows.replay.scripts import Way, Written, written
-from iosig.flows.replay.turns import advance
+from iosig.traces.replay.execution import Done, Executor, run
+from iosig.traces.replay.files import Uses, merged, uses
+from iosig.traces.replay.gates import Board, Gates
+from iosig.traces.replay.libc import Calls, content
+from iosig.traces.replay.ordering import Order, ordered, visits
+from iosig.traces.replay.planning import prepare
+from iosig.traces.replay.processes import leads
+from iosig.traces.replay.sandbox import Sandbox
+from iosig.traces.replay.scripts import Way, Written, written
+from iosig.traces.replay.turns import advance
 
 MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
 Line = tuple[str, str]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.demo import FILESYSTEM, write_site, write_statistics
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.night.order import STEPS, open_night
-from iosig.flows.settings import Settings
+from iosig.flows.demo.simulated import FILESYSTEM, write_site, write_statistics
+from iosig.flows.nightly import STEPS, open_night
 from iosig.flows.steps.plan import make_plan
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
 from iosig.transforms.synthetic.job_statistics_texts import Form
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from iosig.flows.demo import (
+from iosig.flows.demo.simulated import (
     EXACT_FILESYSTEM,
     FILESYSTEM,
     PARTITIONS,

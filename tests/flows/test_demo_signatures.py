@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.command.demo import _show_signatures, compare_signatures
-from iosig.flows.demo import TrueSignature, signatures_truth
+from iosig.cli.demo import _show_signatures, compare_signatures
+from iosig.flows.demo.simulated import TrueSignature, signatures_truth
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, Application, Burst
 from iosig.warehouse.releases.releases import find
@@ -93,7 +93,7 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
 
 
 def test_a_perfect_signature_is_perfect(site: Site) -> None:
-    from iosig.flows.command.demo import _compare_signature
+    from iosig.cli.demo import _compare_signature
     from iosig.transforms.signatures.signature import Signature
 
     true: TrueSignature = signatures_truth(site)[1]

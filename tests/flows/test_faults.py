@@ -20,7 +20,7 @@ from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
-from tests.flows.conftest import Cli, Night
+from tests.nights import Cli, Night
 
 ROOT = Path("/data/iosig")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow

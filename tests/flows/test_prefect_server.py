@@ -19,9 +19,9 @@ import pytest
 
 from iosig.flows import prefect_server
 from iosig.flows.prefect_server import CREDENTIALS, PrefectServer, hide_credentials, is_own_listener, named_api_url
-from iosig.flows.settings import Settings
-from iosig.flows.stopping import Stop
+from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store.store import Store
 from tests.servers import free_port
 

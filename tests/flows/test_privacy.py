@@ -12,13 +12,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.flows.landing import Told, land_paths, names_in
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths, names_in
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 from tests.dftracer_traces import Process, write_call
 from tests.flows import growing_traces
-from tests.flows.conftest import Cli, write_small_site
+from tests.nights import Cli, write_small_site
 
 KEY = "0123456789abcdef0123456789abcdef"
 #: who and what must not be found: user, account, job, comment, who cancelled, in an id, in a file's name and in a row

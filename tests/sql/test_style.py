@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps.pieces import Given, Piece
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import TABLES, Table, table
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
 from iosig.warehouse.contracts.counters import (

@@ -7,7 +7,7 @@ import re
 import polars as pl
 import pytest
 
-from iosig.flows.settings import CounterSettings
+from iosig.settings.model import CounterSettings
 from iosig.transforms.job_keys import expression, read_keys
 
 KEYS = {

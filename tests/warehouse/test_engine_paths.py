@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, strategies as st
 
+from bench import house
 from iosig.warehouse import engine_paths
 from iosig.warehouse.releases.catalogue import WarehouseFileIO
 
@@ -82,7 +83,7 @@ def test_a_stored_pattern_matches_the_named_file_alone(name: str, tmp_path: Path
 
 def test_no_query_of_duckdb_takes_folders_for_columns() -> None:
     """A warehouse may lie in a folder such as `day=1`, which DuckDB takes for a column of Hive's."""
-    texts = (path.read_text() for room in ("flows", "warehouse", "sql") for path in (ROOT / room).rglob("*.*[ly]"))
+    texts = (path.read_text() for room in (*house.ROOMS, "sql") for path in (ROOT / room).rglob("*.*[ly]"))
     calls = [call for text in texts for call in re.findall(r"(?<![.\w])read_parquet\([${][^)]*\)", text)]
     assert len(calls) >= 7
     assert [call for call in calls if "hive_partitioning = false" not in call] == []

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.steps.attribution import DAYS, Traffic, _first_day, _minutes, attribute, limited_days
+from iosig.estimates.attribution import Traffic, _minutes
+from iosig.flows.steps.attribution import DAYS, _first_day, attribute, limited_days
 from iosig.flows.steps.pieces import File, Given
 from iosig.flows.steps.run import Run
 from iosig.warehouse.contracts import Table, frames

@@ -15,11 +15,11 @@ import pytest
 
 import iosig.expectations.gate
 from iosig.expectations import summing
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.night import order
-from iosig.flows.settings import Settings
+from iosig.flows import nightly
 from iosig.flows.steps import checks, plan as planning
 from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS
@@ -28,7 +28,7 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_json, write_parquet
-from tests.flows.conftest import FoundByChecks, Night, check_here
+from tests.nights import FoundByChecks, Night, check_here
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
 #: a run that ends before it starts, on a day of its own, and a line that is none
@@ -45,7 +45,7 @@ def land(store: Store, folder: Path, text: str) -> None:
 
 
 def run(store: Store, **days: date) -> Release:
-    return order.run_inline(store, Settings(), lambda *_: None, **days)
+    return nightly.run_inline(store, Settings(), lambda *_: None, **days)
 
 
 def rows(store: Store, release: Release, query: str) -> list[Any]:

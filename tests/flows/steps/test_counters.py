@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from iosig.flows.night.order import STEPS, open_night
-from iosig.flows.settings import Settings
+from iosig.flows.nightly import STEPS, open_night
 from iosig.flows.steps import counters
 from iosig.flows.steps.plan import make_plan
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_RISES
 from iosig.warehouse.contracts.types import Table
 from iosig.warehouse.store.store import Store

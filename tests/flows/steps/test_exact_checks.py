@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps.exact_checks import against, check_runs
 from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.sample_checks import Sampled
 from iosig.transforms.signatures.bursts import bursts_of

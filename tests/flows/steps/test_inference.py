@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.flows.settings import Settings, SignatureSettings
 from iosig.flows.steps.inference import infer
 from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.settings.model import Settings, SignatureSettings
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.classes import CLASSES, MEASURED_CLASSES

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 import pytest
 
-from iosig.flows.signatures.published import SUBJECT
+from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps.joint import _beside, is_due, with_defaults
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps.periods import _segments_of
 from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from tests.sql.given import rows

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.night import order
-from iosig.flows.night.executors import Inline
-from iosig.flows.settings import Settings
+from iosig.flows import nightly
+from iosig.flows.executors import Inline
 from iosig.flows.steps.pieces import Done, File, Given, Piece
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
@@ -78,7 +78,7 @@ def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store
     """Two warehouses alike: one day is released, another is landed with a trace and a faulty job."""
     here, there = (Store(tmp_path / name / "warehouse") for name in ("here", "there"))
     shutil.copytree(landed_site.root, here.root)
-    order.run_inline(here, SETTINGS, lambda *_: None, until=date(2026, 3, 2))
+    nightly.run_inline(here, SETTINGS, lambda *_: None, until=date(2026, 3, 2))
     requests = [
         {"rank": 0, "direction": "write", "request_bytes": 1e6, "began_s": 60.0 * n, "ceased_s": 60.0 * n + 5}
         for n in range(20)
@@ -101,12 +101,12 @@ def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
 def test_pieces_do_elsewhere_what_they_do_here(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
     told: list[tuple[str, int]] = []
-    wanted = order.run_inline(here, SETTINGS, lambda name, count, _: told.append((name, count)))
+    wanted = nightly.run_inline(here, SETTINGS, lambda name, count, _: told.append((name, count)))
     with elsewhere(tmp_path / "elsewhere") as pool:
         # Checks are made quick in this process alone.
         executor = Shipping(pool, stays=lambda piece: piece.is_check)
         shipped: list[tuple[str, int]] = []
-        release = order.run_inline(
+        release = nightly.run_inline(
             there, SETTINGS, lambda name, count, _: shipped.append((name, count)), executor=executor
         )
     published = {"release_id": "", "created_at": "", "snapshots": {}}
@@ -124,10 +124,10 @@ def test_pieces_do_elsewhere_what_they_do_here(sites: tuple[Store, Store], tmp_p
 @pytest.mark.long
 def test_each_piece_can_have_a_process_of_its_own(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
-    quick = order.run_inline(here, SETTINGS, lambda *_: None)
+    quick = nightly.run_inline(here, SETTINGS, lambda *_: None)
     with elsewhere(tmp_path / "elsewhere", 1) as pool:
         executor = Shipping(pool, stays=lambda piece: piece.is_check and piece.name not in SOME)
-        release = order.run_inline(there, SETTINGS, lambda *_: None, executor=executor)
+        release = nightly.run_inline(there, SETTINGS, lambda *_: None, executor=executor)
     assert {piece.name for piece in executor.shipped} >= SOME
     found, wanted = files(there, release), files(here, quick)
     for table in published():
@@ -175,11 +175,11 @@ def test_only_what_is_declared_can_be_written(tmp_path: Path) -> None:
 
 
 def test_every_published_table_is_written_by_one_work() -> None:
-    written = [table.name for step in order.STEPS for work in step.works for table in work.writes]
+    written = [table.name for step in nightly.STEPS for work in step.works for table in work.writes]
     assert len(set(written)) == len(written)
     assert {table.name for table in published()} <= set(written)
 
 
 def test_marks_have_names_of_their_own() -> None:
-    names = [work.name.replace(" ", "-").replace("/", "") for step in order.STEPS for work in step.works]
+    names = [work.name.replace(" ", "-").replace("/", "") for step in nightly.STEPS for work in step.works]
     assert len(set(names)) == len(names)

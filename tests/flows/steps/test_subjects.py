@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.settings import Settings
 from iosig.flows.steps.pieces import File, Given, Piece
 from iosig.flows.steps.subjects import of_applications
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES

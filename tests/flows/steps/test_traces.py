@@ -10,23 +10,23 @@ import duckdb
 import polars as pl
 import pytest
 
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.night import order
-from iosig.flows.settings import Settings
+from iosig.flows import nightly
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import publishing
 from iosig.warehouse.releases.publishing import Draft
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
-from tests.flows.conftest import FoundByChecks, check_here
 from tests.flows.traced_runs import land, trace
+from tests.nights import FoundByChecks, check_here
 
 WRITE = {"module": "POSIX", "direction": "write"}
 
 
 def run(store: Store, settings: Settings | None = None) -> Release:
-    return order.run_inline(store, settings or Settings(), lambda *_: None)
+    return nightly.run_inline(store, settings or Settings(), lambda *_: None)
 
 
 def ask(store: Store, release: Release, query: str) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bench.report_site import SiteSize, made_up_release
-from iosig.flows.report.making import report
+from iosig.answers.report.build import report
 from iosig.reports.site.figures import command_line
 from iosig.reports.site.pages import PAGES
 from iosig.warehouse.releases.reading import opened as opened_release

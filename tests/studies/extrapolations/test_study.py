@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 import iosig.studies.extrapolations.running
-from iosig.flows.extrapolation.extrapolating import families
 from iosig.studies.command import study_command
 from iosig.studies.extrapolations import STUDY, tables
 from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
 from iosig.studies.extrapolations.maps import map_rows
 from iosig.studies.extrapolations.programs import programs, runs
 from iosig.studies.extrapolations.running import CHECKS, Results, StudyParams, study
+from iosig.traces.extrapolation.extrapolating import families
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
 from iosig.transforms.traces.compression import compress, compress_together
 from iosig.warehouse.errors import InputRefused

@@ -342,10 +342,10 @@ def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
 
 
 def test_hosts_of_a_real_run_are_seen_in_its_windows(shared_data: Path) -> None:
-    import iosig.flows.networks.making as flow
-    from iosig.flows.landing import Told
-    from iosig.flows.settings import Settings
-    from iosig.flows.single.one_input import TraceInput, opened
+    import iosig.estimates.networks.making as flow
+    from iosig.answers.single.one_input import TraceInput, opened
+    from iosig.settings.model import Settings
+    from iosig.streams.landing import Told
     from iosig.transforms.networks.network import NetworkParams
 
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from iosig.flows.signatures.parallel import part_of
+from iosig.estimates.signatures.parallel import part_of
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from tests.budget import examples
 from tests.transforms.run_sets import set_of

@@ -167,7 +167,7 @@ def test_no_calls_come_to_nothing() -> None:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ios_mpiio_nn", "ior_posix_fpp", "ios_group4"])
 def test_real_traces(shared_data: Path, program: str) -> None:
-    from iosig.flows.extrapolation.view import recorder_forms
+    from iosig.traces.extrapolation.view import recorder_forms
     from iosig.transforms.traces.compression import compress
     from iosig.warehouse.sources.recorder.signatures import opened
 

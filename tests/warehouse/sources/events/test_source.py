@@ -13,9 +13,9 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from iosig.flows.landing import Told
-from iosig.flows.settings import Settings
-from iosig.flows.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, opened
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.errors import InputRefused

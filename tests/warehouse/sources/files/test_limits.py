@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from iosig.flows.landing import Told, land_paths
-from iosig.flows.settings import Settings
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files import opening
 from iosig.warehouse.sources.files.limits import Limits, in_force, limited

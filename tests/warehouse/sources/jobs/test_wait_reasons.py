@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iosig.flows.forecast.jobs import _HELD
+from iosig.answers.forecast.jobs import _HELD
 from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, without_details
 
 

@@ -1,0 +1,17 @@
+"""Questions asked of a release, of landed data or of one input: each has a query and a typed result.
+
+- `advice/`: Where and when to start an application, and the feed for a scheduler.
+- `attribution/`: Who moved the bytes of a file system, who was slowed down, and what remains unattributed.
+- `findings/`: Findings, layers, sizes and heat maps of traced runs.
+- `forecast/`: The expected load of the next hours.
+- `job/`: What is known of one run.
+- `moment/`: The file systems now, as far as polls have landed.
+- `population/`: How the runs of a site do their I/O: classes, periods, volumes.
+- `predictions` (`busiest`, `graph_of`, `rows_of`, `view_of`): The figure of predictions of followed inputs.
+- `report/`: A release as static pages.
+- `signatures/`: The signature of an application, and its changes between releases.
+- `single/`: One input without a warehouse, computed as in the nightly flow.
+- `status/`: The condition of a warehouse, and its problems.
+- `time_shifts` (`landed_warnings`, `released_warnings`): Warnings about job logs and polls whose times differ by hours.
+- `wall/`: Overview figures of a release.
+"""

@@ -1,0 +1,248 @@
+"""Where advice has signatures from: a release, or a feed that was made of one, for hosts without the warehouse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from iosig.answers.advice.feed import FORMAT, VALID_DAYS, by_volume
+from iosig.answers.advice.inputs import KnownSignature, Rates
+from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+
+_MOST_FEED_BYTES = 1 << 30
+#: longer ones are no runs, and their edges would fill the memory
+_LONGEST_S = 31 * 86_400.0
+_MOST_TOLD = 5
+
+
+class ReleaseSignatures:
+    """The default signatures of a release: curves, second by second."""
+
+    def __init__(self, store: Store, release: Release) -> None:
+        """Read which applications have signatures; their curves are read when they are asked for."""
+        from iosig.estimates.signatures.published import defaults
+        from iosig.warehouse.releases.reading import opened
+
+        self.store, self.release = store, release
+        with opened(store, release, "signatures applications") as connection:
+            self._rows = defaults(connection)
+            found = connection.sql("select application_id, sample_count from applications").fetchall()
+        self._sample_counts: dict[str, int] = dict(found)
+
+    def application_ids(self) -> Sequence[str]:
+        """Return the applications that have a signature, in order."""
+        found: list[str] = self._extracted()["application_id"].unique().sort().to_list()
+        return found
+
+    def others(self) -> Sequence[str]:
+        """Return further applications that are known to have none, in order."""
+        known = {*self._rows["application_id"], *self._sample_counts}
+        return sorted(known - set(self.application_ids()))
+
+    def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
+        """Return the signatures of some applications, by application and file system; what has none is left out."""
+        from iosig.estimates.signatures.published import TABLES, read_signatures
+        from iosig.warehouse.releases.reading import opened
+
+        wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
+        if wanted.is_empty():
+            return {}
+        with opened(self.store, self.release, TABLES) as connection:
+            curves = read_signatures(connection, wanted)
+        parts: dict[tuple[str, str], list[tuple[dict[str, Any], Signature]]] = {}
+        for row, curve in zip(wanted.iter_rows(named=True), curves, strict=True):
+            parts.setdefault((row["application_id"], row["filesystem"]), []).append((row, curve))
+        outcomes = self._outcomes(application_ids)
+        found: dict[str, dict[str, KnownSignature]] = {}
+        for (application_id, filesystem), of_subject in parts.items():
+            signature = _of_curves(application_id, filesystem, of_subject, outcomes[application_id, filesystem])
+            found.setdefault(application_id, {})[filesystem] = signature
+        return found
+
+    def why_none(self, application_id: str) -> str:
+        """Say what is known of an application without a signature, and what to do."""
+        rows = self._rows.filter(pl.col("application_id") == application_id)
+        told = [f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)]
+        count = self._sample_counts.get(application_id)
+        have = [f"samples of {count} of its runs"] if count is not None else []
+        have += ["the outcomes " + ", ".join(told[:_MOST_TOLD])] if told else []
+        if rows.height and (rows["outcome"] == "no_io").all():
+            return f"It moves nothing that storage could see ({', '.join(told[:_MOST_TOLD])}): any file system will do."
+        return (
+            f"There are {' and '.join(have) or 'no samples of it'}. Land more of its runs and of the polls meanwhile, "
+            "then `iosig run`; or let signatures be made over all node counts (has_merged_sizes in the settings)."
+        )
+
+    def _extracted(self) -> pl.DataFrame:
+        return self._rows.filter(pl.col("outcome") == "extracted")
+
+    def _outcomes(self, application_ids: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for row in self._rows.filter(pl.col("application_id").is_in(list(application_ids))).iter_rows(named=True):
+            found.setdefault((row["application_id"], row["filesystem"]), {})[row["direction"]] = row["outcome"]
+        return found
+
+
+def _of_curves(
+    application_id: str,
+    filesystem: str,
+    parts: Sequence[tuple[Mapping[str, Any], Signature]],
+    outcomes: Mapping[str, str],
+) -> KnownSignature:
+    """Return the signature of an application on a file system, its directions added up."""
+    confidences = [(curve.volume_bytes, _confidence(row, curve)) for row, curve in parts]
+    last_at = min(row["last_at"] for row, _ in parts).replace(microsecond=0)
+    return KnownSignature(
+        application_id=application_id,
+        filesystem=filesystem,
+        rates=Rates.sum_of([Rates.of_curve(curve.bytes_per_s) for _, curve in parts]),
+        basis="curve",
+        outcomes=outcomes,
+        method=parts[0][0]["method"],
+        confidence=by_volume(confidences),
+        trust=by_volume([(curve.volume_bytes, row.get("trust")) for row, curve in parts]),
+        sample_count=min(row["sample_count"] for row, _ in parts),
+        last_at=last_at,
+        valid_until=last_at + timedelta(days=VALID_DAYS),
+    )
+
+
+def _confidence(row: Mapping[str, Any], curve: Signature) -> float | None:
+    """Return how probable it is that the next run moves a byte where the signature says so, as a feed says it."""
+    bursts = curve.bursts
+    if not len(bursts) or not np.isfinite(bursts.support_ratio).all() or not bursts.volume_bytes.sum() > 0:
+        return None
+    of_each = (bursts.support_ratio * row["used_sample_count"] + 1) / (row["sample_count"] + 2)
+    return float(np.average(of_each, weights=bursts.volume_bytes))
+
+
+class FeedSignatures:
+    """The signatures of a feed (docs/scheduler-feed.md): bursts, each at its mean rate."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a feed of signatures; raises InputRefused if it is none, with the place of the fault."""
+        document = _document(path)
+        self.release_id: str = str(document.get("release_id"))
+        self._entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        for number, entry in enumerate(document["entries"]):
+            try:
+                subject = _subject(entry)
+                _rates(entry)
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                raise _refused(path, f"entries[{number}] is no signature of a feed ({error!r})") from error
+            self._entries.setdefault(subject, []).append(entry)
+
+    def application_ids(self) -> Sequence[str]:
+        """Return the applications that have a signature, in order."""
+        return sorted({application_id for application_id, _ in self._entries})
+
+    def others(self) -> Sequence[str]:
+        """Return nothing: a feed tells only of those that have one."""
+        return []
+
+    def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
+        """Return the signatures of some applications, by application and file system; what has none is left out."""
+        wanted = set(application_ids)
+        found: dict[str, dict[str, KnownSignature]] = {}
+        for (application_id, filesystem), entries in self._entries.items():
+            if application_id in wanted:
+                found.setdefault(application_id, {})[filesystem] = _of_bursts(application_id, filesystem, entries)
+        return found
+
+    def why_none(self, application_id: str) -> str:
+        """Say what to do about an application that the feed does not tell of."""
+        return (
+            f"The feed does not tell of {application_id}: it has no signature, or its last run is too long ago. "
+            "Write the feed anew after the next night, `iosig export signatures --feed --to FILE`."
+        )
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return a feed's document, if it is one of signatures."""
+    try:
+        if path.stat().st_size > _MOST_FEED_BYTES:
+            raise _refused(path, f"it is larger than {_MOST_FEED_BYTES:,} bytes")
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise _refused(path, f"it cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, f"it is not JSON ({error})") from error
+    if not isinstance(document, dict) or not isinstance(document.get("entries"), list):
+        raise _refused(path, "it is no object with `entries`")
+    if (document.get("format"), document.get("kind")) != (FORMAT, "signatures"):
+        raise _refused(path, f"its format and kind are not {FORMAT} and signatures")
+    return document
+
+
+def _refused(path: Path, reason: str) -> InputRefused:
+    return InputRefused(
+        f"{path} is refused: {reason}.", "Make it with `iosig export signatures --feed --to FILE.json`."
+    )
+
+
+def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:
+    application_id, filesystem = entry["application_id"], entry["filesystem"]
+    if (
+        not isinstance(application_id, str)
+        or not isinstance(filesystem, str)
+        or not isinstance(entry["direction"], str)
+    ):
+        raise TypeError("names that are no texts")
+    _instant(entry["last_at"])
+    _instant(entry["valid_until"])
+    confidence = entry["confidence"]
+    for told in (confidence, entry.get("trust")):
+        if told is not None and not 0 <= float(told) <= 1:
+            raise ValueError("a confidence or a trust beyond 0 and 1")
+    int(entry["sample_count"])
+    return application_id, filesystem
+
+
+def _rates(entry: Mapping[str, Any]) -> Rates:
+    """Return the bursts of an entry as rates; raises ValueError if they are none."""
+    columns = [
+        np.array([burst[name] for burst in entry["bursts"]], dtype=np.float64)
+        for name in ("started_s", "duration_s", "volume_bytes")
+    ]
+    if not all(np.isfinite(column).all() and (column >= 0).all() for column in columns):
+        raise ValueError("bursts with numbers that are below 0 or not finite")
+    started_s, duration_s, volume_bytes = columns
+    if not len(started_s) or float((started_s + duration_s).max()) > _LONGEST_S:
+        raise ValueError("bursts that are none or never end")
+    # a signature has a value for each second: no burst is shorter
+    until_s = float(entry["duration_s"] or 0.0)
+    if not 0 <= until_s <= _LONGEST_S:
+        raise ValueError("a duration that is none")
+    return Rates.of_bursts(started_s, np.maximum(duration_s, 1.0), volume_bytes, until_s)
+
+
+def _of_bursts(application_id: str, filesystem: str, entries: Sequence[Mapping[str, Any]]) -> KnownSignature:
+    rates = [_rates(entry) for entry in entries]
+    confidences = [(one.volume_bytes, entry["confidence"]) for one, entry in zip(rates, entries, strict=True)]
+    return KnownSignature(
+        application_id=application_id,
+        filesystem=filesystem,
+        rates=Rates.sum_of(rates),
+        basis="bursts",
+        outcomes={entry["direction"]: "extracted" for entry in entries},
+        method=str(entries[0]["method"]),
+        confidence=by_volume(confidences),
+        trust=by_volume([(one.volume_bytes, entry.get("trust")) for one, entry in zip(rates, entries, strict=True)]),
+        sample_count=min(int(entry["sample_count"]) for entry in entries),
+        last_at=min(_instant(entry["last_at"]) for entry in entries),
+        valid_until=min(_instant(entry["valid_until"]) for entry in entries),
+    )
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -1,0 +1,195 @@
+"""The tables behind `iosig who`, read from a release or computed from landed inputs where the release ends earlier.
+
+Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `ticks`, so the queries are the same too.
+Landed polls and jobs are staged by the models of the night, and the signatures are those of the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.advice.landed import application_id_of, filesystems_of, jobs_near
+from iosig.answers.attribution.query import Asked, is_released
+from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
+from iosig.estimates.staging import engine, stage_polls
+from iosig.settings.model import Settings
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
+from iosig.warehouse.contracts.samples import GRID_STEPS, RUNS
+from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.reading import connected, opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: runs that started earlier take part from then on only
+_BEFORE = timedelta(hours=6)
+#: the longest time of a question without an end: polls of a wrong clock may be years ahead
+_MAX_TIME = timedelta(days=7)
+
+
+@contextmanager
+def open_tables(
+    store: Store, release: Release, settings: Settings, asked: Asked, tables: str
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
+    """Open the named tables of a release, or of landed inputs if the time begins after the release's last poll.
+
+    Yields the connection, and whether the tables are computed from landed inputs. Without landed polls of that time
+    the tables are those of the release, so that the query reports which times have polls.
+    """
+    if not is_released(store, release, asked):
+        try:
+            landed = Landed.of(store, release, settings, asked)
+        except NothingToDo:
+            pass
+        else:
+            with landed.opened(tables) as connection:
+                yield connection, True
+            return
+    with opened(store, release, tables) as connection:
+        yield connection, False
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Landed ticks of a file system, the jobs that may have used it, and the placement of these jobs on the ticks."""
+
+    ticks: pl.DataFrame
+    jobs: pl.DataFrame
+    laid: tuple[Laid, ...]
+
+    @classmethod
+    def of(cls, store: Store, release: Release | None, settings: Settings, asked: Asked) -> Landed:
+        """Read what has landed and place its jobs; without a release no job has a signature.
+
+        Raises NothingToDo if no polls of that time have landed.
+        """
+        landings = ledger.read(store)
+        with engine(settings) as connection:
+            ticks = _ticks(store, connection, landings, settings, asked)
+            if ticks.is_empty():
+                raise NothingToDo(f"No polls of {asked.filesystem} have landed of that time, and no release has some.")
+            grid, window = _grid(connection, ticks), _window(ticks)
+            jobs = jobs_near(store, connection, landings, settings, asked.until or window[1])
+        runs = _runs(jobs, asked.filesystem, settings)
+        signatures, bursts = _signatures(store, release)
+        known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
+        theres = [
+            (There(*_signed(runs, known.filter(pl.col("direction") == name))), traffic_of(grid, name, window), name)
+            for name in asked.directions
+        ]
+        return cls(ticks, runs, tuple(Laid.each(theres)))
+
+    @cached_property
+    def attributed_io(self) -> pl.DataFrame:
+        """The bytes of each run and minute."""
+        return pl.concat([frames.empty(ATTRIBUTED_IO), *(one.rows() for one in self.laid)])
+
+    @cached_property
+    def slowdowns(self) -> pl.DataFrame:
+        """The bursts of each run, and the interference they met."""
+        return slowed_bursts(self.laid)
+
+    @contextmanager
+    def opened(self, tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open DuckDB on the named tables, as `reading.opened` does for a release."""
+        with connected() as connection:
+            for name in tables.split():
+                connection.register(name, getattr(self, name).to_arrow())
+            yield connection
+
+
+# ---- polls
+
+
+#: polls that may be of the file system: its name may still be an alias
+_POLLS = "select * from landed.polls where polled_at > $since and polled_at <= $until"
+
+
+def _ticks(
+    store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, asked: Asked
+) -> pl.DataFrame:
+    """Return the ticks of a file system, those of some hours before included."""
+    since = asked.since - _BEFORE
+    until = asked.until or asked.since + _MAX_TIME
+    days = pl.col("day").is_between(since.date(), until.date())
+    models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, days))
+    polls = connection.sql(_POLLS, params={"since": since, "until": until}).pl()
+    ticks = stage_polls(connection, settings, polls)
+    return ticks.filter(pl.col("filesystem") == asked.filesystem).sort("polled_at", "interval_s")
+
+
+def _grid(connection: duckdb.DuckDBPyConnection, ticks: pl.DataFrame) -> pl.DataFrame:
+    """Return all steps of the grid on which ticks of a file system lie, by the night's model."""
+    filesystem, last = ticks["filesystem"][0], ticks["polled_at"][-1]
+    first = _window(ticks)[0]
+    days = connection.sql(f"from stage.{POLL_DAYS.name}").pl().filter(pl.col("filesystem") == filesystem)
+    step_us, phase_us = (round(days[name][0] * 1e6) for name in ("interval_s", "grid_phase_s"))
+    first_us, last_us = (round(at.timestamp() * 1e6) for at in (first, last))
+    run = dict.fromkeys(RUNS.column_names) | {
+        "ended_on": last.date(),
+        "filesystem": filesystem,
+        "step_us": step_us,
+        "phase_us": phase_us,
+        "expected_controller_count": days["controller_count"][0],
+        "first_step": (first_us - phase_us) // step_us + 1,
+        "last_step": -((phase_us - last_us) // step_us),
+    }
+    models.expose_frame(connection, RUNS.layer, RUNS.name, pl.DataFrame([run], schema=frames.schema(RUNS)))
+    return models.select(connection, GRID_STEPS, {"days": [last.date()]})
+
+
+def _window(ticks: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return when the first tick began and the last one ended."""
+    return ticks["polled_at"][0] - timedelta(seconds=ticks["interval_s"][0]), ticks["polled_at"][-1]
+
+
+# ---- runs
+
+
+def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings) -> pl.DataFrame:
+    """Return the runs that may have used a file system."""
+    used = [job for job in jobs if filesystem in (filesystems_of(job, settings) or [filesystem])]
+    return pl.DataFrame(used, schema=frames.schema(JOBS)).with_columns(
+        # every row needs a day, and a running job ends no earlier than it started
+        ended_on=pl.col("ended_on").fill_null(pl.col("started_at").dt.date()),
+        filesystem=pl.lit(filesystem),
+        application_id=pl.Series(map(application_id_of, used), dtype=pl.String),
+        is_own=pl.lit(value=True),
+    )
+
+
+def _signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the runs with signatures, and those with counters: none, since counters are known after the night only."""
+    by_application = known.drop("filesystem", "direction")
+    signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")
+    signed = signed.with_columns(duration_s=pl.col("duration_s_alone"))
+    none = signed.clear().with_columns(
+        grid_started_at=pl.col("started_at"),
+        sample_bytes_per_s=pl.lit(None, pl.List(pl.Float64)),
+        counted_s=0.0,
+        estimate_source=pl.lit("counted"),
+    )
+    return signed, none
+
+
+def _signatures(store: Store, release: Release | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    if release is None:
+        return frames.empty(SIGNATURES), frames.empty(SIGNATURE_BURSTS)
+    with opened(store, release, "signatures signature_bursts") as connection:
+        signatures = connection.sql("select * from signatures").pl()
+        return signatures, connection.sql("select * from signature_bursts").pl()

@@ -1,0 +1,312 @@
+"""`iosig who`: jobs, users and applications by the bytes that they moved in a time, and what nobody explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.attribution.candidates import BESIDE, Beside, likely_moved
+from iosig.warehouse.errors import NothingToDo, UsageError, meant
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MINUTE = timedelta(minutes=1)
+#: in which there may be polls: a time near the ends of the calendar cannot be reckoned with
+_YEARS = range(1970, 9000)
+#: the tables that `who` queries
+TABLES = "attributed_io jobs ticks"
+_RUN = ("cluster", "job_id", "started_at")
+_SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
+#: from which certainty on a signature's fit is good, or fair
+_GOOD, _FAIR = 0.7, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked: a file system, whole minutes from `since` to `until` (None: to the last poll), directions."""
+
+    filesystem: str
+    since: datetime
+    until: datetime | None
+    directions: tuple[str, ...] = ("read", "write")
+
+    @classmethod
+    def of(
+        cls, filesystem: str, at: datetime | None, since: datetime | None, until: datetime | None, direction: str | None
+    ) -> Asked:
+        """Return what a minute or a time says; UsageError where it says neither or both."""
+        directions = (direction,) if direction else ("read", "write")
+        if (at is None) == (since is None) or (at is not None and until is not None):
+            raise UsageError("Say when: --at TIME for a minute, or --since TIME and --until TIME.")
+        for each in (at, since, until):
+            if each is not None and each.year not in _YEARS:
+                raise UsageError(f"No file system was polled in the year {each.year}.")
+        if at is not None:
+            return cls(filesystem, _minute(at), _minute(at) + _MINUTE, directions)
+        assert since is not None
+        ends = None if until is None else _minute(until - timedelta(microseconds=1)) + _MINUTE
+        if ends is not None and ends <= _minute(since):
+            raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
+        return cls(filesystem, _minute(since), ends, directions)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Who moved what. Frames are in order of their bytes.
+
+    jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit, and likely_bytes,
+    what it is likely to have moved besides; users, applications: the same of all their runs, with job_count. minutes:
+    measured_bytes by direction and minute_at, parts: explained_bytes by application_id too. others: runs that were
+    there and have no bytes, with likely_bytes, those first that are likeliest to have moved most.
+    is_landed: whether that is of what has landed, not of a release.
+    """
+
+    asked: Asked
+    until: datetime
+    jobs: pl.DataFrame
+    users: pl.DataFrame
+    applications: pl.DataFrame
+    minutes: pl.DataFrame
+    parts: pl.DataFrame
+    others: pl.DataFrame
+    is_landed: bool = False
+
+    @property
+    def measured_bytes(self) -> float:
+        """What polls hold of that time."""
+        return float(self.minutes["measured_bytes"].sum())
+
+    @property
+    def explained_bytes(self) -> float:
+        """What of it is some job's; what jobs of different days were given beyond the polls of a minute is left out."""
+        return float(self._beside["known_bytes"].sum())
+
+    @property
+    def likeliest(self) -> pl.DataFrame:
+        """Runs by what they moved and are likely to have moved besides: whom to ask first.
+
+        Columns: cluster, job_id, started_at, user, application, explained_bytes, likely_bytes, NULL where servers
+        counted it.
+        """
+        names = (*_RUN, "user", "application")
+        known = self.jobs.select(*names, "explained_bytes", "likely_bytes")
+        others = self.others.select(*names, "likely_bytes", explained_bytes=pl.lit(0.0)).select(known.columns)
+        together = pl.col("explained_bytes") + pl.col("likely_bytes").fill_null(0.0)
+        return pl.concat([known, others]).filter(together > 0).sort(-together, "job_id", "started_at", "cluster")
+
+    @property
+    def unexplained_bytes(self) -> float:
+        """What of it is nobody's."""
+        return self.measured_bytes - self.explained_bytes
+
+    @property
+    def _beside(self) -> pl.DataFrame:
+        key = ("direction", "minute_at")
+        summed = self.parts.group_by(key).agg(pl.col("explained_bytes").sum())
+        both = self.minutes.join(summed, on=key, how="left", maintain_order="left")
+        return both.with_columns(
+            known_bytes=pl.min_horizontal("measured_bytes", pl.col("explained_bytes").fill_null(0))
+        )
+
+
+def is_released(store: Store, release: Release, asked: Asked) -> bool:
+    """Return whether what is asked for begins before the last poll that a release has of the file system."""
+    with opened(store, release, "ticks") as connection:
+        query = "select max(polled_at) from ticks where filesystem = $filesystem"
+        (last,) = connection.sql(query, params={"filesystem": asked.filesystem}).fetchall()[0]
+    return last is not None and asked.since < last
+
+
+def last_day(store: Store, release: Release, filesystem: str, until: datetime | None = None) -> datetime:
+    """Return when the last day of a file system's polls began, or that before an instant, in whole minutes.
+
+    Raises UsageError if the file system was not polled.
+    """
+    with opened(store, release, "ticks") as connection:
+        first, last = polled(connection, filesystem)
+    end = until or _minute(last - timedelta(microseconds=1)) + _MINUTE
+    return max(end - timedelta(days=1), _minute(first - timedelta(microseconds=1)))
+
+
+def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> Answer:
+    """Query who moved what. Raises NothingToDo if there are no polls of that time.
+
+    connection: has `TABLES`, those of a release or those computed from landed inputs.
+    """
+    first, last = polled(connection, asked.filesystem)
+    until = asked.until or _minute(last - timedelta(microseconds=1)) + _MINUTE
+    told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
+    directed = told | {"directions": list(asked.directions)}
+    minutes = connection.sql(_MINUTES, params=directed).pl()
+    if minutes.is_empty():
+        raise unpolled(asked, until, first, last)
+    parts = connection.sql(_PARTS, params=directed).pl()
+    there = connection.sql(_JOBS, params=told).pl()
+    jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
+    likely = _likely(connection, directed)
+    return Answer(
+        asked,
+        until,
+        _ranked(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
+        _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
+        _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
+        minutes,
+        # in an order, for what is added up of it: sums of reals depend on it
+        parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
+            pl.col("explained_bytes").sum()
+        ),
+        _others(there.join(jobs, on=_RUN, how="anti"), likely),
+        is_landed,
+    )
+
+
+def _likely(connection: duckdb.DuckDBPyConnection, directed: dict[str, Any]) -> pl.DataFrame:
+    """Return what runs are likely to have moved of what nobody explains."""
+    wider = directed | {"since": directed["since"] - BESIDE, "until": directed["until"] + BESIDE}
+    told = {name: wider[name] for name in ("filesystem", "since", "until")}
+    ticks, there = (connection.sql(query, params=told).pl() for query in (_TICKS, _JOBS))
+    beside = Beside(ticks, connection.sql(_PARTS, params=wider).pl(), there)
+    return likely_moved(beside, directed["directions"], (directed["since"], directed["until"]))
+
+
+def _others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
+    """Return runs of whom no byte is known, those first that are likeliest to have moved most."""
+    return others.join(likely, on=_RUN, how="left", maintain_order="left").sort(
+        "likely_bytes", "node_count", *_RUN, descending=[True, True, False, False, False], nulls_last=True
+    )
+
+
+def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
+    """Return when the first and the last poll of a file system was; UsageError where there is none."""
+    rows = connection.sql("select filesystem, min(polled_at), max(polled_at) from ticks group by all order by all")
+    known = {name: (first, last) for name, first, last in rows.fetchall()}
+    if filesystem not in known:
+        names = ", ".join(known) or "none"
+        raise UsageError(
+            f"No file system {filesystem!r} was polled; the release has polls of: {names}.{meant(filesystem, known)}"
+        )
+    return known[filesystem]
+
+
+def unpolled(asked: Asked, until: datetime, first: datetime, last: datetime) -> NothingToDo:
+    """Return the error of a time without polls; first, last: the polls that there are."""
+    return NothingToDo(
+        f"No polls of {asked.filesystem} from {instant_text(asked.since)} to {instant_text(until)}: the release has "
+        f"some from {instant_text(first)} to {instant_text(last)}."
+    )
+
+
+def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Return rows by their bytes, with how sure they are and how well that fits."""
+    certainty = (pl.col("certain_bytes") / pl.col("explained_bytes")).clip(0.0, 1.0)
+    fit = (
+        pl.when(pl.col("low_bytes") == pl.col("high_bytes"))
+        .then(pl.lit("counted"))
+        .when(pl.col("certainty") >= _GOOD)
+        .then(pl.lit("good"))
+        .when(pl.col("certainty") >= _FAIR)
+        .then(pl.lit("fair"))
+        .otherwise(pl.lit("poor"))
+    )
+    return (
+        rows.with_columns(certainty=certainty)
+        .with_columns(fit=fit)
+        .drop("certain_bytes")
+        .sort("explained_bytes", *names, descending=[True, *[False] * len(names)], nulls_last=True)
+    )
+
+
+#: a minute is known by its right edge, as a poll is
+_MINUTES = """
+    with directed as (
+        select to_timestamp(ceil(epoch(polled_at) / 60) * 60) as minute_at,
+            unnest(['read', 'write']) as direction,
+            unnest([read_bytes, written_bytes]) as moved_bytes
+        from ticks
+        where filesystem = $filesystem and polled_at > $since and polled_at <= $until
+    )
+
+    select direction, minute_at, sum(moved_bytes)::double as measured_bytes
+    from directed
+    where moved_bytes is not null and list_contains($directions, direction)
+    group by all
+    order by all
+"""
+
+_TICKS = """
+    select polled_at, max(interval_s) as interval_s, sum(read_bytes) as read_bytes, sum(written_bytes) as written_bytes
+    from ticks
+    where filesystem = $filesystem and polled_at > $since and polled_at <= $until
+    group by all
+    order by all
+"""
+
+_PARTS = """
+    select cluster, job_id, started_at, application_id, direction, minute_at, explained_bytes, low_bytes, high_bytes,
+        explained_bytes * certainty as certain_bytes
+    from attributed_io
+    where filesystem = $filesystem and minute_at > $since and minute_at <= $until
+        and list_contains($directions, direction)
+    order by all
+"""
+
+#: who may have been there
+_JOBS = """
+    select cluster, job_id, started_at, ended_at, jobs.user, application, node_count
+    from jobs
+    where is_application_run and started_at < $until and (ended_at is null or ended_at > $since)
+        and (filesystem is null or filesystem = $filesystem)
+    order by all
+"""
+
+
+# ---- as JSON
+
+
+def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
+    """Return an answer for programs: so many of each kind at most, and how many there are."""
+    columns = ("explained_bytes", "low_bytes", "high_bytes", "certainty", "fit")
+
+    def rows(frame: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
+        return [plain_row(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
+
+    return {
+        "release_id": release_id,
+        "from": "landed" if told.is_landed else "release",
+        "filesystem": told.asked.filesystem,
+        "since": instant_text(told.asked.since),
+        "until": instant_text(told.until),
+        "directions": list(told.asked.directions),
+        "measured_bytes": told.measured_bytes,
+        "explained_bytes": told.explained_bytes,
+        "unexplained_bytes": told.unexplained_bytes,
+        "job_count": told.jobs.height,
+        "other_job_count": told.others.height,
+        "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
+        "users": rows(told.users, "user", "job_count"),
+        "applications": rows(told.applications, "application", "job_count"),
+        "likeliest_jobs": [plain_row(row) for row in told.likeliest.head(most_count).to_dicts()],
+        "other_jobs": [plain_row(row) for row in told.others.head(most_count).to_dicts()],
+    }
+
+
+def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON has it."""
+    return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def _minute(at: datetime) -> datetime:
+    """Return when the minute of an instant began."""
+    return at.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def instant_text(at: datetime | None) -> str:
+    """Return an instant in UTC as JSON has it."""
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,142 @@
+"""`iosig who --hurt`: runs whose bursts took longer than alone, by how much, and whose bytes stood there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.attribution.query import Asked, instant_text, plain_row, polled, unpolled
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class HurtAnswer:
+    """Who was hurt in a time. runs: a row each run that was, those that lost most first.
+
+    runs: longer_s, with a range, of the bursts that were hurt, how many of those that were found; others_bytes of
+    other runs beside the hurt ones, nobodys_bytes; and first_application_id, first_job_id, first_bytes: of the other
+    run that had most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether
+    that is of what has landed, not of a release.
+    """
+
+    asked: Asked
+    until: datetime
+    runs: pl.DataFrame
+    run_count: int
+    is_landed: bool = False
+
+
+#: the tables that `hurt` queries
+TABLES = "slowdowns jobs ticks"
+
+
+def hurt(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> HurtAnswer:
+    """Query whose bursts took longer. Raises NothingToDo if the time begins after the last poll.
+
+    connection: has `TABLES`, those of a release or those computed from landed inputs.
+    """
+    first, last = polled(connection, asked.filesystem)
+    until = asked.until or last
+    if asked.since >= last:
+        raise unpolled(asked, until, first, last)
+    told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
+    runs = connection.sql(_RUNS, params=told | {"directions": list(asked.directions)}).pl()
+    return HurtAnswer(asked, until, runs.filter(pl.col("hurt_burst_count") > 0), runs.height, is_landed)
+
+
+def hurt_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs whose bursts were found, as `HurtAnswer.runs` has them, by filesystem and day.
+
+    days: filesystem and polled_on, each wanted; a burst is of the day on which it began.
+    """
+    connection.register(_CHOSEN, days.select("filesystem", "polled_on").to_arrow())
+    try:
+        found: pl.DataFrame = connection.sql(_DAYS).pl()
+        return found
+    finally:
+        connection.unregister(_CHOSEN)
+
+
+_CHOSEN = "chosen_hurt_days"
+
+
+def _by_run(bursts: str, key: str) -> str:
+    """Return the query of runs out of that of bursts; key: what tells them apart."""
+    return f"""
+    with bursts as ({bursts}),
+
+    beside as (
+        select {key}, first_job_id, first_application_id, sum(first_bytes) as first_bytes
+        from bursts
+        where is_hurt and first_job_id is not null
+        group by {key}, first_job_id, first_application_id
+        qualify row_number() over (partition by {key} order by sum(first_bytes) desc, first_job_id) = 1
+    ),
+
+    -- errors of bursts have nothing to do with each other: the range of a sum is narrower than the sum of ranges
+    runs as (
+        select {key}, application_id,
+            count(*) as burst_count,
+            count(*) filter (is_hurt) as hurt_burst_count,
+            sum(longer_s) filter (is_hurt) as longer_s,
+            sqrt(sum((longer_s - low_longer_s) ** 2) filter (is_hurt)) as error_s,
+            sum(certainty * longer_s) filter (is_hurt) / sum(longer_s) filter (is_hurt) as certainty,
+            -- who moved bytes beside a burst that lost nothing hurt nobody by it
+            coalesce(sum(others_bytes) filter (is_hurt), 0) as others_bytes,
+            coalesce(sum(nobodys_bytes) filter (is_hurt), 0) as nobodys_bytes
+        from bursts
+        group by all
+    )
+
+    select runs.* exclude (error_s), jobs.user, jobs.application,
+        greatest(longer_s - error_s, 0) as low_longer_s, longer_s + error_s as high_longer_s,
+        first_job_id, first_application_id, first_bytes
+    from runs
+    left join (select cluster, job_id, started_at, jobs.user, application from jobs) as jobs
+        using (cluster, job_id, started_at)
+    left join beside using ({key})
+    order by longer_s desc nulls last, {key}
+"""
+
+
+_RUN = "cluster, job_id, started_at"
+_RUNS = _by_run(
+    """
+        select *, outcome = 'hurt' as is_hurt
+        from slowdowns
+        where filesystem = $filesystem and outcome != 'not_found' and list_contains($directions, direction)
+            and burst_began_at < $until and burst_ended_at > $since
+    """,
+    _RUN,
+)
+_DAYS = _by_run(
+    """
+        select *, outcome = 'hurt' as is_hurt, burst_began_at::date as polled_on
+        from slowdowns
+        semi join chosen_hurt_days
+            on slowdowns.filesystem = chosen_hurt_days.filesystem
+            and slowdowns.burst_began_at::date = chosen_hurt_days.polled_on
+        where outcome != 'not_found'
+    """,
+    f"filesystem, polled_on, {_RUN}",
+)
+
+
+def hurt_document(told: HurtAnswer, most_count: int, release_id: str) -> dict[str, Any]:
+    """Return an answer for programs: so many runs at most, and how many there are."""
+    return {
+        "release_id": release_id,
+        "from": "landed" if told.is_landed else "release",
+        "filesystem": told.asked.filesystem,
+        "since": instant_text(told.asked.since),
+        "until": instant_text(told.until),
+        "directions": list(told.asked.directions),
+        "run_count": told.run_count,
+        "hurt_run_count": told.runs.height,
+        "runs": [plain_row(row) for row in told.runs.head(most_count).to_dicts()],
+    }

@@ -1,0 +1,198 @@
+"""What traced runs tell of their I/O: findings, layers, sizes, order and heat maps, of a release or of one input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.single.one_input import TraceInput
+from iosig.transforms.findings.facts import DIRECTIONS, TraceFrames, facts_of, upper_layers
+from iosig.transforms.findings.finding import of_facts
+from iosig.transforms.findings.finding_files import files_of
+from iosig.transforms.findings.rank_times import RankTimes, rank_times
+from iosig.transforms.findings.thresholds import Thresholds
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: single requests of a run that are read at most: more do not fit beside each other into memory
+MOST_REQUESTS = 20_000_000
+#: what a connection to a release has to be opened for
+TABLES = "trace_jobs trace_counters trace_heatmaps trace_records trace_files trace_requests"
+SIZES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")
+_LAYER = (
+    "module", "outcome", "is_partial", "is_counted", "file_count", "read_bytes", "written_bytes", "open_count",
+    "read_count", "write_count", "seek_count", "stat_count", "sync_count", "read_time_s", "write_time_s",
+    "metadata_time_s",
+)  # fmt: skip
+_IN_FILE = {"path": pl.String(), "value": pl.Float64(), "unit": pl.String()}
+_FACTS = (
+    "read_count", "read_sequential_count", "read_consecutive_count", "write_count", "write_sequential_count",
+    "write_consecutive_count", "io_time_ratio", "metadata_count", "data_count",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRun:
+    """A traced run as it is told.
+
+    job: its row of `trace_jobs`. findings: rows of `findings_of`, without trace_id, with the files in which each lies
+    (path, value, unit), the most first. layers: its modules with what they
+    moved, how often and how long. sizes: module, size, read_count, write_count, of the tracer's histogram. facts: what
+    of its facts is shown. maps: heat maps, of the layer nearest to the program.
+    """
+
+    job: dict[str, Any]
+    findings: pl.DataFrame
+    layers: pl.DataFrame
+    sizes: pl.DataFrame
+    facts: dict[str, float | None]
+    maps: tuple[RankTimes, ...]
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        """What is found, the worst first."""
+        return self.findings.filter(outcome="found").to_dicts()
+
+
+def of_input(trace: TraceInput) -> TracedRun:
+    """Return what one input tells."""
+    requests = _requests(trace.landed[TRACE_REQUESTS.name])
+    heatmaps, records, files = (trace.read(table) for table in (TRACE_HEATMAPS, TRACE_RECORDS, TRACE_FILES))
+    frames = TraceFrames(trace.jobs, trace.counters, heatmaps, records, files, requests)
+    return _told(frames)[0]
+
+
+def of_release(connection: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> list[TracedRun]:
+    """Return what a release and its landings tell of some traced runs; it is opened for `TABLES`."""
+    if not trace_ids:
+        return []
+    asked = {"trace_ids": list(trace_ids)}
+
+    def rows(table: Table | str) -> pl.DataFrame:
+        name = table if isinstance(table, str) else table.name
+        query = f"from {name} where list_contains($trace_ids, trace_id)"
+        return pl.DataFrame(connection.sql(query, params=asked).to_arrow_table())
+
+    (count,) = connection.sql(_COUNT, params=asked).fetchall()[0]
+    frames = TraceFrames(
+        rows("trace_jobs"),
+        rows("trace_counters"),
+        rows(TRACE_HEATMAPS),
+        rows(TRACE_RECORDS),
+        rows(TRACE_FILES),
+        connection.sql(_REQUESTS, params=asked).pl() if count <= MOST_REQUESTS else None,
+    )
+    return _told(frames)
+
+
+def published(
+    jobs: pl.DataFrame, counters: pl.DataFrame, heatmaps: pl.DataFrame
+) -> tuple[pl.DataFrame, dict[str, tuple[RankTimes, ...]]]:
+    """Return the findings of many traced runs, and their heat maps by trace, by what is published of them alone."""
+    thresholds = Thresholds()
+    found = of_facts(facts_of(TraceFrames(jobs, counters, heatmaps), thresholds), thresholds)
+    upper = dict(upper_layers(counters).select("trace_id", "module").iter_rows())
+    counts = dict(jobs.select("trace_id", "process_count").iter_rows())
+    by_trace = heatmaps.partition_by("trace_id", as_dict=True)
+    maps = {
+        trace_id: tuple(rank_times(rows, None, upper[trace_id], counts.get(trace_id)))
+        for (trace_id,), rows in by_trace.items()
+        if trace_id in upper
+    }
+    return found, maps
+
+
+_COUNT = "select count(*) from trace_requests where list_contains($trace_ids, trace_id) and not is_nested"
+_REQUESTS = """
+    select trace_id, module, rank, host, file_number, direction, offset_bytes, request_bytes, began_s, ceased_s
+    from trace_requests
+    where list_contains($trace_ids, trace_id) and not is_nested
+"""
+
+
+def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
+    """Return the requests of one input that count; None where there are too many, or none."""
+    columns = (
+        "trace_id", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "began_s",
+        "ceased_s",
+    )  # fmt: skip
+    if not landed:
+        return None
+    rows = pl.concat(landed).filter(~pl.col("is_nested"))
+    if rows.select(pl.len()).collect().item() > MOST_REQUESTS:
+        return None
+    return rows.select(columns).collect()
+
+
+def _told(frames: TraceFrames) -> list[TracedRun]:
+    thresholds = Thresholds()
+    facts = facts_of(frames, thresholds)
+    findings = _with_files(of_facts(facts, thresholds), frames, thresholds)
+    upper = dict(upper_layers(frames.counters).select("trace_id", "module").iter_rows())
+    return [_run(frames, job, facts, findings, upper.get(job["trace_id"])) for job in frames.jobs.to_dicts()]
+
+
+def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
+    """Return findings with the files in which each lies, as far as these have names."""
+    rule, empty = ["trace_id", "rule", "direction"], pl.lit([], pl.List(pl.Struct(_IN_FILE)))
+    if frames.files is None:
+        return findings.with_columns(files=empty)
+    named = files_of(frames, thresholds).join(
+        frames.files.select("trace_id", "file_number", "path"), on=["trace_id", "file_number"], maintain_order="left"
+    )
+    files = named.drop_nulls("path").group_by(rule, maintain_order=True).agg(files=pl.struct(*_IN_FILE))
+    joined = findings.join(files, on=rule, how="left", nulls_equal=True, maintain_order="left")
+    is_found = (pl.col("outcome") == "found") & pl.col("files").is_not_null()
+    return joined.with_columns(files=pl.when(is_found).then("files").otherwise(empty))
+
+
+def _run(
+    frames: TraceFrames, job: dict[str, Any], facts: pl.DataFrame, findings: pl.DataFrame, upper: str | None
+) -> TracedRun:
+    def own(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.filter(pl.col("trace_id") == job["trace_id"])
+
+    assert frames.heatmaps is not None
+    counters = own(frames.counters)
+    requests = None if frames.requests is None else own(frames.requests)
+    maps = rank_times(own(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
+    shown = own(facts).select(_FACTS).row(0, named=True)
+    return TracedRun(job, own(findings).drop("trace_id"), layers_of(counters), sizes_of(counters), shown, tuple(maps))
+
+
+def layers_of(counters: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Return the modules that moved bytes or were called, without those that repeat others' requests.
+
+    more: columns that are kept beside a layer's own.
+    """
+    calls = pl.sum_horizontal("read_bytes", "written_bytes", "open_count", "stat_count", "read_count", "write_count")
+    return (
+        counters.filter(calls > 0, ~pl.col("module").str.starts_with("DXT_"))
+        .select(*more, *_LAYER)
+        .sort(*more, "module")
+    )
+
+
+def sizes_of(counters: pl.DataFrame) -> pl.DataFrame:
+    """Return the tracer's histogram of sizes of requests, by module; bounds are its own."""
+    rows = []
+    for module, text in counters.select("module", "counters").iter_rows():
+        told = json.loads(text) if text else {}
+        for size in SIZES:
+            counts = [told.get(f"{module}_SIZE_{way.upper()}_{size}") for way in DIRECTIONS]
+            # of MPI-IO, the histogram is of all requests of a collective call together
+            counts = [
+                told.get(f"{module}_SIZE_{way.upper()}_AGG_{size}") if count is None else count
+                for way, count in zip(DIRECTIONS, counts, strict=True)
+            ]
+            if any(count is not None for count in counts):
+                rows.append((module, size, *counts))
+    schema = {"module": pl.String, "size": pl.String, "read_count": pl.Int64, "write_count": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")

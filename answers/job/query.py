@@ -1,0 +1,346 @@
+"""`iosig job`: all that is known of one run: its bytes, sample, signature, neighbours, and what its traces tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.findings import query as findings
+from iosig.answers.findings.query import TracedRun
+from iosig.answers.report.runs import read_runs
+from iosig.answers.single.one_input import TraceInput, opened as opened_input
+from iosig.reports.findings import HeatView, filled, finding_of, heat_svg
+from iosig.reports.job import job_page
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told
+from iosig.transforms.findings.rank_times import RankTimes
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: steps of a signature
+_MOST_STEPS = 240
+_TABLES = (
+    "jobs job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
+    f"{findings.TABLES}"
+)
+_KEY = ["cluster", "job_id", "started_at"]
+_SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "began_s", "step_s", "scale_bytes_per_s", "rates"]
+#: digits of numbers that are measured or estimated
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ToldJob:
+    """What is known of a run.
+
+    release_id: None where it is of a trace alone. job: its row, None where no job log has it. other_runs: when other
+    runs of the same job id started. io, samples, signatures, neighbours (of most bytes first), slowdowns: rows. traces:
+    its traced runs.
+    """
+
+    job_id: str
+    release_id: str | None
+    job: dict[str, Any] | None
+    traces: tuple[TracedRun, ...]
+    other_runs: tuple[datetime, ...] = ()
+    io: pl.DataFrame = field(default_factory=pl.DataFrame)
+    samples: pl.DataFrame = field(default_factory=pl.DataFrame)
+    signatures: pl.DataFrame = field(default_factory=pl.DataFrame)
+    neighbours: pl.DataFrame = field(default_factory=pl.DataFrame)
+    slowdowns: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def maps(self) -> tuple[RankTimes, ...]:
+        """The heat maps of the first trace that has some."""
+        return next((trace.maps for trace in self.traces if trace.maps), ())
+
+
+def of_trace(path: Path, settings: Settings) -> ToldJob:
+    """Return what a trace alone tells; InputRefused where the input is none."""
+    with opened_input(path, settings, Told()) as found:
+        if not isinstance(found, TraceInput):
+            raise InputRefused(f"{path.name} is no trace: it does not tell who moved bytes.", "Give a Darshan log.")
+        run = findings.of_input(found)
+    return ToldJob(run.job["traced_job_id"] or path.name, None, None, (run,))
+
+
+def of_release(
+    store: Store, release: Release, job_id: str, cluster: str | None = None, started: datetime | None = None
+) -> ToldJob:
+    """Return what a release knows of a job's run: of its last one, unless it is said when it started.
+
+    Raises UsageError where it has no such run.
+    """
+    with opened(store, release, _TABLES) as connection:
+        asked = {"job_id": job_id, "cluster": cluster}
+        runs = connection.sql(_RUNS_OF_JOB, params=asked).pl()
+        chosen = runs if started is None else runs.filter(pl.col("started_at") == started)
+        if chosen.is_empty():
+            return _of_no_job(connection, release, job_id, runs, started)
+        job = chosen.tail(1).row(0, named=True)
+        connection.register("chosen_run", chosen.tail(1).to_arrow())
+        io = _io(connection, chosen.tail(1))
+        places = io.select("application_id", "filesystem", "direction").drop_nulls()
+        connection.register("chosen_places", places.to_arrow())
+        return ToldJob(
+            job_id,
+            release.release_id,
+            {name: value for name, value in job.items() if name != "ended_on"},
+            tuple(findings.of_release(connection, _ids(connection.sql(_TRACES)))),
+            tuple(instant for instant in runs["started_at"] if instant != job["started_at"]),
+            io.drop(*_KEY, *_SAMPLE[2:]),
+            io.select(_SAMPLE).filter(pl.col("rates").is_not_null()),
+            connection.sql(_SIGNATURES, params={"most_steps": _MOST_STEPS}).pl(),
+            connection.sql(_NEIGHBOURS).pl(),
+            connection.sql(_SLOWDOWNS).pl(),
+        )
+
+
+def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFrame:
+    """Return what is known of a run's bytes, with its samples; run: its row."""
+    hour = run["started_at"].dt.truncate("1h")[0]
+    every = read_runs(connection, {hour: run["ended_on"].to_list()}).io
+    return every.join(run, on=_KEY, how="semi").sort("filesystem", "direction", descending=[False, True])
+
+
+def _of_no_job(
+    connection: duckdb.DuckDBPyConnection, release: Release, job_id: str, runs: pl.DataFrame, started: datetime | None
+) -> ToldJob:
+    """Return what traces tell of a job that no job log has."""
+    if runs.height:
+        known = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
+        raise UsageError(f"No run of job {job_id!r} started then; the last ones did at {known}.")
+    if started is None:
+        traces = findings.of_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
+        if traces:
+            return ToldJob(job_id, release.release_id, None, tuple(traces))
+    near = connection.sql(_NEAR, params={"job_id": job_id}).fetchall()
+    meant = f" Did you mean {', '.join(name for (name,) in near)}?" if near else ""
+    raise UsageError(f"No job {job_id!r} is in release {release.release_id}.{meant}")
+
+
+def _ids(rows: duckdb.DuckDBPyRelation) -> list[str]:
+    return [trace_id for (trace_id,) in rows.fetchall()]
+
+
+_RUNS_OF_JOB = """
+    select cluster, job_id, started_at, ended_at, submitted_at, user, account, application, partition, node_count,
+        task_count, state, duration_s, ended_on
+    from jobs
+    where is_application_run and started_at is not null and job_id = $job_id
+        and ($cluster::varchar is null or cluster = $cluster)
+    order by started_at, cluster
+"""
+#: ids that begin alike, those of like length first
+_NEAR = """
+    select job_id
+    from jobs
+    where is_application_run and (starts_with(job_id, $job_id) or jaro_winkler_similarity(job_id, $job_id) > 0.8)
+    group by job_id
+    order by jaro_winkler_similarity(job_id, $job_id) desc, job_id
+    limit 3
+"""
+_TRACES = """
+    select trace_id
+    from trace_jobs
+    semi join chosen_run
+        on trace_jobs.cluster = chosen_run.cluster and trace_jobs.job_id = chosen_run.job_id
+        and trace_jobs.job_started_at = chosen_run.started_at
+    order by started_at, trace_id
+"""
+_TRACES_ALONE = "select trace_id from trace_jobs where traced_job_id = $job_id order by started_at, trace_id"
+
+#: the signatures of the run's application, where it was
+_SIGNATURES = """
+    with chosen as (
+        select application_id, filesystem, direction, method, outcome, trust, volume_bytes, burst_count, duration_s,
+            greatest(ceil(duration_s / $most_steps), 1) as step_s
+        from signatures
+        semi join chosen_places using (application_id, filesystem, direction)
+        where is_default
+    ),
+
+    binned as (
+        select application_id, filesystem, direction, floor(offset_s / step_s) as bin, avg(bytes_per_s) as rate
+        from signature_points
+        inner join chosen using (application_id, filesystem, direction, method)
+        group by all
+    ),
+
+    curves as (
+        select application_id, filesystem, direction, list(rate order by bin) as rates
+        from binned
+        group by all
+    )
+
+    select chosen.*, curves.rates
+    from chosen
+    left join curves using (application_id, filesystem, direction)
+    order by filesystem, direction desc
+"""
+
+_SLOWDOWNS = """
+    select * exclude (cluster, job_id, started_at)
+    from slowdowns
+    semi join chosen_run using (cluster, job_id, started_at)
+    order by all
+"""
+
+#: who used the same file systems meanwhile, with what signatures explain of those minutes
+_NEIGHBOURS = """
+    with places as (
+        select distinct filesystem
+        from job_io
+        semi join chosen_run using (cluster, job_id, started_at)
+    ),
+
+    moved as (
+        select attributed_io.cluster, attributed_io.job_id, attributed_io.started_at, attributed_io.filesystem,
+            min(attributed_io.application_id) as application_id,
+            sum(attributed_io.explained_bytes) as explained_bytes
+        from attributed_io
+        inner join chosen_run
+            on attributed_io.minute_at > chosen_run.started_at
+            and attributed_io.minute_at < chosen_run.ended_at + interval 1 minute
+        semi join places on attributed_io.filesystem = places.filesystem
+        group by all
+    ),
+
+    there as (
+        select distinct job_io.cluster, job_io.job_id, job_io.started_at, job_io.filesystem
+        from job_io
+        semi join places using (filesystem)
+    )
+
+    select there.cluster, there.job_id, there.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
+        there.filesystem, moved.application_id, moved.explained_bytes
+    from there
+    inner join jobs using (cluster, job_id, started_at)
+    inner join chosen_run
+        on jobs.started_at < coalesce(chosen_run.ended_at, chosen_run.started_at)
+        and coalesce(jobs.ended_at, jobs.started_at) > chosen_run.started_at
+        and (jobs.cluster, jobs.job_id, jobs.started_at)
+        != (chosen_run.cluster, chosen_run.job_id, chosen_run.started_at)
+    left join moved
+        on there.cluster = moved.cluster and there.job_id = moved.job_id and there.started_at = moved.started_at
+        and there.filesystem = moved.filesystem
+    where jobs.is_application_run
+    order by moved.explained_bytes desc nulls last, there.started_at, there.job_id, there.cluster
+"""
+
+
+# ---- for programs
+
+
+def document(told: ToldJob, most_neighbours: int) -> dict[str, Any]:
+    """Return what is known for programs: so many neighbours at most, and how many there are."""
+    samples = [
+        {
+            **{name: row[name] for name in ("filesystem", "direction", "application_id", "is_exact", "began_s")},
+            "step_s": row["step_s"],
+            "bytes_per_s": _scaled(row["rates"], row["scale_bytes_per_s"]),
+        }
+        for row in told.samples.to_dicts()
+    ]
+    signatures = [
+        {**{name: value for name, value in row.items() if name != "rates"}, "bytes_per_s": _rounded(row["rates"] or [])}
+        for row in told.signatures.to_dicts()
+    ]
+    return {
+        "job_id": told.job_id,
+        "release_id": told.release_id,
+        "job": told.job,
+        "other_runs_started_at": list(told.other_runs),
+        "io": told.io.to_dicts(),
+        "samples": samples,
+        "signatures": signatures,
+        "neighbour_count": told.neighbours.height,
+        "neighbours": told.neighbours.head(most_neighbours).to_dicts(),
+        "slowdowns": told.slowdowns.to_dicts(),
+        "traces": [_trace_document(trace) for trace in told.traces],
+    }
+
+
+_OF_TRACE = (
+    "trace_id", "source_file", "tracer", "job_match", "application", "process_count", "started_at", "duration_s",
+)  # fmt: skip
+
+
+def _trace_document(trace: TracedRun) -> dict[str, Any]:
+    return {
+        **{name: trace.job[name] for name in _OF_TRACE},
+        "facts": trace.facts,
+        "findings": [told_finding(row) for row in trace.findings.filter(outcome="found").to_dicts()],
+        "not_found": _asked(trace, "not_found"),
+        "not_applicable": _asked(trace, "not_applicable"),
+        "unknown": trace.findings.filter(outcome="unknown").select("rule", "direction", "missing").to_dicts(),
+        "layers": trace.layers.to_dicts(),
+        "sizes": trace.sizes.to_dicts(),
+        "heatmaps": [_map_document(one) for one in trace.maps],
+    }
+
+
+def told_finding(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding with its numbers in its sentence."""
+    kept = {name: value for name, value in row.items() if name not in ("trace_id", "outcome", "missing")}
+    return kept | {"sentence": filled(row["sentence"], row["evidence"])}
+
+
+def _asked(trace: TracedRun, outcome: str) -> list[dict[str, Any]]:
+    return trace.findings.filter(outcome=outcome).select("rule", "direction").to_dicts()
+
+
+def _map_document(one: RankTimes) -> dict[str, Any]:
+    return {
+        "module": one.module,
+        "direction": one.direction,
+        "source": one.source,
+        "rank_edges": one.rank_edges.tolist(),
+        "time_edges_s": _rounded(one.time_edges_s.tolist()),
+        "cell_bytes": [_rounded(row) for row in one.cell_bytes.tolist()],
+        "time_bytes": _rounded(one.time_bytes.tolist()),
+        "rank_bytes": _rounded(one.rank_bytes.tolist()),
+    }
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values]
+
+
+def _scaled(rates: Sequence[float | None], scale: float) -> list[float | None]:
+    return [None if rate is None else float(f"{rate * scale:.{_DIGITS}g}") for rate in rates]
+
+
+# ---- for people
+
+
+def heat_view(told: ToldJob) -> HeatView:
+    """Return the heat maps of a run as they are drawn; UsageError where its traces have none."""
+    shown = next((trace for trace in told.traces if trace.maps), None)
+    if shown is None:
+        raise UsageError("There is no heat map of this run: no trace says which rank moved bytes when.")
+    job = shown.job
+    subject = [f"job {told.job_id}", job["application"], job["source_file"]]
+    return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))
+
+
+def page_of(told: ToldJob, most_neighbours: int) -> str:
+    """Return a run as a page of one file."""
+    own = document(told, most_neighbours)
+    pictures = [
+        heat_svg(HeatView(trace.job["source_file"], trace.maps, finding_of(trace.maps)), f"heat-{number}")
+        if trace.maps
+        else None
+        for number, trace in enumerate(told.traces)
+    ]
+    return job_page(own, pictures)

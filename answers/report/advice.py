@@ -1,0 +1,83 @@
+"""Where and when applications should start, as `iosig advise` says at the last poll of a release, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.answers.advice.landed import site_state
+from iosig.answers.advice.query import Advised, Asked, advise_on, signature_of
+from iosig.answers.advice.signatures import ReleaseSignatures
+from iosig.reports.site.advice import AdviceFrames
+from iosig.settings.model import Settings
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: applications that are advised, those that move most in a month
+MOST_APPLICATIONS = 20
+_SCHEMA = {
+    "application_id": pl.String,
+    "place": pl.Int64,
+    "filesystem": pl.String,
+    "delay_s": pl.Float64,
+    **dict.fromkeys(("now_bytes", "then_bytes", "low_then_bytes", "high_then_bytes", "stretch"), pl.Float64),
+}
+
+
+def made_of(store: Store, settings: Settings) -> list[object]:
+    """Return what advice rests on beside a release: what has landed, and what the settings say of file systems."""
+    landings = ledger.read(store)
+    held = landings.having((POLLS, JOB_RECORDS))["landing_id"].sort().to_list()
+    return [held, settings.advice.model_dump_json(), settings.partitions, settings.filesystems]
+
+
+def read(
+    store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
+) -> AdviceFrames:
+    """Return the advice for some applications; where there is none, why."""
+    (last,) = connection.sql("select max(polled_at) from ticks").fetchall()[0]
+    if last is None:
+        return AdviceFrames(None, pl.DataFrame(schema=_SCHEMA), "No polls are in this release.")
+    at = last.astimezone(UTC)
+    signatures = ReleaseSignatures(store, release)
+    try:
+        state = site_state(store, release, settings, signatures, at)
+    except NothingToDo:
+        return AdviceFrames(at, pl.DataFrame(schema=_SCHEMA), "No polls have landed here.")
+    known = set(signatures.application_ids())
+    found = (_advised(name, signatures, state, settings, at) for name in names if name in known)
+    rows = pl.DataFrame([row for advised in found if advised for row in _rows(advised)], schema=_SCHEMA)
+    reasons = "; ".join(f"{one.filesystem}: {one.reason}" for one in state.left_out)
+    return AdviceFrames(at, rows, reasons or None)
+
+
+def _advised(name: str, signatures: ReleaseSignatures, state: Any, settings: Settings, at: datetime) -> Advised | None:
+    try:
+        return advise_on(signature_of(signatures, name, at), name, state, Asked(name), settings.advice, at)
+    except NothingToDo:
+        return None
+
+
+def _rows(advised: Advised) -> Iterator[dict[str, Any]]:
+    for place, (now, best) in enumerate(advised.choices, start=1):
+        yield {
+            "application_id": advised.application_id,
+            "place": place,
+            "filesystem": best.partition,
+            "delay_s": best.delay_s,
+            "now_bytes": now.contended_bytes,
+            "then_bytes": best.contended_bytes,
+            "low_then_bytes": best.low_contended_bytes,
+            "high_then_bytes": best.high_contended_bytes,
+            "stretch": best.stretch,
+        }

@@ -1,0 +1,367 @@
+"""What a release has of its applications for the report: a row each signature, its curve, its bursts and its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from iosig.answers.report.samples import coarse_samples
+from iosig.answers.wall import population_map
+from iosig.reports.site.applications import ApplicationFrames
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: releases whose signatures are told beside each other, the newest ones
+_MOST_RELEASES = 12
+_MOST_STEPS = 240
+_RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
+
+
+#: the relation of a connection that says which applications are asked for
+_CHOSEN = "chosen_applications"
+
+
+def signatures(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return a row for each default signature of all applications."""
+    found: pl.DataFrame = connection.sql(_SIGNATURES).pl()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What an application's page is made of: a number that differs where any row does, and the days of its samples."""
+
+    rows: str
+    days: frozenset[date]
+
+
+def made_of(connection: duckdb.DuckDBPyConnection) -> dict[str, MadeOf]:
+    """Return what the page of each application is made of."""
+    found = connection.sql(_MADE_OF).fetchall()
+    return {name: MadeOf(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in found}
+
+
+def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
+    """Return the frames of some applications; known: as `signatures` has it."""
+    connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
+    try:
+        return ApplicationFrames(
+            signatures=known.filter(pl.col("application_id").is_in(list(chosen))),
+            curves=connection.sql(_CURVES).pl(),
+            bursts=connection.sql(_BURSTS).pl(),
+            runs=_runs(connection),
+            checks=connection.sql(_CHECKS).pl(),
+            contention=connection.sql(_CHOSEN_CONTENTION).pl(),
+            looked=connection.sql(_LOOKED).pl(),
+        )
+    finally:
+        connection.unregister(_CHOSEN)
+
+
+def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the latest runs of each set, with their samples."""
+    samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
+    latest: pl.DataFrame = connection.sql(_CHOSEN_LATEST).pl().drop("ended_on")
+    return latest.join(samples, on=_RUN, how="left").sort(_RUN)
+
+
+def located(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return where applications lie on the map, as the picture of it has them."""
+    view = population_map.view_of(connection, "")
+    rows = [(one.name, one.month_bytes, one.burstiness, one.run_count, one.label) for one in view.applications]
+    schema = {
+        "application_id": pl.String(),
+        "month_bytes": pl.Float64(),
+        "burstiness": pl.Float64(),
+        "run_count": pl.Int64(),
+        "label": pl.String(),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def history_of(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
+    """Return what each of the newest releases says of each default signature, the oldest release first.
+
+    A release whose signatures are those of another one is read once.
+    """
+    parts: list[pl.DataFrame] = []
+    known: dict[int | None, pl.DataFrame] = {}
+    for release in kept[-_MOST_RELEASES:]:
+        snapshot = release.snapshots.get("signatures")
+        if snapshot not in known:
+            with opened(store, release, "signatures") as connection:
+                known[snapshot] = connection.sql(_HISTORY).pl()
+        parts.append(known[snapshot].with_columns(release_id=pl.lit(release.release_id)))
+    return pl.concat(parts)
+
+
+_SIGNATURES = """
+    with month as (
+        select user, application, node_count, count(*) as month_run_count
+        from jobs
+        where is_application_run and ended_on > (select max(ended_on) from jobs) - 30
+        group by all
+    ),
+
+    named as (
+        select application_id, user, application, node_count, month_run_count
+        from applications
+        left join month using (user, application, node_count)
+    ),
+
+    labels as (
+        select subject_id as application_id, filesystem, direction, label
+        from classes
+        where subject_kind = 'application'
+    ),
+
+    periodic as (
+        select subject_id as application_id, filesystem, direction, period_s, false_alarm_probability,
+            burst_width_s, bytes_per_period
+        from periods
+        where subject_kind = 'application' and is_default and outcome = 'periodic'
+    )
+
+    select
+        signatures.*,
+        named.user,
+        named.application,
+        named.node_count,
+        named.month_run_count,
+        labels.label,
+        periodic.period_s,
+        periodic.false_alarm_probability,
+        periodic.burst_width_s,
+        periodic.bytes_per_period
+    from signatures
+    left join named using (application_id)
+    left join labels using (application_id, filesystem, direction)
+    left join periodic using (application_id, filesystem, direction)
+    where signatures.is_default
+    order by signatures.volume_bytes desc nulls last, application_id, filesystem, direction
+"""
+
+#: the curve in 600 steps at most, as whole numbers of `scale_bytes_per_s`; and in 40, as digits to the base of 36
+_CURVES = """
+    with chosen as (
+        select application_id, filesystem, direction, method,
+            greatest(ceil(duration_s / 600), 1) as step_s,
+            if(peak_bytes_per_s > 0, peak_bytes_per_s / 9999, 1) as scale_bytes_per_s
+        from signatures
+        semi join chosen_applications using (application_id)
+        where is_default and outcome = 'extracted'
+    ),
+
+    binned as (
+        select application_id, filesystem, direction, step_s, scale_bytes_per_s,
+            floor(offset_s / step_s) as bin,
+            avg(bytes_per_s) as rate,
+            avg(low_bytes_per_s) as low,
+            avg(high_bytes_per_s) as high
+        from signature_points
+        inner join chosen using (application_id, filesystem, direction, method)
+        group by all
+    ),
+
+    curves as (
+        select application_id, filesystem, direction, step_s, scale_bytes_per_s,
+            list(round(rate / scale_bytes_per_s)::int order by bin) as rates,
+            list(round(low / scale_bytes_per_s)::int order by bin) as lows,
+            list(round(high / scale_bytes_per_s)::int order by bin) as highs
+        from binned
+        group by all
+    ),
+
+    sparks as (
+        select application_id, filesystem, direction, least(len(rates), 40) as spark_count,
+            greatest(list_max(rates), 1) as most
+        from curves
+    )
+
+    select curves.*,
+        array_to_string(
+            list_transform(
+                range(spark_count),
+                lambda bin: substr(
+                    '0123456789abcdefghijklmnopqrstuvwxyz',
+                    1 + round(
+                        35 * list_max(
+                            rates[1 + bin * len(rates) // spark_count:(bin + 1) * len(rates) // spark_count]
+                        ) / most
+                    )::int,
+                    1
+                )
+            ),
+            ''
+        ) as spark
+    from curves
+    inner join sparks using (application_id, filesystem, direction)
+    order by application_id, filesystem, direction
+"""
+
+_BURSTS = """
+    select application_id, filesystem, direction, burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes,
+        support_ratio
+    from signature_bursts
+    semi join chosen_applications using (application_id)
+    inner join signatures using (application_id, filesystem, direction, method)
+    where signatures.is_default
+    order by application_id, filesystem, direction, burst
+"""
+
+#: the latest runs of each set
+_LATEST = """
+    select application_id, filesystem, direction, cluster, job_id, started_at, ended_on, duration_s, sample_bytes,
+        missing_ratio, source
+    from sample_sets
+    qualify row_number() over (
+        partition by application_id, filesystem, direction order by started_at desc, job_id, cluster
+    ) <= 12
+"""
+
+_CHOSEN_LATEST = f"""
+    with latest as ({_LATEST})
+
+    select *
+    from latest
+    semi join chosen_applications using (application_id)
+"""
+
+#: and their samples, of the source that their set is made of
+_SAMPLES = f"""
+    with latest as ({_CHOSEN_LATEST}),
+
+    told as (
+        select 'jobstats' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+            interval_s, sample_bytes_per_s
+        from exact_samples
+        union all
+        select 'server' as source, cluster, job_id, started_at, ended_on, filesystem, direction, grid_started_at,
+            interval_s, sample_bytes_per_s
+        from samples
+    )
+
+    select application_id, filesystem, direction, cluster, job_id, started_at,
+        epoch(told.grid_started_at) - epoch(started_at) as began_s,
+        told.interval_s,
+        told.sample_bytes_per_s as rates
+    from latest
+    inner join told using (cluster, job_id, started_at, ended_on, filesystem, direction)
+    where told.source = coalesce(latest.source, 'server')
+"""
+
+_CHECKS = """
+    select application_id, filesystem, direction, trace_id, cross_correlation, correlation,
+        signature_checks.volume_bytes, true_volume_bytes, missed_burst_count, false_burst_count
+    from signature_checks
+    semi join chosen_applications using (application_id)
+    inner join signatures using (application_id, filesystem, direction, method)
+    where signatures.is_default
+    order by application_id, filesystem, direction, trace_id
+"""
+
+#: in whose way: others that had most bytes where its bursts took longer (NULL: nobody known), and those whose bursts
+#: took longer where it had
+_CONTENTION = """
+    with pairs as (
+        select application_id, filesystem, cluster, job_id, started_at, longer_s,
+            if(coalesce(first_bytes, 0) >= coalesce(nobodys_bytes, 0), first_application_id, null) as first_id
+        from slowdowns
+        where outcome = 'hurt'
+    ),
+
+    sides as (
+        select application_id, 'hurt by' as role, first_id as other_application_id, * exclude (application_id, first_id)
+        from pairs
+        union all
+        select first_id, 'hurts' as role, application_id, * exclude (application_id, first_id)
+        from pairs
+        where first_id is not null
+    )
+
+    select application_id, role, other_application_id, filesystem,
+        sum(longer_s) as longer_s,
+        count(distinct (cluster, job_id, started_at)) as run_count,
+        count(*) as burst_count
+    from sides
+    group by application_id, role, other_application_id, filesystem
+    qualify row_number() over (
+        partition by application_id, role order by sum(longer_s) desc, other_application_id, filesystem
+    ) <= 10
+"""
+
+_CHOSEN_CONTENTION = f"""
+    with contention as ({_CONTENTION})
+
+    select *
+    from contention
+    semi join chosen_applications using (application_id)
+    order by application_id, role, longer_s desc, other_application_id, filesystem
+"""
+
+#: of how many of its runs it could be told whether they were hurt
+_LOOKED = """
+    select application_id,
+        count(distinct (cluster, job_id, started_at)) as looked_run_count,
+        count(distinct if(outcome = 'hurt', (cluster, job_id, started_at), null)) as hurt_run_count
+    from slowdowns
+    where outcome != 'not_found'
+    group by application_id
+"""
+
+#: all that a page of an application shows, but the samples of its runs: those are as large as everything else
+_MADE_OF = f"""
+    with signed as ({_SIGNATURES}),
+    latest as ({_LATEST}),
+    chosen as (select application_id, filesystem, direction, method from signatures where is_default),
+
+    points as (
+        select * from signature_points semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    bursts as (
+        select * from signature_bursts semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    checks as (
+        select * from signature_checks semi join chosen using (application_id, filesystem, direction, method)
+    ),
+
+    parts as (
+        select application_id, hash(signed) as part, null::date as ended_on from signed
+        union all
+        select application_id, hash(latest) as part, ended_on from latest
+        union all
+        select application_id, sum(hash(points)) as part, null from points group by application_id
+        union all
+        select application_id, hash(bursts, 'bursts') as part, null from bursts
+        union all
+        select application_id, hash(checks, 'checks') as part, null from checks
+        union all
+        select application_id, hash(contention) as part, null from ({_CONTENTION}) as contention
+        union all
+        select application_id, hash(looked, 'looked') as part, null from ({_LOOKED}) as looked
+    )
+
+    select application_id, sum(part)::varchar as rows, count(*) as part_count,
+        list(distinct ended_on) filter (ended_on is not null) as days
+    from parts
+    semi join signed using (application_id)
+    group by application_id
+    order by application_id
+"""
+
+_HISTORY = """
+    select application_id, filesystem, direction, outcome, volume_bytes, burst_count, trust
+    from signatures
+    where is_default
+    order by application_id, filesystem, direction
+"""

@@ -1,0 +1,213 @@
+"""What a release says of its last day, for the first page of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from iosig.answers.attribution import figure as traffic
+from iosig.answers.attribution.query import Asked, who
+from iosig.answers.attribution.slowdowns import hurt_days
+from iosig.answers.report.quality import failed_checks
+from iosig.answers.wall import checkpoint_clock as rhythms
+from iosig.reports import attribution
+from iosig.reports.attribution import AttributionView
+from iosig.reports.site.night import NightFrames
+from iosig.reports.wall import checkpoint_clock
+from iosig.reports.wall.checkpoint_clock import ClockView
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST_DAYS = 15
+#: of the traffic of a day: quarters of an hour; of the clock, so many applications
+_MOST_STEPS, _MOST_RHYTHMS = 96, 200
+_MOST_HURT = 10
+
+
+def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
+    """Return the figures of the page by their names, as SVG; shown: how an application's id is told."""
+    clock, found = rhythms.view_of(connection, ""), {}
+    if clock.rhythms:
+        found["clock"] = checkpoint_clock.svg(_few(clock, shown), "clock")
+    for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
+        began = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        told = who(connection, Asked(filesystem, began, began + timedelta(days=1)))
+        found["owners"] = attribution.svg(_named(traffic.view_of(told, _MOST_STEPS), shown), "owners")
+    return found
+
+
+def _few(view: ClockView, shown: Callable[[str], str]) -> ClockView:
+    """Return the rhythms of most bytes a second, and those of their meetings."""
+    rates = [one.bytes_per_period / one.period_s for one in view.rhythms]
+    kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MOST_RHYTHMS])
+    places = {old: new for new, old in enumerate(kept)}
+    return replace(
+        view,
+        rhythms=[replace(view.rhythms[place], name=shown(view.rhythms[place].name)) for place in kept],
+        meetings=[
+            replace(one, first=places[one.first], second=places[one.second])
+            for one in view.meetings
+            if one.first in places and one.second in places
+        ],
+    )
+
+
+def _named(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
+    return replace(
+        view,
+        traffic=tuple(replace(one, layers=tuple((shown(name), of) for name, of in one.layers)) for one in view.traffic),
+    )
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
+    """Return the frames."""
+    days = connection.sql(_DAYS, params={"days": _MOST_DAYS}).pl()
+    last = None if days.is_empty() else days["polled_on"][0]
+    return NightFrames(
+        days=days,
+        gaps=connection.sql(_GAPS, params={"days": _MOST_DAYS, "day": last}).pl(),
+        counts=connection.sql(_COUNTS, params={"day": last}).pl(),
+        changed=connection.sql(_CHANGED).pl(),
+        busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
+        unpolled=connection.sql(_UNPOLLED).pl(),
+        failed=failed_checks(connection),
+        **_hurt(connection),
+    )
+
+
+def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
+    """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
+    found = hurt_days(connection, connection.sql(_LAST_DAYS).pl())
+    counts = found.select(looked_count=pl.len(), hurt_count=(pl.col("hurt_burst_count") > 0).sum())
+    return {"hurt": found.filter(pl.col("hurt_burst_count") > 0).head(_MOST_HURT), "hurt_counts": counts}
+
+
+#: of the last day, the file system that moved most
+_MOVED_MOST = """
+    select filesystem, polled_on
+    from poll_days
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+    order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc, filesystem
+    limit 1
+"""
+
+_LAST_DAYS = """
+    select filesystem, polled_on
+    from poll_days
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+"""
+
+#: a poll at midnight, the last one of a day, is dated by the next: that day is not told of yet
+_DAYS = """
+    select
+        polled_on,
+        sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes,
+        any_value(explained.explained_bytes) as explained_bytes,
+        sum(poll_count) / nullif(sum(expected_poll_count), 0) as poll_ratio,
+        count(distinct filesystem) as filesystem_count
+    from poll_days
+    left join (
+        select polled_on, sum(explained_bytes) as explained_bytes
+        from explained_days
+        group by polled_on
+    ) as explained using (polled_on)
+    where polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
+    group by polled_on
+    order by polled_on desc
+    limit $days
+"""
+
+_GAPS = """
+    select filesystem, polled_on, missing_ratio
+    from poll_days
+    where missing_ratio > 0.01 and polled_on > $day::date - $days and polled_on <= $day::date
+    order by polled_on desc, filesystem
+"""
+
+_COUNTS = """
+    with last_day as (
+        select coalesce($day::date, (select max(ended_on) from jobs)) as day
+    ),
+
+    chosen as (
+        select application_id, bool_or(outcome = 'extracted') as has_signature,
+            bool_or(outcome = 'extracted' and trust >= 0.5) as is_trusted
+        from signatures
+        where is_default
+        group by application_id
+    )
+
+    select
+        (select day from last_day) as day,
+        (
+            select count(*) from jobs, last_day
+            where is_application_run and ended_on = last_day.day
+        ) as run_count,
+        (
+            select count(distinct jobs.user) from jobs, last_day
+            where is_application_run and ended_on = last_day.day
+        ) as user_count,
+        (select count(*) from chosen) as application_count,
+        (select count(*) from chosen where has_signature) as signature_count,
+        (select count(*) from chosen where is_trusted) as trusted_count,
+        (select count(*) from signatures where is_default and is_changed is not null) as compared_count,
+        (select count(*) from rejects) as reject_count
+"""
+
+_CHANGED = """
+    select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
+        vanished_burst_count
+    from signatures
+    where is_default and is_changed
+    order by change_correlation nulls first, application_id, filesystem, direction
+"""
+
+_BUSIEST = """
+    with hours as (
+        select filesystem, date_trunc('hour', polled_at - interval 1 microsecond) as hour_at,
+            sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes
+        from ticks
+        where polled_at > $day::date and polled_at <= $day::date + interval 1 day
+        group by all
+    ),
+
+    parts as (
+        select filesystem, date_trunc('hour', minute_at - interval 1 microsecond) as hour_at, application_id, direction,
+            sum(explained_bytes) as explained_bytes
+        from attributed_io
+        where minute_at > $day::date and minute_at <= $day::date + interval 1 day
+        group by all
+    ),
+
+    explained as (
+        select filesystem, hour_at,
+            sum(explained_bytes) as explained_bytes,
+            count(distinct application_id) as application_count,
+            -- of several that moved as much, always the same
+            arg_max(application_id, (explained_bytes, application_id, direction)) as application_id,
+            arg_max(direction, (explained_bytes, application_id, direction)) as direction
+        from parts
+        group by all
+    )
+
+    select *
+    from hours
+    left join explained using (filesystem, hour_at)
+    order by measured_bytes desc, filesystem, hour_at
+    limit 10
+"""
+
+_UNPOLLED = """
+    select filesystem, count(*) as run_count
+    from jobs
+    where is_application_run and filesystem is not null
+        and filesystem not in (select filesystem from poll_days)
+    group by filesystem
+    order by run_count desc, filesystem
+    limit 20
+"""

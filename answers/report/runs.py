@@ -1,0 +1,380 @@
+"""What a release has of runs, of all of them together and of file systems, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from iosig.answers.attribution.slowdowns import hurt_days
+from iosig.answers.findings.query import layers_of, published
+from iosig.answers.population.query import Asked, counted
+from iosig.answers.report.samples import coarse_samples
+from iosig.answers.wall import storage_calendar
+from iosig.reports.site import traces as site_traces
+from iosig.reports.site.filesystems import FilesystemFrames
+from iosig.reports.site.population import PopulationFrames
+from iosig.reports.site.runs import RunFrames, nothing_traced
+from iosig.reports.wall.storage_calendar import CalendarView
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DIRECTIONS = ("write", "read")
+#: days of the heat map, the last ones
+_MOST_DAYS = 62
+_MOST_STEPS = 120
+_RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
+
+
+#: the relations of a connection that say which hours, and which days of file systems, are asked for
+_CHOSEN_HOURS, _CHOSEN_DAYS = "chosen_hours", "chosen_days"
+
+
+def read_jobs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the ids of all runs."""
+    found: pl.DataFrame = connection.sql(_JOBS).pl()
+    return found
+
+
+def hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Return the hours in which runs started, each with the days on which these ended; None: they have not."""
+    found = connection.sql(_HOURS).fetchall()
+    return {
+        datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_open else ())))
+        for hour, days, is_open in found
+    }
+
+
+def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, Collection[date | None]]) -> RunFrames:
+    """Return the frames of the runs that started in some hours, each with the days on which these ended."""
+    numbers = pl.Series([int(hour.timestamp()) // 3600 for hour in chosen], dtype=pl.Int64)
+    ended = sorted({day for days in chosen.values() for day in days if day})
+    # files of other days are not read
+    days = {"since": ended[0] if ended else None, "until": ended[-1] if ended else None}
+    connection.register(_CHOSEN_HOURS, pl.DataFrame({"hour": numbers}).to_arrow())
+    try:
+        samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
+        told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
+        slowed, traced = connection.sql(_SLOWED, params=days).pl(), _traced(connection)
+        return RunFrames(connection.sql(_RUNS, params=days).pl(), told, traced, slowed)
+    finally:
+        connection.unregister(_CHOSEN_HOURS)
+
+
+def traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Return the hours in which runs started that were traced, each with the days on which their traces end."""
+    found = connection.sql(_TRACED_DAYS).fetchall()
+    return {
+        datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_undated else ())))
+        for hour, days, is_undated in found
+    }
+
+
+def _traced(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return what traces tell of the runs that started in the hours that are asked for."""
+    jobs = connection.sql(_TRACED).pl()
+    if jobs.is_empty():
+        return nothing_traced()
+    days = jobs["ended_on"].drop_nulls()
+    asked = {"since": days.min(), "until": days.max(), "trace_ids": jobs["trace_id"].to_list()}
+    counters, heatmaps = (
+        pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=asked).to_arrow_table())
+        for table in ("trace_counters", "trace_heatmaps")
+    )
+    found, maps = published(jobs, counters, heatmaps)
+    return site_traces.traced(jobs, found, layers_of(counters, "trace_id"), maps)
+
+
+def calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
+    """Return the rates of each file system's minutes, of its last days."""
+    polled = connection.sql(_FILESYSTEMS, params={"days": _MOST_DAYS}).fetchall()
+    return tuple(storage_calendar.view_of(connection, name, first) for name, first in polled)
+
+
+def days_touched(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
+    """Return the days on which runs were on file systems, each with those on which these ended; None: they have not."""
+    found = connection.sql(_TOUCHED, params={"days": _MOST_DAYS}).fetchall()
+    return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in found}
+
+
+def read_filesystems(
+    connection: duckdb.DuckDBPyConnection, calendars: tuple[CalendarView, ...], chosen: Collection[tuple[str, date]]
+) -> FilesystemFrames:
+    """Return the frames of some days of file systems."""
+    wanted = pl.DataFrame(sorted(chosen), schema={"filesystem": pl.String, "polled_on": pl.Date}, orient="row")
+    connection.register(_CHOSEN_DAYS, wanted.to_arrow())
+    try:
+        parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
+    finally:
+        connection.unregister(_CHOSEN_DAYS)
+    hurt = hurt_days(connection, wanted)
+    day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
+    return FilesystemFrames(calendars, parts, there, hurt.with_columns(day).drop("polled_on"))
+
+
+def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
+    """Return the frames of all runs together."""
+    told = counted(connection, Asked())
+    runs = {name: told.runs.filter(direction=name) for name in _DIRECTIONS}
+    return PopulationFrames(
+        days=told.days(),
+        shares=told.shares(),
+        groups=told.groups().rename({"name": "application"}).drop("label_count", "classified_count"),
+        periods_s={name: told.periods(name) for name in _DIRECTIONS},
+        volumes_bytes={name: rows["bytes"] for name, rows in runs.items()},
+    )
+
+
+#: traces that end on other days than their runs are those of the runs all the same
+_TRACED_DAYS = """
+    select floor(epoch(job_started_at) / 3600)::bigint as hour, list(distinct ended_on) filter (ended_on is not null),
+        bool_or(ended_on is null)
+    from trace_jobs
+    where job_started_at is not null
+    group by hour
+"""
+
+_TRACED = """
+    select trace_id, cluster, job_id, job_started_at as started_at, tracer, process_count, duration_s, ended_on
+    from trace_jobs
+    where job_started_at is not null and floor(epoch(job_started_at) / 3600)::bigint in (select hour from chosen_hours)
+    order by job_started_at, job_id, cluster, trace_id
+"""
+
+#: of a table of ours
+_OF_TRACES = """
+    from {table}
+    where (ended_on between $since and $until or ended_on is null) and list_contains($trace_ids, trace_id)
+"""
+
+_JOBS = """
+    select job_id, cluster, started_at
+    from jobs
+    where is_application_run and started_at is not null
+    order by started_at, job_id, cluster
+"""
+
+_HOURS = """
+    select floor(epoch(started_at) / 3600)::bigint as hour, list(distinct ended_on) filter (ended_on is not null),
+        bool_or(ended_on is null)
+    from jobs
+    where is_application_run and started_at is not null
+    group by hour
+    order by hour
+"""
+
+#: a run may have been on any day from its start to its end; its bytes are where they are
+_TOUCHED = """
+    with first as (
+        select max(polled_on) - $days as day from poll_days
+    ),
+
+    stays as (
+        select ended_on,
+            greatest(started_at::date, first.day) as from_day,
+            coalesce(ended_at, started_at)::date as to_day
+        from jobs, first
+        where is_application_run
+    ),
+
+    touched as (
+        select ended_on, unnest(generate_series(from_day, to_day, interval 1 day))::date as day
+        from stays
+        where from_day <= to_day
+        union all
+        select distinct ended_on, (minute_at - interval 1 microsecond)::date as day
+        from attributed_io
+        union all
+        select distinct ended_on, burst_began_at::date as day
+        from slowdowns
+        where burst_began_at is not null
+    )
+
+    select day, list(distinct ended_on) filter (ended_on is not null), bool_or(ended_on is null)
+    from touched
+    group by day
+"""
+
+_RUNS = """
+    select cluster, job_id, started_at, ended_at, submitted_at, user, account, application, partition, node_count,
+        task_count, state, duration_s
+    from jobs
+    where is_application_run and started_at is not null and (ended_on between $since and $until or ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+    order by started_at, job_id, cluster
+"""
+
+#: exact samples where there are some, else those that were cut out of all traffic
+_SAMPLES = """
+    with exact as (
+        select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
+            sample_bytes_per_s
+        from exact_samples
+        where outcome = 'measured' and (ended_on between $since and $until or ended_on is null)
+            and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+    ),
+
+    shared as (
+        select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
+            sample_bytes_per_s
+        from samples
+        anti join exact using (cluster, job_id, started_at, filesystem, direction)
+        where (ended_on between $since and $until or ended_on is null)
+            and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+    ),
+
+    told as (
+        select *, true as is_exact from exact
+        union all
+        select *, false as is_exact from shared
+    )
+
+    select cluster, job_id, started_at, filesystem, direction, application_id, is_exact,
+        epoch(grid_started_at) - epoch(started_at) as began_s,
+        interval_s,
+        sample_bytes_per_s as rates
+    from told
+"""
+
+_IO = """
+    with explained as (
+        select cluster, job_id, started_at, filesystem, direction,
+            sum(explained_bytes * certainty) / nullif(sum(explained_bytes), 0) as certainty
+        from attributed_io
+        where ended_on between $since and $until or ended_on is null
+        group by all
+    ),
+
+    labels as (
+        select cluster, subject_id as job_id, started_at, filesystem, direction, label, outcome as class_outcome, basis
+        from classes
+        where subject_kind = 'job' and (ended_on between $since and $until or ended_on is null)
+    ),
+
+    periodic as (
+        select cluster, subject_id as job_id, started_at, filesystem, direction, period_s, false_alarm_probability,
+            basis
+        from periods
+        where subject_kind = 'job' and is_default and outcome = 'periodic'
+            and (ended_on between $since and $until or ended_on is null)
+    )
+
+    select
+        cluster, job_id, started_at, filesystem, direction,
+        job_io.estimated_bytes, job_io.estimated_low_bytes, job_io.estimated_high_bytes, job_io.estimate_source,
+        job_io.outcome,
+        job_io.own_bytes,
+        job_io.filesystem_bytes,
+        job_io.is_above_filesystem,
+        job_io.own_peak_bytes_per_s,
+        job_io.filesystem_peak_bytes_per_s,
+        if(job_io.estimate_source = 'attributed', explained.certainty, null) as certainty,
+        labels.label, labels.class_outcome, labels.basis as class_basis,
+        periodic.period_s, periodic.false_alarm_probability, periodic.basis as period_basis
+    from job_io
+    left join explained using (cluster, job_id, started_at, filesystem, direction)
+    left join labels using (cluster, job_id, started_at, filesystem, direction)
+    left join periodic using (cluster, job_id, started_at, filesystem, direction)
+    where (job_io.ended_on between $since and $until or job_io.ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+"""
+
+#: what others cost a run; of how many bursts that could be told
+_SLOWED = """
+    select cluster, job_id, started_at, filesystem, direction, burst, outcome = 'hurt' as is_hurt, burst_expected_at,
+        late_s, longer_s, low_longer_s, high_longer_s, first_job_id, first_started_at, first_application_id,
+        first_bytes, nobodys_bytes
+    from slowdowns
+    where outcome != 'not_found' and (ended_on between $since and $until or ended_on is null)
+        and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
+    order by started_at, job_id, cluster, filesystem, direction, burst
+"""
+
+_FILESYSTEMS = """
+    select filesystem, greatest(min(polled_on), max(polled_on) - $days + 1) as first_on
+    from ticks
+    group by filesystem
+    order by filesystem
+"""
+
+#: what applications' signatures explain, in steps of five minutes, the six of most bytes a day by name
+_PARTS = """
+    with days as (
+        select filesystem, polled_on
+        from chosen_days
+    ),
+
+    stepped as (
+        select filesystem, application_id, direction,
+            ((ceil(epoch(minute_at) / 60)::bigint - 1) // 1440)::int as day,
+            (((ceil(epoch(minute_at) / 60)::bigint - 1) % 1440) // 5)::int as step,
+            explained_bytes
+        from attributed_io
+    ),
+
+    summed as (
+        select filesystem, day, application_id, step, sum(explained_bytes) as explained_bytes
+        from stepped
+        semi join days
+            on stepped.filesystem = days.filesystem and make_date(1970, 1, 1) + stepped.day = days.polled_on
+        group by all
+    ),
+
+    ranked as (
+        select filesystem, day, application_id,
+            row_number() over (partition by filesystem, day order by sum(explained_bytes) desc, application_id) as place
+        from summed
+        group by filesystem, day, application_id
+    )
+
+    select filesystem, day, if(place <= 6, summed.application_id, null) as application_id, step,
+        sum(explained_bytes) as explained_bytes
+    from summed
+    inner join ranked using (filesystem, day, application_id)
+    group by all
+    order by filesystem, day, application_id nulls last, step
+"""
+
+#: runs that were there, for each day that they touched
+_ON_IT = """
+    with days as (
+        select filesystem, polled_on
+        from chosen_days
+    ),
+
+    named as (
+        select cluster, job_id, started_at, filesystem, min(application_id) as application_id
+        from attributed_io
+        group by all
+    ),
+
+    moved as (
+        select cluster, job_id, started_at, filesystem,
+            sum(estimated_bytes) as estimated_bytes,
+            sum(own_bytes) as own_bytes
+        from job_io
+        group by all
+    )
+
+    select
+        days.filesystem,
+        (days.polled_on - make_date(1970, 1, 1))::int as day,
+        jobs.cluster, jobs.job_id, jobs.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
+        named.application_id,
+        moved.estimated_bytes,
+        moved.own_bytes
+    from jobs
+    inner join moved using (cluster, job_id, started_at)
+    inner join days
+        on moved.filesystem = days.filesystem
+        and jobs.started_at < days.polled_on + interval 1 day
+        and coalesce(jobs.ended_at, jobs.started_at) >= days.polled_on
+    left join named
+        on jobs.cluster = named.cluster and jobs.job_id = named.job_id and jobs.started_at = named.started_at
+        and moved.filesystem = named.filesystem
+    where jobs.is_application_run
+    order by days.filesystem, day, jobs.started_at, jobs.job_id, jobs.cluster
+"""

@@ -1,0 +1,161 @@
+"""How much each application's signature differs from one release to another."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.estimates.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
+from iosig.transforms.signatures.signature import Signature
+from iosig.transforms.signatures.similarity import difference
+from iosig.warehouse.releases.reading import opened
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
+
+#: what is told of a signature that is not the same in both releases
+SCHEMA: dict[str, pl.DataType] = {
+    "application_id": pl.String(),
+    "filesystem": pl.String(),
+    "direction": pl.String(),
+    "status": pl.String(),
+    "method_before": pl.String(),
+    "method": pl.String(),
+    "outcome_before": pl.String(),
+    "outcome": pl.String(),
+    "change_correlation": pl.Float64(),
+    "change_cross_correlation": pl.Float64(),
+    "change_of_volume": pl.Float64(),
+    "volume_bytes_before": pl.Float64(),
+    "volume_bytes": pl.Float64(),
+    "appeared_burst_count": pl.Int64(),
+    "vanished_burst_count": pl.Int64(),
+    "appeared_peaked_s": pl.List(pl.Float64()),
+    "vanished_peaked_s": pl.List(pl.Float64()),
+    "change_ratio": pl.Float64(),
+}
+#: what one side of a pair says, and how the later side's columns are told from the earlier one's
+_PAIRED = (*SUBJECT, "method", "outcome", "background_bytes_per_s", "duration_s", "content")
+_AFTER = "_after"
+#: in which order they are told; within each, what has changed most comes first
+_STATUSES = ("changed", "gone", "new")
+#: seconds of curves that are read at a time: they are in memory with their bands, of both releases
+_CHUNK_S = 5_000_000
+
+
+def signature_changes(store: Store, before: Release, after: Release, method: str | None = None) -> pl.DataFrame:
+    """Return a row for each signature that is not the same in two releases, of one method or of each one's default.
+
+    Columns: see `SCHEMA`. status: `changed`, or `new` or `gone` where only one release has a signature. Changes are
+    from the release before: correlations of the curves, volume over the old one less 1, bursts that only the new or
+    only the old one has, and when these are highest. change_ratio: the largest of what correlation lacks of 1, the
+    relative change of volume, and the share of bursts that appeared or vanished.
+    """
+    if before.snapshots.get("signatures") == after.snapshots.get("signatures"):
+        return pl.DataFrame(schema=SCHEMA)
+    with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
+        pairs = _pairs(_told(old, method), _told(new, method))
+        parts = [_compared(old, new, part) for part in _chunks(pairs)]
+    rank = pl.col("status").replace_strict(_STATUSES, list(range(len(_STATUSES))), return_dtype=pl.Int8)
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *parts]).sort(
+        rank,
+        pl.col("change_ratio").fill_null(0.0),
+        pl.max_horizontal("volume_bytes_before", "volume_bytes"),
+        *SUBJECT,
+        descending=[False, True, True, False, False, False],
+    )
+
+
+# ---- which signatures differ
+
+
+def _told(connection: duckdb.DuckDBPyConnection, method: str | None) -> pl.DataFrame:
+    """Return one release's signatures, each with what its curve holds."""
+    rows = defaults(connection, method).join(contents(connection), on=KEY, how="left", maintain_order="left")
+    wanted = rows.select(*_PAIRED)
+    # a subject has one default; should a release ever hold two, the first is taken
+    return wanted.unique(SUBJECT, keep="first", maintain_order=True)
+
+
+def _pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return the subjects that have a signature on either side, and not the same on both, side by side."""
+    both = before.join(after, on=SUBJECT, how="full", suffix=_AFTER, coalesce=True)
+    is_same = (pl.col("content") == pl.col(f"content{_AFTER}")) & (pl.col("method") == pl.col(f"method{_AFTER}"))
+    is_there = (pl.col("outcome") == "extracted").fill_null(False)
+    is_there_after = (pl.col(f"outcome{_AFTER}") == "extracted").fill_null(False)
+    return both.filter((is_there | is_there_after) & ~is_same.fill_null(False)).sort(SUBJECT)
+
+
+def _chunks(pairs: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return pairs in parts that fit into memory: each part costs one pass over all points."""
+    seconds = pl.max_horizontal("duration_s", f"duration_s{_AFTER}").fill_null(0.0)
+    number = (seconds.cum_sum() / _CHUNK_S).floor()
+    return pairs.with_columns(number.alias("chunk")).partition_by("chunk", maintain_order=True, include_key=False)
+
+
+# ---- how much
+
+
+def _compared(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pairs: pl.DataFrame) -> pl.DataFrame:
+    before = _side(old, pairs, "")
+    after = _side(new, pairs, _AFTER)
+    rows = [
+        {
+            **{name: pair[name] for name in SUBJECT},
+            "method_before": pair["method"],
+            "method": pair[f"method{_AFTER}"],
+            "outcome_before": pair["outcome"],
+            "outcome": pair[f"outcome{_AFTER}"],
+            **_change(one, other),
+        }
+        for pair, one, other in zip(pairs.iter_rows(named=True), before, after, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: str) -> list[Signature | None]:
+    """Return each pair's signature in one release, None where that has none."""
+    names = {f"{name}{suffix}": name for name in _PAIRED if name not in SUBJECT}
+    rows = pairs.select(*SUBJECT, *names).rename(names)
+    is_there = (rows["outcome"] == "extracted").fill_null(False)
+    found = iter(read_signatures(connection, rows.filter(is_there)))
+    return [next(found) if there else None for there in is_there]
+
+
+def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]:
+    if before is None or after is None:
+        one = before or after
+        volume = None if one is None else one.volume_bytes
+        return (
+            {"status": "new", "volume_bytes": volume}
+            if before is None
+            else {"status": "gone", "volume_bytes_before": volume}
+        )
+    found = difference(before, after)
+    appeared, vanished = found.come.peaked_s.tolist(), found.gone.peaked_s.tolist()
+    moved = (len(appeared) + len(vanished)) / max(len(before.bursts) + len(after.bursts), 1)
+    # a curve without a shape has no correlation: it has nothing in common with the other
+    alike = found.correlation if math.isfinite(found.correlation) else 0.0
+    volume = found.volume_ratio - 1
+    return {
+        "status": "changed",
+        "change_correlation": _known(found.correlation),
+        "change_cross_correlation": _known(found.cross_correlation),
+        "change_of_volume": _known(volume),
+        "volume_bytes_before": before.volume_bytes,
+        "volume_bytes": after.volume_bytes,
+        "appeared_burst_count": len(appeared),
+        "vanished_burst_count": len(vanished),
+        "appeared_peaked_s": appeared,
+        "vanished_peaked_s": vanished,
+        "change_ratio": max(1 - alike, abs(volume) if math.isfinite(volume) else 0.0, moved),
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

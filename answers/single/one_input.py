@@ -1,0 +1,162 @@
+"""One input, no warehouse: a file or a folder read as the night would read it, ready to be computed with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from iosig.estimates.signals import LANDED, make_signals
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, reading_of
+from iosig.traces.extrapolation import view
+from iosig.transforms.throughput.signals import SignalParams
+from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.series import SERIES
+from iosig.warehouse.contracts.traces import (
+    TRACE_COUNTERS,
+    TRACE_HEATMAPS,
+    TRACE_JOBS,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACES,
+)
+from iosig.warehouse.engine_paths import read_parquet, scan_parquet
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Source, input_name, owner, recognize
+from iosig.warehouse.store import models
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """Series or polls: rows of `series_intervals`, or of `polls`, and how many rows could not be read."""
+
+    name: str
+    rows: pl.DataFrame
+    refused_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """A traced run: its row of `trace_jobs`, its `trace_counters` and `trace_signals`, and its landed rows."""
+
+    name: str
+    jobs: pl.DataFrame
+    counters: pl.DataFrame
+    signals: pl.DataFrame
+    landed: Mapping[str, list[pl.LazyFrame]]
+    refused_count: int
+
+    def read(self, table: Table) -> pl.DataFrame:
+        """Return the landed rows of a table."""
+        return pl.concat([frames.empty(table), *pl.collect_all(self.landed[table.name])])
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesInput(RowInput):
+    """Series, as rows of `series_intervals`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollInput(RowInput):
+    """Polls of controllers, as rows of `polls`."""
+
+
+OneInput = SeriesInput | PollInput | TraceInput
+
+
+@contextmanager
+def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
+    """Read one input; its files are there until the context ends.
+
+    Raises InputRefused if it is of no known format, or nothing of it can be read, or it tells of no bytes over time.
+    """
+    if compressed_traces.is_compressed_trace(path):
+        with TemporaryDirectory(prefix="iosig-") as scratch:
+            yield _trace(path.name, view.batches(path), settings, Path(scratch))
+        return
+    owned = owner(path) if path.is_dir() else None
+    if path.is_dir() and owned is None:
+        raise InputRefused(
+            f"{path.name} is a folder, and no trace.",
+            "Give a file, or the folder of one run (Recorder's hold a file a rank).",
+        )
+    source = owned[0] if owned else recognize(read_head(path))
+    batches = source.read(path, reading_of(source, settings, told))
+    if source.kind == "traces":
+        with TemporaryDirectory(prefix="iosig-") as scratch:
+            yield _trace(input_name(path, source), batches, settings, Path(scratch))
+    else:
+        yield _rows(path.name, source, list(batches))
+
+
+def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | PollInput:
+    refused_count = sum(batch.rows.height for batch in batches if batch.table == REJECTS)
+    series, polls = ([batch.rows for batch in batches if batch.table == table] for table in (SERIES, POLLS))
+    if polls:
+        return PollInput(name, pl.concat(polls), refused_count)
+    if not series:
+        raise InputRefused(
+            f"{name} is {source.doc[0].lower()}{source.doc[1:]}, neither a series nor a trace nor polls.",
+            "Land it instead.",
+        )
+    return SeriesInput(name, pl.concat(series).with_columns(ended_on=pl.lit(None, pl.Date)), refused_count)
+
+
+def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Path) -> TraceInput:
+    files = _kept(name, batches, scratch)
+    landed = defaultdict(list, {table: [scan_parquet(path) for path in paths] for table, paths in files.items()})
+    with models.engine(scratch / "spill", settings.engine.memory_limit) as connection:
+        jobs, counters, heatmaps = _staged(connection, name, files)
+    signals = make_signals(
+        jobs,
+        counters,
+        _read(files, TRACE_RECORDS),
+        heatmaps,
+        landed[TRACE_REQUESTS.name],
+        settings.traces.params(SignalParams),
+    )
+    return TraceInput(name, jobs, counters, signals, landed, _read(files, REJECTS).height)
+
+
+def _staged(
+    connection: duckdb.DuckDBPyConnection, name: str, files: Mapping[str, list[Path]]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run that no job log tells of."""
+    for table in (TRACES, *LANDED):
+        models.expose_landed(connection, table, files[table.name], [name] * len(files[table.name]))
+    models.expose(connection, "stage", JOBS, [])
+    days = _read(files, TRACES)["ended_on"].drop_nulls().to_list()
+    jobs = models.select(connection, TRACE_JOBS, {"days": days, "has_undated": not days, "clock_tolerance_s": 0.0})
+    models.expose_frame(connection, "stage", TRACE_JOBS.name, jobs)
+    return jobs, models.select(connection, TRACE_COUNTERS), models.select(connection, TRACE_HEATMAPS)
+
+
+def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:
+    return pl.concat([frames.empty(table), *map(read_parquet, files[table.name])])
+
+
+def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:
+    """Write batches as files, so that memory does not grow with the trace; return them by table."""
+    files: defaultdict[str, list[Path]] = defaultdict(list)
+    for number, batch in enumerate(batches):
+        known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
+        path = folder / f"{batch.table.name}-{number}.parquet"
+        # Nobody else reads them: they go without units and docs, which take pyarrow to write.
+        frames.require(batch.rows.with_columns(known), batch.table).write_parquet(path, compression="lz4")
+        files[batch.table.name].append(path)
+    return files

@@ -1,0 +1,206 @@
+"""What a warehouse and its machine say of themselves at a moment."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from iosig.settings.model import ScheduleSettings, Settings
+from iosig.warehouse.contracts.polls import POLL_DAYS
+from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.holds import Hold
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.store import Store, holder
+
+#: of each source the latest so many landings tell what is usual
+_LATEST = 200
+#: how long status reports refused inputs, and how many of them
+REFUSED_FOR, _MAX_REFUSED = timedelta(days=7), 1000
+#: the days before a file system's last one that tell what is usual
+_USUAL_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCondition:
+    """What has landed of one kind of table: when, the latest last, and how many rows of each were refused, of all."""
+
+    table: str
+    landed_at: tuple[datetime, ...]
+    refused_rows: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedInput:
+    """An input of which rows were refused lately, all of them if `rows` is 0."""
+
+    file: str
+    landed_at: datetime
+    refused_rows: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteDay:
+    """A day on which too many of the polls that were due are missing."""
+
+    day: date
+    missing_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemCondition:
+    """A file system's last whole day of polls in a release, and the days before.
+
+    last_day: the last day on which the data neither begin nor end; without one, the last day. bytes_moved: read and
+    written on it; usual_bytes: on each whole day before it, up to fourteen. incomplete_days: days of those, and after
+    it, on which too many polls are missing.
+    """
+
+    filesystem: str
+    last_day: date
+    bytes_moved: float
+    usual_bytes: tuple[float, ...]
+    missing_ratio: float
+    is_partial_day: bool = False
+    incomplete_days: tuple[IncompleteDay, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
+
+    rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks.
+    """
+
+    warehouse: str
+    at: datetime
+    release_id: str | None
+    released_at: datetime | None
+    verdict: str | None
+    rollback: Hold | None
+    sources: tuple[SourceCondition, ...]
+    filesystems: tuple[FilesystemCondition, ...]
+    waiting: tuple[datetime, ...]
+    refused_inputs: tuple[RefusedInput, ...]
+    refused_run: str | None
+    held_by: Mapping[str, object] | None
+    disk_total_bytes: int
+    disk_free_bytes: int
+    next_run_at: datetime
+
+
+def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
+    """Return how a warehouse fares, now if no time is given."""
+    at = at or datetime.now(UTC)
+    landed, current = ledger.read(store), releases.current(store)
+    space = shutil.disk_usage(store.root)
+    refusal = f"{store.data_docs.name}/refused/index.html"
+    known, hold = releases.landings_in(store, current), holds.in_force(store)
+    decided = pl.concat([known, pl.Series(hold.landing_ids if hold else [], dtype=pl.String)])
+    waiting = landed.in_force.filter(~pl.col("landing_id").is_in(decided.implode()))["landed_at"]
+    return Condition(
+        warehouse=store.address,
+        at=at,
+        release_id=current.release_id if current else None,
+        released_at=datetime.fromisoformat(current.created_at) if current else None,
+        verdict=current.verdict if current else None,
+        rollback=hold,
+        sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
+        filesystems=tuple(_filesystems(store, current, settings.quality.max_missing_ratio)) if current else (),
+        waiting=tuple(map(datetime.fromisoformat, waiting)),
+        refused_inputs=tuple(_refused(landed, at)),
+        refused_run=f"{store.name}/{refusal}" if store.has(refusal) else None,
+        held_by=holder(store),
+        disk_total_bytes=space.total,
+        disk_free_bytes=space.free,
+        next_run_at=next_run(settings.schedule, at),
+    )
+
+
+def _refused(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
+    """Yield the inputs of the last days of which rows were refused, the latest last."""
+    since = (at - REFUSED_FOR).isoformat()
+    refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
+    for one in landed.objects(refused.tail(_MAX_REFUSED)):
+        yield RefusedInput(one.source_file, datetime.fromisoformat(one.landed_at), one.refused_count, one.row_count())
+
+
+def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
+    """Return when the schedule's next night begins."""
+    from cronsim import CronSim
+
+    found: datetime = next(CronSim(schedule.cron, after.astimezone(ZoneInfo(schedule.time_zone))))
+    return found.astimezone(UTC)
+
+
+def _sources(landed: Ledger) -> Iterator[SourceCondition]:
+    holding = landed.files.select("folder", "table").unique()
+    # a file of which nothing could be read holds rejects alone
+    told = pl.col("table") != REJECTS.name
+    kinds = pl.concat([holding.filter(told), holding.filter(~told).join(holding.filter(told), on="folder", how="anti")])
+    for (name,), own in landed.in_force.join(kinds, on="folder").sort("sequence").group_by("table"):
+        latest = own.tail(_LATEST)
+        yield SourceCondition(
+            str(name),
+            tuple(map(datetime.fromisoformat, latest["landed_at"])),
+            tuple(latest["refused_count"]),
+            tuple(latest["row_count"] + latest["refused_count"]),
+        )
+
+
+def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> Iterator[FilesystemCondition]:
+    query = """
+        select
+            filesystem,
+            polled_on,
+            coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved,
+            missing_ratio,
+            coalesce(is_partial_day, false) as is_partial_day
+        from poll_days
+        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+        order by filesystem, polled_on
+    """
+    if POLL_DAYS.name not in release.snapshots:
+        return
+    with opened(store, release) as connection:
+        rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
+    newest = max((row[1] for row in rows), default=date.min)
+    for name in dict.fromkeys(row[0] for row in rows):
+        own = [row for row in rows if row[0] == name]
+        whole = [row for row in own if not row[4]]
+        *before, (_, last_day, moved, missing, is_partial_day) = whole or own
+        yield FilesystemCondition(
+            filesystem=name,
+            last_day=last_day,
+            bytes_moved=moved,
+            usual_bytes=tuple(row[2] for row in before if not row[4]),
+            missing_ratio=missing,
+            is_partial_day=is_partial_day,
+            incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),
+        )
+
+
+def _incomplete(
+    missing_ratios: Mapping[date, float], newest: date, max_missing_ratio: float
+) -> Iterator[IncompleteDay]:
+    """Yield days with too many missing polls, days without any poll among them.
+
+    missing_ratios: of the days with polls. newest: the newest day of any file system. A file system that was polled no
+    more for longer than the usual days is not expected back.
+    """
+    first, last = min(missing_ratios), max(missing_ratios)
+    end = max(last, newest - timedelta(days=1)) if newest - last <= timedelta(days=_USUAL_DAYS) else last
+    for number in range((end - first).days + 1):
+        day = first + timedelta(days=number)
+        if (missing := missing_ratios.get(day, 1.0)) > max_missing_ratio:
+            yield IncompleteDay(day, missing)

@@ -1,0 +1,223 @@
+"""Warnings about job logs and polls whose times differ by whole hours, as after a wrong time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from iosig.estimates import staging
+from iosig.estimates.columns import epoch_s, floats
+from iosig.settings.model import Settings
+from iosig.transforms.time_shifts import TimeShift, TimeShiftParams, find_time_shift
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store import ledger, models
+from iosig.warehouse.store.ledger import Ledger
+from iosig.warehouse.store.manifests import Landing
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
+
+#: bounds the work of one call; the latest days are checked
+_MAX_DAYS = 7
+#: landings of job logs that are searched for the zone in which a day was read
+_MAX_JOB_LOGS = 50
+_DAY_MINUTES = 24 * 60
+_PARAMS = TimeShiftParams()
+_MARGIN = timedelta(hours=_PARAMS.max_shift_h + 1)
+#: examples of zones, the most likely ones of an offset first
+_ZONES = (
+    "UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Chicago", "America/Denver",
+    "America/Los_Angeles", "Asia/Tokyo", "Asia/Shanghai", "Europe/Helsinki", "Europe/Moscow", "Australia/Sydney",
+    "America/Anchorage", "Pacific/Honolulu", "America/Halifax", "America/Sao_Paulo", "Asia/Dubai", "Asia/Karachi",
+    "Asia/Dhaka", "Asia/Bangkok", "Australia/Brisbane", "Pacific/Noumea", "Pacific/Auckland", "Atlantic/Azores",
+    "Atlantic/South_Georgia", "Pacific/Pago_Pago", "Etc/GMT+12", "Pacific/Kiritimati",
+)  # fmt: skip
+
+_MINUTES_OF_POLLS = """
+    select
+        filesystem,
+        (epoch_us(polled_at) - 1) // 60000000 as minute,
+        sum(interval_s * (coalesce(read_bytes_per_s, 0) + coalesce(write_bytes_per_s, 0))) as moved_bytes
+    from landed.polls
+    where coalesce(read_bytes_per_s, write_bytes_per_s) is not null
+    group by all
+"""
+_MINUTES_OF_TICKS = """
+    select
+        filesystem,
+        (epoch_us(polled_at) - 1) // 60000000 as minute,
+        sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) as moved_bytes
+    from ticks
+    where list_contains($days::date[], polled_on)
+    group by all
+"""
+_NEAR_JOBS = "started_at <= $until and ended_at >= $since"
+
+
+@dataclass(frozen=True, slots=True)
+class _Zones:
+    """In which zones the local times of jobs and polls of a day were read; None where they have none."""
+
+    jobs: str | None
+    polls: str | None
+
+
+def landed_warnings(store: Store, settings: Settings, landings: Iterable[Landing]) -> list[str]:
+    """Check the days of new landings whose jobs and polls are both in the warehouse; return a sentence per finding."""
+    new = [one for one in landings if {part.table for part in one.parts} & {JOB_RECORDS.name, POLLS.name}]
+    if not new:
+        return []
+    landed = ledger.read(store)
+    polled = set(landed.parts(POLLS, landed.in_force, pl.col("row_count") > 0)["day"])
+    days = sorted(polled & {day for one in new for day in _days_of(one)})[-_MAX_DAYS:]
+    if not days or landed.parts(JOB_RECORDS, landed.in_force).is_empty():
+        return []
+    with staging.engine(settings, store.builds / "spill") as connection:
+        files = landed.parts(POLLS, landed.in_force, pl.col("day").is_in(days))
+        models.expose_files(store, connection, POLLS, files)
+        minutes = connection.sql(_MINUTES_OF_POLLS).pl()
+        jobs = _staged_jobs(store, connection, landed, settings, days)
+    return [*_warnings(landed, settings, days, minutes, jobs)]
+
+
+def released_warnings(store: Store, settings: Settings, release: Release) -> list[str]:
+    """Check the days that a release is new for; return a sentence per finding."""
+    days = sorted(date.fromisoformat(day) for day in release.dates if day)[-_MAX_DAYS:]
+    if not days:
+        return []
+    query = f"from jobs select * where is_application_run and {_NEAR_JOBS}"
+    with opened(store, release, "jobs ticks") as connection:
+        minutes = connection.sql(_MINUTES_OF_TICKS, params={"days": days}).pl()
+        jobs = connection.sql(query, params=_window(days)).pl()
+    return [*_warnings(ledger.read(store), settings, days, minutes, jobs)]
+
+
+def _days_of(landing: Landing) -> Iterator[date]:
+    """Yield the days of a landing's polls, and those that its job log spans."""
+    yield from (date.fromisoformat(part.day) for part in landing.parts if part.table == POLLS.name and part.day)
+    has_jobs = any(part.table == JOB_RECORDS.name for part in landing.parts)
+    if has_jobs and landing.first_at and landing.last_at:
+        first, last = (datetime.fromisoformat(at).date() for at in (landing.first_at, landing.last_at))
+        first = max(first, last - timedelta(days=_MAX_DAYS))
+        yield from (first + timedelta(days=number) for number in range(-1, (last - first).days + 2))
+
+
+def _window(days: Sequence[date]) -> dict[str, datetime]:
+    since, until = (datetime.combine(day, time(), UTC) for day in (days[0], days[-1] + timedelta(days=1)))
+    return {"since": since - _MARGIN, "until": until + _MARGIN}
+
+
+def _staged_jobs(
+    store: Store, connection: duckdb.DuckDBPyConnection, landed: Ledger, settings: Settings, days: Sequence[date]
+) -> pl.DataFrame:
+    """Return the application runs near some days, as the night would stage them."""
+    models.expose_files(store, connection, JOB_RECORDS, landed.parts(JOB_RECORDS, landed.in_force))
+    query = f"from landed.job_records select * where {_NEAR_JOBS}"
+    records = connection.sql(query, params=_window(days)).pl()
+    return staging.stage_jobs(connection, settings, records).filter("is_application_run")
+
+
+def _warnings(
+    landed: Ledger, settings: Settings, days: Sequence[date], minutes: pl.DataFrame, jobs: pl.DataFrame
+) -> Iterator[str]:
+    """Yield a sentence for each file system and finding, with the days that it is about."""
+    jobs = jobs.filter(pl.col("ended_at") >= pl.col("started_at"))
+    for (filesystem,), own in minutes.partition_by("filesystem", as_dict=True, include_key=False).items():
+        runs = jobs.filter(_uses(str(filesystem), settings))
+        found: dict[tuple[str, int | None], list[date]] = {}
+        for day in days:
+            shift = _shift_on(day, own, runs)
+            if shift is not None and shift.outcome in ("shifted", "no_overlap"):
+                found.setdefault((shift.outcome, shift.shift_h), []).append(day)
+        for (_, shift_h), shifted in found.items():
+            yield _sentence(str(filesystem), shifted, shift_h, _zones_on(landed, shifted[-1]))
+
+
+def _uses(filesystem: str, settings: Settings) -> pl.Expr:
+    """Return whether a run may have used a file system: the log says so, else its partition does, else any may be."""
+    partitions = [name for name, theirs in settings.partitions.items() if filesystem in theirs]
+    partition = pl.col("partition").fill_null("")
+    by_partition = partition.is_in(partitions) | ~partition.is_in(list(settings.partitions))
+    return pl.col("filesystem").eq(filesystem).fill_null(by_partition)
+
+
+def _shift_on(day: date, minutes: pl.DataFrame, runs: pl.DataFrame) -> TimeShift | None:
+    """Return the time shift of a day; None where nothing was polled."""
+    first_s = datetime.combine(day, time(), UTC).timestamp()
+    place = minutes["minute"].to_numpy() - int(first_s) // 60
+    is_own = (place >= 0) & (place < _DAY_MINUTES)
+    if not is_own.any():
+        return None
+    volumes = np.full(_DAY_MINUTES, np.nan)
+    volumes[place[is_own]] = floats(minutes["moved_bytes"])[is_own]
+    return find_time_shift(epoch_s(runs["started_at"]), epoch_s(runs["ended_at"]), volumes, first_s, _PARAMS)
+
+
+def _zones_on(landed: Ledger, day: date) -> _Zones:
+    """Return the zones in which the local times of a day were read, by the latest landings of that day."""
+    logs = landed.objects(landed.having([JOB_RECORDS]).tail(_MAX_JOB_LOGS))
+    jobs = [log.time_zone for log in logs if log.first_at and log.last_at and _spans(log, day)]
+    polls = [one.time_zone for one in landed.objects(landed.having([POLLS], pl.col("day") == day))]
+    return _Zones(jobs[-1] if jobs else None, polls[-1] if polls else None)
+
+
+def _spans(log: Landing, day: date) -> bool:
+    first, last = (datetime.fromisoformat(at or "").date() for at in (log.first_at, log.last_at))
+    return first - timedelta(days=1) <= day <= last + timedelta(days=1)
+
+
+def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones: _Zones) -> str:
+    """Return what was found, the likely zone, and how to correct it."""
+    name = one_line(filesystem)
+    which = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
+    if shift_h is None:
+        return (
+            f"{name}, {which}: the times of jobs and polls hardly overlap. Check the time zones of both, "
+            "and land what was wrong again with --replace --time-zone."
+        )
+    hours = f"{abs(shift_h)} {'hour' if abs(shift_h) == 1 else 'hours'}"
+    is_of_polls = zones.jobs is None and zones.polls is not None
+    # only local times can have been read in a wrong zone
+    subject, zone = ("polls", zones.polls) if is_of_polls else ("jobs", zones.jobs)
+    early_h = -shift_h if is_of_polls else shift_h
+    offset_h = _offset_h(zone or "UTC", days[-1]) - early_h
+    read = f", read as {zone}," if zone else ""
+    likely = _zone_with(offset_h, days[-1])
+    return (
+        f"{name}, {which}: the times of {subject}{read} look {hours} {'early' if early_h > 0 else 'late'}. "
+        f"Is their time zone {_zone_text(offset_h, likely)}? Then land the file again with "
+        f"--replace --time-zone{f' {likely}' if likely else ''}."
+    )
+
+
+def _offset_h(zone: str, day: date) -> float:
+    """Return a zone's offset from UTC at noon of a day, in hours; 0 for several zones."""
+    if ", " in zone:
+        return 0.0
+    offset = datetime.combine(day, time(12), ZoneInfo(zone)).utcoffset()
+    return 0.0 if offset is None else offset.total_seconds() / 3600
+
+
+def _zone_with(offset_h: float, day: date) -> str | None:
+    """Return the IANA name of a zone that has an offset from UTC on a day, the most likely one; None if none has."""
+    return next((zone for zone in _ZONES if _offset_h(zone, day) == offset_h), None)
+
+
+def _zone_text(offset_h: float, zone: str | None) -> str:
+    """Return an offset from UTC, with the name of a zone that has it if there is one."""
+    if zone == "UTC":
+        return zone
+    offset = f"UTC{offset_h:+g}"
+    return f"{zone} ({offset})" if zone else offset

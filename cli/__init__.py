@@ -1,0 +1,56 @@
+"""The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit code.
+
+- `advise`: `iosig advise`.
+- `backfill`: `iosig backfill`.
+- `classify`: `iosig classify`.
+- `compress`: `iosig compress`.
+- `demo`: `iosig demo`.
+- `demo_planted` (`Planted`, `find_planted`): What the demo planted, and what its last release says of it.
+- `demo_story` (`Story`, `tell`): What it prints on one screen.
+- `completing` (`quietly`): What a shell completes.
+- `deploy`: `iosig deploy`.
+- `expand`: `iosig expand`.
+- `documents` (`format_of`): What `--json` prints, declared once.
+- `export`: `iosig export`.
+- `extrapolate`: `iosig extrapolate`.
+- `fields` (`Field`, `text_field`, `column_fields`): Fields of what `--json` prints, in short.
+- `fitting` (`fitted`): How a table fits a width.
+- `forecast`: `iosig forecast`.
+- `forget`: `iosig forget`.
+- `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
+- `job`: `iosig job`.
+- `job_fields`: What `iosig job --json` prints.
+- `hints` (`runnable`, `command`): Suggested commands, as the user can type them in this shell.
+- `land`: `iosig land`.
+- `live_fields` (`live_fields`): What `iosig status --watch --json` prints.
+- `live_screen` (`Screen`): The screen of `iosig status --watch`.
+- `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
+- `network`: `iosig network`.
+- `options`: What several subcommands take, each declared once.
+- `period`: `iosig period`.
+- `population`: `iosig population`.
+- `plot`: `iosig plot`.
+- `predict`: `iosig predict`.
+- `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
+- `query`: `iosig sql`.
+- `query_limits` (`limited_memory`, `batches`): What one query may take of memory, per row and in columns.
+- `reference`: The reference pages under `docs/`, generated from what they describe.
+- `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
+- `replay`: `iosig replay`.
+- `report`: `iosig report`.
+- `run`: `iosig run`.
+- `schemas` (`schemas`): The JSON Schema of what `--json` prints.
+- `serve`: `iosig serve`.
+- `settings`: `iosig settings`.
+- `status`: `iosig status`.
+- `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
+- `unknown`: `iosig who --unknown`: patterns of what nobody explains.
+- `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
+- `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
+- `who`: `iosig who`.
+- `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
+"""
+
+from iosig.cli.main import main, program
+
+__all__ = ["main", "program"]

@@ -1,0 +1,272 @@
+"""`iosig advise`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.completing import filesystems, quietly, users
+from iosig.cli.options import (
+    application_argument,
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    strict_option,
+    style_option,
+)
+from iosig.cli.windows import read_instant
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.answers.advice.inputs import SignatureSource, SiteState
+    from iosig.answers.advice.query import Advised, Asked
+    from iosig.reports.style import Style
+    from iosig.settings.model import Settings
+
+_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_LONGEST_S = 7 * 86_400.0
+
+
+def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """Return the seconds that an option's text says: 90, 90s, 30m, 2h or 1d."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(s|m|min|h|d)?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no time such as 90s, 30m, 2h or 1d", ctx, param)
+    seconds = float(found[1]) * _UNITS_S[found[2] or ""]
+    if seconds > _LONGEST_S:
+        raise click.BadParameter("no start is delayed by more than 7 days", ctx, param)
+    return seconds
+
+
+@click.command("advise")
+@application_argument
+@click.option(
+    "--user", shell_complete=quietly(users), help="Whose application it is, if several users have one of that name."
+)
+@click.option("--nodes", type=click.IntRange(min=1), help="The job's nodes, if it runs on several counts.")
+@click.option(
+    "--on",
+    "filesystems",
+    metavar="FS",
+    multiple=True,
+    shell_complete=quietly(filesystems),
+    help="Only this file system; may be given again.",
+)
+@click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
+@click.option(
+    "--most-delay",
+    "most_delay_s",
+    metavar="TIME",
+    default="30m",
+    show_default=True,
+    callback=_read_delay,
+    help="How long the start may wait: 90s, 30m, 2h.",
+)
+@click.option(
+    "--by",
+    "method",
+    type=click.Choice(["contention", "correlation"]),
+    default="contention",
+    show_default=True,
+    help="Rank by bytes that find no room, or by the load that the application's bytes meet.",
+)
+@click.option(
+    "--mix",
+    "mix_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="What the file systems do and what runs there, as JSON, instead of what has landed; - for stdin.",
+)
+@click.option(
+    "--signatures",
+    "feed_path",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Take signatures from this feed instead of a release.",
+)
+@release_option
+@json_option
+@plot_option
+@style_option
+@strict_option
+@click.pass_obj
+def advise_command(
+    obj: tuple[Store, Path | None],
+    application: str,
+    user: str | None,
+    nodes: int | None,
+    filesystems: tuple[str, ...],
+    at: datetime | None,
+    most_delay_s: float,
+    method: Any,
+    mix_path: Path | None,
+    feed_path: Path | None,
+    release_id: str | None,
+    as_json: bool,
+    plot: Path | None,
+    style: Style,
+) -> int:
+    """Say on which file system an application should run, and how long it should wait, to be in nobody's way.
+
+    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
+    that means no other. File systems are ranked by the bytes that are expected to find no room, by the signatures of
+    the application and of what runs there: see docs/advice.md.
+    """
+    from iosig.answers.advice.query import Asked, advise_on, choose, document, signature_of
+    from iosig.settings.model import load
+
+    settings = load(obj[1], obj[0].root)
+    asked = Asked(application, user, nodes, filesystems, most_delay_s, method)
+    asked_at = at or datetime.now(UTC)
+    signatures, release = _signatures(obj[0], feed_path, release_id)
+    chosen = choose(signatures, asked)
+    state = _state(obj[0], settings, signatures, asked, at, mix_path, release)
+    signature = signature_of(signatures, chosen, state.at)
+    advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
+    if plot is not None:
+        _draw(advised, plot, style)
+    if as_json:
+        from iosig.cli.printing import show_json
+
+        signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
+        told = document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from)
+        show_json("advice", told)
+    else:
+        _show(advised)
+    return 0
+
+
+def _signatures(store: Store, feed_path: Path | None, release_id: str | None) -> tuple[SignatureSource, str]:
+    """Return where signatures come from, and the release that they are of."""
+    from iosig.answers.advice.signatures import FeedSignatures, ReleaseSignatures
+    from iosig.warehouse.errors import UsageError
+
+    if feed_path is None:
+        release = chosen_release(store, release_id)
+        return ReleaseSignatures(store, release), release.release_id
+    if release_id is not None:
+        raise UsageError("A feed is of one release: give --signatures or --release, not both.")
+    feed = FeedSignatures(feed_path)
+    return feed, feed.release_id
+
+
+def _state(
+    store: Store,
+    settings: Settings,
+    signatures: SignatureSource,
+    asked: Asked,
+    at: datetime | None,
+    mix_path: Path | None,
+    release_id: str,
+) -> SiteState:
+    """Return what the file systems do, from a mix or from what has landed."""
+    from iosig.warehouse.errors import InputRefused, UsageError
+
+    if mix_path is None:
+        from iosig.answers.advice.landed import site_state
+        from iosig.warehouse.releases.releases import current, history
+
+        known = {release.release_id: release for release in history(store)}
+        release = known.get(release_id, current(store))
+        return site_state(store, release, settings, signatures, at, asked.filesystems)
+    if at is not None:
+        raise UsageError("A mix says itself for which instant it is (`at`): give --mix or --at, not both.")
+    from iosig.answers.advice.mix import read_mix
+
+    now = datetime.now(UTC)
+    if str(mix_path) == "-":
+        return read_mix(sys.stdin.buffer, "stdin", signatures, settings.advice, now)
+    try:
+        with mix_path.open("rb") as file:
+            return read_mix(file, str(mix_path), signatures, settings.advice, now)
+    except OSError as error:
+        raise InputRefused(f"{mix_path} cannot be read: {error.strerror}.", "Name a file, or - for stdin.") from error
+
+
+def _draw(advised: Advised, target: Path, style: Style) -> None:
+    from iosig.answers.advice.figure import view_of
+    from iosig.reports.advice import draw
+
+    draw(view_of(advised), target, target.suffix[1:].lower(), style)
+    click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
+
+
+def _show(advised: Advised) -> None:
+    from iosig.cli.printing import bytes_text, printable, say, show
+
+    signature = advised.signature
+    confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
+    trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
+    say(
+        printable(
+            f"{advised.application_id} for {_time_text(advised.state.at)}: {bytes_text(signature.rates.volume_bytes)} "
+            f"in {signature.rates.duration_s:,.0f} s, up to {bytes_text(signature.rates.peak_bytes_per_s)}/s; "
+            f"confidence {confidence}{trust}"
+        )
+    )
+    rows = [_cells(advised, number) for number in range(len(advised.choices))]
+    show("", _COLUMNS, rows, last=_LAST)
+    for line in _remarks(advised):
+        say(printable(line))
+
+
+_COLUMNS = (
+    "rank", "file system", "contended now", "best delay", "contended then", "80 % within", "stretch", "load now",
+    "capacity", "known", "unknown",
+)  # fmt: skip
+
+
+#: what a narrow terminal lacks first
+_LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
+
+
+def _cells(advised: Advised, number: int) -> tuple[Any, ...]:
+    from iosig.cli.printing import bytes_text
+
+    now, best = advised.choices[number]
+    one = advised.filesystems[best.partition]
+    statuses = [job.status for job in one.now_running]
+    return (
+        number + 1,
+        one.filesystem,
+        bytes_text(now.contended_bytes),
+        f"{best.delay_s:,.0f} s",
+        bytes_text(best.contended_bytes),
+        f"{bytes_text(best.low_contended_bytes)} to {bytes_text(best.high_contended_bytes)}",
+        f"{best.stretch:.3f}",
+        "-" if one.load is None else f"{bytes_text(one.load.bytes_per_s)}/s",
+        f"{bytes_text(one.capacity_bytes_per_s)}/s{'*' if one.capacity_basis == 'observed' else ''}",
+        statuses.count("known") + statuses.count("over"),
+        statuses.count("unknown"),
+    )
+
+
+def _remarks(advised: Advised) -> list[str]:
+    """Return what has to be known of the table's numbers."""
+    lines = []
+    if any(one.capacity_basis == "observed" for one in advised.state.filesystems):
+        lines.append("* the most it was ever seen to sustain; say what it can do in [advice.capacity_bytes_per_s].")
+    for _, best in advised.choices:
+        one = advised.filesystems[best.partition]
+        age_s = advised.load_age_s(one)
+        if age_s is not None:
+            mark = "STALE: " if advised.is_stale(one) else ""
+            lines.append(f"{mark}the last poll of {one.filesystem} is {_age_text(age_s)} old.")
+    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in advised.state.left_out]
+    return lines
+
+
+def _age_text(seconds: float) -> str:
+    for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{seconds:,.0f} s"
+
+
+def _time_text(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

@@ -1,0 +1,89 @@
+"""`iosig backfill`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import DAY, exit_code_of, json_option, strict_option, wait_option
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.flows.backfill import Chunk
+
+
+class _Days(click.ParamType[int]):
+    """A number of days, as 7d, 2w or 7."""
+
+    name = "days"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"([1-9][0-9]{0,3})([dw]?)", str(value))
+        if not found:
+            self.fail(f"{value!r} is no number of days, as 7d or 2w", param, ctx)
+        return int(found[1]) * (7 if found[2] == "w" else 1)
+
+
+@click.command("backfill")
+@click.option("--since", type=DAY, required=True, metavar="YYYY-MM-DD", help="The first UTC day.")
+@click.option("--until", type=DAY, required=True, metavar="YYYY-MM-DD", help="The last UTC day.")
+@click.option("--chunk", "day_count", type=_Days(), default="7d", show_default=True, help="So many days a release.")
+@click.option("--one-release", "is_one", is_flag=True, help="One release of all days, at the end.")
+@wait_option
+@json_option
+@strict_option
+@click.pass_obj
+def backfill_command(
+    obj: tuple[Store, Path | None],
+    since: datetime,
+    until: datetime,
+    day_count: int,
+    is_one: bool,
+    wait_s: float,
+    as_json: bool,
+) -> int:
+    """Make many days anew from what is landed, some at a time, each time with a release.
+
+    One that was stopped goes on where it was, if it is asked for again in the same words. `iosig diff` says what
+    changed.
+    """
+    from iosig.cli.printing import say, show_json, steps_told
+    from iosig.flows.backfill import backfill, chunks
+    from iosig.flows.notifications import telling
+    from iosig.settings.model import load
+
+    store, settings_path = obj
+    settings = load(settings_path, store.root)
+    first, last = since.date(), until.date()
+    day_count = (last - first).days + 1 if is_one else day_count
+    count = len(chunks(first, last, max(1, day_count)))
+    ended: list[Chunk] = []
+    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
+        for chunk in backfill(store, settings, first, last, day_count, steps.done, wait_s, steps.begin):
+            ended.append(chunk)
+            click.echo(_line(ended, count), err=True)
+    made = [chunk.release for chunk in ended if chunk.release]
+    if as_json:
+        show_json("backfill", {"chunks": [asdict(one) for one in ended]})
+    else:
+        say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
+    if not made:
+        raise NothingToDo(f"Nothing is landed of {first} to {last}.")
+    return exit_code_of(store, made)
+
+
+def _line(ended: list[Chunk], count: int) -> str:
+    """Return what was done last, and how long the rest will take at that pace."""
+    last = ended[-1]
+    told = last.release.release_id if last.release else "nothing to do, or done before"
+    taken = [chunk.duration_s for chunk in ended if chunk.release]
+    left = (
+        f", about {sum(taken) / len(taken) * (count - len(ended)):.0f} s left" if taken and len(ended) < count else ""
+    )
+    return f"{last.since} to {last.until} ({len(ended)} of {count}): {told}{left}"

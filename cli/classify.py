@@ -1,0 +1,130 @@
+"""`iosig classify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import (
+    exit_code,
+    json_option,
+    strict_option,
+    time_zone_option,
+    trace_argument,
+    value_option,
+)
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from iosig.answers.single.classes import Classified
+    from iosig.answers.single.throughput import By
+
+
+@click.command("classify")
+@trace_argument
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
+@value_option
+@time_zone_option
+@click.option(
+    "--signal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a trace's throughput to this file, a row per step: Parquet, or CSV if it ends in .csv.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["rank", "host", "file", "ost"]),
+    help="Tell the throughput apart by this; it is made from single requests.",
+)
+@json_option
+@strict_option
+@click.pass_obj
+def classify_command(
+    obj: tuple[Store, Path | None],
+    path: Path,
+    direction: str | None,
+    value: str | None,
+    time_zone: str | None,
+    signal: Path | None,
+    by: By | None,
+    as_json: bool,
+) -> int:
+    """Classify a series of a job's or node's own, or a traced run, without a warehouse (PEARC'18, section 4.1).
+
+    TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer trace
+    (its folder or file), or a compressed trace.
+    """
+    from iosig.answers.single.classes import classify_input, signal_intervals
+    from iosig.cli.printing import bytes_text, show, show_json
+    from iosig.settings.model import load
+    from iosig.streams.landing import Told
+    from iosig.warehouse.errors import UsageError
+
+    told = Told(direction=direction, value=value, time_zone=time_zone)
+    if by and signal is None:
+        raise UsageError("--by says how the throughput is told apart: say with --signal where to write it.")
+    found = classify_input(path, load(obj[1], obj[0].root), told, by)
+    if signal is not None:
+        _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
+    code = exit_code(found.refused_count)
+    if as_json:
+        show_json("classes", {"name": found.name, "classes": found.classes.to_dicts()})
+        return code
+    show(
+        f"Classes of {found.name}",
+        ("subject", "direction", "class", "volume", "quarters", "cov", "duration_s"),
+        [
+            (
+                row["subject_id"] if row["subject_id"] != found.name else None,
+                row["direction"],
+                row["label"] or row["outcome"],
+                bytes_text(row["volume_bytes"]),
+                " ".join(bytes_text(part) for part in row["section_bytes"] or []) or None,
+                row["cov"],
+                row["duration_s"],
+            )
+            for row in found.classes.iter_rows(named=True)
+        ],
+    )
+    if found.counters.height:
+        show("Modules", ("module", "outcome", "counts", "read", "written", "signal", "covered", "why"), _modules(found))
+    return code
+
+
+def _modules(found: Classified) -> list[tuple[Any, ...]]:
+    """Return what is told of a trace's modules: how each was read, whether it counts, what its signal is made of."""
+    from iosig.cli.printing import bytes_text
+
+    bases: dict[str, set[str]] = {}
+    for row in found.signals.iter_rows(named=True):
+        bases.setdefault(row["module"], set()).add(row["basis"])
+    return [
+        (
+            row["module"],
+            row["outcome"],
+            "yes" if row["is_counted"] else "no",
+            None if row["read_bytes"] is None else bytes_text(row["read_bytes"]),
+            None if row["written_bytes"] is None else bytes_text(row["written_bytes"]),
+            ", ".join(sorted(bases.get(row["module"], ()))) or None,
+            None if row["covered_ratio"] is None else f"{row['covered_ratio']:.1%}",
+            row["reason"],
+        )
+        for row in found.counters.iter_rows(named=True)
+    ]
+
+
+def _write_steps(steps: pl.DataFrame, target: Path) -> None:
+    """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
+    from iosig.warehouse.errors import UsageError
+    from iosig.warehouse.placing import moved_into_place
+
+    if steps.is_empty():
+        raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")
+    with moved_into_place(target.absolute()) as temporary:
+        if target.suffix.lower() == ".csv":
+            steps.write_csv(temporary)
+        else:
+            steps.write_parquet(temporary)

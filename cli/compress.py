@@ -1,0 +1,51 @@
+"""`iosig compress`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from iosig.cli.options import compressed_option, json_option
+from iosig.warehouse.store.store import Store
+
+
+@click.command("compress")
+@click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@compressed_option
+@json_option
+@click.pass_obj
+def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as_json: bool) -> int:
+    """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
+
+    TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
+    arguments, by `iosig expand`; times come back as the means of the histograms.
+    """
+    from iosig.cli.printing import bytes_text, progress_bar, show, show_json
+    from iosig.traces.extrapolation.compressing import call_total, compressed, keep_apart
+    from iosig.transforms.traces.frames import to_frame
+    from iosig.warehouse.sources.extrapolations import compressed_traces
+    from iosig.warehouse.sources.recorder import files as recorder_files
+
+    keep_apart(into, [trace])
+    found = compressed(trace, progress_bar)
+    compressed_traces.write(into, to_frame(found), {"process_count": str(found.process_count)})
+    with recorder_files.opened(trace) as (_, files):
+        traced_bytes = sum(files.names.values())
+    row = {
+        "ranks": found.process_count,
+        "calls": call_total(found),
+        "classes": len(found.classes),
+        "traced_bytes": traced_bytes,
+        "compressed_bytes": into.stat().st_size,
+    }
+    if as_json:
+        show_json("compression", row)
+        return 0
+    sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
+    show(
+        f"{trace.name}, compressed into {into}",
+        ("ranks", "calls", "rank classes", "as traced", "compressed"),
+        [(row["ranks"], row["calls"], row["classes"], *sizes)],
+    )
+    return 0

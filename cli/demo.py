@@ -1,0 +1,463 @@
+"""`iosig demo`."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import json_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.placing import scratch
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    import polars as pl
+
+    from iosig.cli.demo_planted import Planted
+    from iosig.flows.demo.simulated import TrueSignature
+    from iosig.flows.executors import Executor
+    from iosig.flows.steps.pieces import Done, Piece
+    from iosig.settings.model import Settings
+    from iosig.transforms.signatures.signature import Signature
+    from iosig.transforms.synthetic.job_statistics import JobStatistics
+    from iosig.transforms.synthetic.site import Site
+    from iosig.warehouse.releases.releases import Release
+
+_MARK = ".iosig-demo"
+#: modules that import most of what a night's worker processes need
+_WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
+
+
+@click.command("demo")
+@click.option("--seed", default=1, show_default=True, help="Random seed of the site.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the site's files and the warehouse; a scratch folder if not given.",
+)
+@click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
+@json_option
+def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> int:
+    """Run three nights on a simulated site, and compare what they find with what was planted.
+
+    Three days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with interfering jobs,
+    contention, failed runs and gaps. Planted are a program that changes its I/O on the third day, a run that another
+    one slows down, a traced run and a start that had better wait. On the third day, a log has a torn line and a file of
+    polls is cut: both are refused, the rest lands. The servers of a second file system count by job for a third of that
+    day. The real Darshan logs that ship inside the `darshan` wheel land, too.
+    """
+    from iosig.flows.executors import with_child
+    from iosig.warehouse import processes
+
+    folder = _fresh(into)
+    click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
+    # The processes that check and work import for seconds: they start before this process has imported much itself.
+    with scratch(), with_child() as executor, processes.shared(ready=_WORKED_WITH):
+        _demonstrate(folder, executor, seed, is_full=is_full, as_json=as_json)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptOpen:
+    """An executor that several nights share: its checking process imports Great Expectations once."""
+
+    executor: Executor
+
+    def begin(self, root: Path, piece: Piece) -> Future[Done]:
+        """Begin a piece."""
+        return self.executor.begin(root, piece)
+
+    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+        """Do pieces, and yield each as it ends."""
+        return self.executor.each(root, pieces)
+
+    def end(self) -> None:
+        """Stay open for the next night: whoever opened the executor closes it."""
+
+
+def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, as_json: bool) -> None:
+    """Simulate the site, run its nights, and print what was found, with two pictures; with `--json` as a document."""
+    from iosig.cli.demo_planted import find_planted
+    from iosig.cli.demo_story import Story, tell
+    from iosig.cli.hints import for_warehouse
+    from iosig.cli.summary import show_summary
+    from iosig.flows.demo.planted import DAYS, demo_site
+    from iosig.flows.demo.simulated import FILESYSTEMS, PARTITIONS, classes_truth, exact_site, signatures_truth
+    from iosig.settings.model import ScheduleSettings, Settings
+    from iosig.transforms.synthetic.workload import DAY_S
+
+    store, inbox = Store(folder / "warehouse"), folder / "site"
+    settings = Settings(
+        schedule=ScheduleSettings(inbox=inbox),
+        partitions=PARTITIONS,
+        filesystems=FILESYSTEMS,
+        time_zones={"sacct": "UTC"},
+    )
+    site = demo_site(seed)
+    last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
+    exact, statistics = exact_site(seed, last_day)
+    releases, traced_count = _nights(store, settings, site, (exact, statistics), inbox, _KeptOpen(executor))
+    release = releases[-1]
+    planted = find_planted(store, release, settings, site)
+    if as_json:
+        _show_document(store, release, site, statistics, planted)
+        return
+    signatures = compare_signatures(store, release, signatures_truth(site))
+    volumes = compare_volumes(store, release, statistics)
+    if is_full:
+        with for_warehouse(store.name):
+            show_summary(store, release, settings, is_verbose=True)
+        _show_traces(traced_runs(store, release))
+        _show_comparison(compare_classes(store, release, classes_truth(site)))
+        _show_signatures(signatures)
+        _show_volumes(volumes)
+    tell(store, Story(releases, planted, signatures, volumes, traced_count, last_day), folder)
+
+
+def _nights(
+    store: Store,
+    settings: Settings,
+    site: Site,
+    counted: tuple[Site, JobStatistics],
+    inbox: Path,
+    executor: Executor,
+) -> tuple[list[Release], int]:
+    """Land the real logs, then run a night for each day of the site, after its files came to the inbox.
+
+    counted: the machine whose servers count by job, and what they counted; its files come on the last day. Returns the
+    releases, and how many real logs landed.
+    """
+    from iosig.cli.printing import steps_told
+    from iosig.flows.demo.simulated import days_of, shipped_logs, write_site
+    from iosig.flows.nightly import run_inline
+    from iosig.streams.landing import Told, land_paths
+
+    days, releases, landed_count = days_of(site), [], 0
+    with steps_told(is_brief=True) as steps:
+        for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
+            landed_count += arrival.landed is not None
+            steps.done(f"land {Path(arrival.name).name}", arrival.row_count, 0.0)
+        for day in days:
+            is_last = day == days[-1]
+            write_site(site, inbox, days=[day], with_faults=is_last)
+            if is_last:
+                _write_rest(site, *counted, inbox)
+
+            def begin(name: str, left_s: float | None, day: date = day, *, is_last: bool = is_last) -> None:
+                steps.begin(f"night of {day}: {name}", left_s)
+                if is_last and name == "release":
+                    _prepare_drawing()
+
+            releases.append(run_inline(store, settings, steps.done, executor=executor, begin=begin))
+    return releases, landed_count
+
+
+def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path) -> None:
+    """Write what comes on the last day only: a trace of a run, and the files of the machine that counts by job."""
+    from iosig.flows.demo.planted import traced_job_id
+    from iosig.flows.demo.simulated import EXACT_FILESYSTEM, write_site, write_statistics
+    from iosig.flows.demo.trace import write_trace
+
+    write_trace(site, traced_job_id(site), inbox / "traces")
+    write_site(exact, inbox / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
+    write_statistics(statistics, inbox / exact.params.cluster)
+
+
+def _prepare_drawing() -> None:
+    """Let the shared processes import what draws: the release is published by this process alone."""
+    from iosig.cli.demo_story import IMPORTED_TO_DRAW
+    from iosig.warehouse import processes
+
+    processes.make_ready(*IMPORTED_TO_DRAW)
+
+
+def _show_document(
+    store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[Planted]
+) -> None:
+    from iosig.cli.printing import show_json
+    from iosig.flows.demo.simulated import classes_truth, signatures_truth
+
+    documents = {
+        "planted": [asdict(one) for one in planted],
+        "classes": compare_classes(store, release, classes_truth(site)).to_dicts(),
+        "signatures": compare_signatures(store, release, signatures_truth(site)).to_dicts(),
+        "volumes": compare_volumes(store, release, statistics).to_dicts(),
+        "traces": traced_runs(store, release).to_dicts(),
+    }
+    show_json("demo", {"release_id": release.release_id, "warehouse": str(store.root)} | documents)
+
+
+def _fresh(into: Path | None) -> Path:
+    """Return an empty folder; an earlier demo's own is emptied, anything else is left alone."""
+    if into is None:
+        return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
+    if into.is_dir() and any(into.iterdir()):
+        if not (into / _MARK).is_file():
+            raise UsageError(f"{into} is not empty. Give a folder of its own to the demo.")
+        shutil.rmtree(into)
+    into.mkdir(parents=True, exist_ok=True)
+    (into / _MARK).touch()
+    return into
+
+
+def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.DataFrame:
+    """Compare the most common class of each application's runs with its class alone.
+
+    Returns application, direction, true_class, found_class, agreeing_ratio (of its classified runs) and
+    run_count.
+    """
+    import polars as pl
+
+    from iosig.warehouse.releases.reading import opened
+
+    query = """
+        select jobs.application, classes.direction, classes.label, count(*) as run_count
+        from classes
+        inner join jobs
+            on classes.cluster = jobs.cluster
+            and classes.subject_id = jobs.job_id
+            and classes.started_at = jobs.started_at
+        where classes.outcome = 'classified'
+        group by all
+    """
+    with opened(store, release, query) as connection:
+        found = connection.sql(query).pl()
+    keys = ("application", "direction")
+    per_application = found.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
+    wanted = truth.select(*keys, pl.col("label").alias("true_class"))
+    matched = found.join(wanted, on=keys).filter(pl.col("label") == pl.col("true_class"))
+    return (
+        wanted.join(per_application.agg(pl.col("label").first().alias("found_class")), on=keys, how="left")
+        .join(found.group_by(keys).agg(pl.col("run_count").sum()), on=keys, how="left")
+        .join(matched.select(*keys, pl.col("run_count").alias("agreeing")), on=keys, how="left")
+        .with_columns(agreeing_ratio=pl.col("agreeing").fill_null(0) / pl.col("run_count"))
+        .drop("agreeing")
+        .sort(keys)
+    )
+
+
+def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSignature]) -> pl.DataFrame:
+    """Compare each application's signature, by its default method, with what it moves alone.
+
+    Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
+    sample set), trust (NULL where there is none), cross_correlation, correlation, volume_bytes, true_volume_bytes,
+    burst_count, true_burst_count, missed_burst_count, false_burst_count, lacked_burst_count (as the release has it).
+    """
+    import polars as pl
+
+    from iosig.estimates.signatures.published import TABLES, defaults, read_signatures
+    from iosig.warehouse.releases.reading import opened
+
+    with opened(store, release, TABLES) as connection:
+        rows = defaults(connection)
+        found = {
+            (row["application_id"], row["direction"]): (row, one)
+            for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
+        }
+    compared = [
+        _compare_signature(true, *found.get((true.application_id, true.direction), ({}, None))) for true in truth
+    ]
+    counts = ("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count", "lacked_burst_count")
+    counted = dict.fromkeys(counts, pl.Int64)
+    measured = dict.fromkeys(
+        ("trust", "cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64
+    )
+    named = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
+    return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
+
+
+def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
+    from iosig.transforms.signatures.bursts import Bursts
+    from iosig.transforms.signatures.similarity import correlation, cross_correlation, pair_in_order
+
+    row: dict[str, Any] = {
+        "application": true.application.name,
+        "direction": true.direction,
+        "outcome": None if found is None else found.outcome,
+        **{name: published.get(name) for name in ("method", "trust", "lacked_burst_count")},
+        "true_volume_bytes": true.application.volume_bytes(true.direction),
+        "true_burst_count": len(true.bursts),
+    }
+    bursts = Bursts.none() if found is None else found.bursts
+    row["burst_count"] = len(bursts)
+    matched = len(pair_in_order(bursts, true.bursts, true.slowdown_ratio)[0])
+    row["missed_burst_count"], row["false_burst_count"] = len(true.bursts) - matched, len(bursts) - matched
+    if found is not None and found.outcome == "extracted":
+        row["volume_bytes"] = found.volume_bytes
+        for name, measure in (("cross_correlation", cross_correlation), ("correlation", correlation)):
+            value = measure(found.bytes_per_s, true.bytes_per_s)
+            row[name] = value if math.isfinite(value) else None
+    return row
+
+
+def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -> pl.DataFrame:
+    """Compare what servers counted for each job with what was cut out of shared traffic, and with what they served.
+
+    Returns a row for each application of the exact site's and direction in which it moved anything: application,
+    direction, run_count (of those that were measured both ways), true_run_count (of which what was counted is what was
+    served, to the byte), exact_bytes and cut_bytes (medians of the runs).
+    """
+    import polars as pl
+
+    from iosig.warehouse.releases.reading import opened
+
+    query = """
+        select jobs.application, exact.job_id, exact.direction, exact.own_bytes, cut.filesystem_bytes as cut_bytes
+        from job_io_sources as exact
+        inner join job_io_sources as cut using (cluster, job_id, started_at, filesystem, direction)
+        inner join jobs using (cluster, job_id, started_at)
+        where
+            exact.source = 'jobstats' and exact.outcome = 'measured'
+            and cut.source = 'server' and cut.outcome = 'measured'
+    """
+    with opened(store, release, query) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    served = statistics.moved.group_by("job_id").agg(pl.col("read_bytes", "written_bytes").sum())
+    true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
+    return (
+        found.join(served, on="job_id")
+        .filter(pl.col("own_bytes") > 0)
+        .group_by("application", "direction")
+        .agg(
+            run_count=pl.len().cast(pl.Int64),
+            true_run_count=(pl.col("own_bytes") == true_bytes).sum().cast(pl.Int64),
+            exact_bytes=pl.col("own_bytes").median(),
+            cut_bytes=pl.col("cut_bytes").median(),
+        )
+        .sort("application", "direction")
+    )
+
+
+def traced_runs(store: Store, release: Release) -> pl.DataFrame:
+    """Return the traced runs, and what the night made of each.
+
+    Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
+    (what their signals are made of), problems (modules that are not sound).
+    """
+    from iosig.warehouse.releases.reading import opened
+
+    query = """
+        with signals as (
+            select trace_id, string_agg(distinct basis, ', ' order by basis) as bases
+            from trace_signals where is_counted group by trace_id
+        ),
+
+        modules as (
+            select
+                trace_id,
+                sum(read_bytes) filter (is_counted)::double as read_bytes,
+                sum(written_bytes) filter (is_counted)::double as written_bytes,
+                string_agg(module || ' ' || outcome, ', ' order by module) filter (outcome <> 'sound') as problems
+            from trace_counters group by trace_id
+        )
+
+        select
+            coalesce(application, source_file) as application, process_count, duration_s,
+            read_bytes, written_bytes, bases, problems
+        from trace_jobs
+        left join modules using (trace_id)
+        left join signals using (trace_id)
+        order by started_at, source_file
+    """
+    with opened(store, release, query) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    return found
+
+
+def _show_traces(traced: pl.DataFrame) -> None:
+    from iosig.cli.printing import bytes_text, show
+
+    rows = [
+        (
+            row["application"],
+            row["process_count"],
+            row["duration_s"],
+            bytes_text(row["read_bytes"]),
+            bytes_text(row["written_bytes"]),
+            row["bases"],
+            row["problems"],
+        )
+        for row in traced.iter_rows(named=True)
+    ]
+    columns = ("application", "processes", "duration_s", "read", "written", "signal made of", "not sound")
+    show("Traced runs: the Darshan logs of the wheel", columns, rows)
+
+
+def _show_comparison(compared: pl.DataFrame) -> None:
+    from iosig.cli.printing import show
+
+    rows = [
+        (
+            row["application"],
+            row["direction"],
+            row["true_class"],
+            row["found_class"],
+            row["run_count"],
+            None if row["agreeing_ratio"] is None else f"{row['agreeing_ratio']:.0%}",
+        )
+        for row in compared.iter_rows(named=True)
+    ]
+    columns = ("application", "direction", "class alone", "class of most runs", "classified runs", "runs that agree")
+    show("Found beside the truth", columns, rows)
+
+
+def _show_signatures(compared: pl.DataFrame) -> None:
+    """Print the signatures beside the truth; where nothing is moved and nothing was found, a sentence will do."""
+    from iosig.cli.printing import bytes_text, say, show
+
+    columns = (
+        "application", "direction", "method", "trust", "cross-corr.", "correlation", "volume found", "true",
+        "bursts found", "true", "missed", "false",
+    )  # fmt: skip
+    digits_of = {"trust": 2, "cross_correlation": 3, "correlation": 3}
+    rows, silent = [], 0
+    for row in compared.iter_rows(named=True):
+        if not row["true_burst_count"] and row["outcome"] != "extracted":
+            silent += 1
+            continue
+        is_there = row["outcome"] == "extracted"
+        rows.append(
+            (
+                row["application"],
+                row["direction"],
+                row["method"] if is_there else row["outcome"] or "no sample set",
+                *(None if row[name] is None else f"{row[name]:.{digits}f}" for name, digits in digits_of.items()),
+                bytes_text(row["volume_bytes"]),
+                bytes_text(row["true_volume_bytes"]),
+                row["burst_count"] if is_there else None,
+                row["true_burst_count"],
+                row["missed_burst_count"],
+                row["false_burst_count"],
+            )
+        )
+    show("Signatures beside the truth: what each application moves when it is alone", columns, rows)
+    if silent:
+        say(f"{silent} more move nothing alone, and no signature was found of them.")
+
+
+def _show_volumes(volumes: pl.DataFrame) -> None:
+    from iosig.cli.printing import bytes_text, show
+
+    rows = [
+        (
+            row["application"],
+            row["direction"],
+            row["run_count"],
+            row["true_run_count"],
+            bytes_text(row["exact_bytes"]),
+            bytes_text(row["cut_bytes"]),
+        )
+        for row in volumes.iter_rows(named=True)
+    ]
+    columns = ("application", "direction", "runs", "true to the byte", "counted", "cut")
+    show("Volumes of runs: counted by servers, and cut out of shared traffic", columns, rows)

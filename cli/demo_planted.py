@@ -1,0 +1,118 @@
+"""What the demo planted in its site, and what its last release says of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iosig.cli.printing import bytes_text
+from iosig.flows.demo.planted import CHANGED, CULPRIT, VICTIM, collision, traced_job_id
+from iosig.flows.demo.simulated import FILESYSTEM
+from iosig.reports.texts import counted, duration_text
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from iosig.settings.model import Settings
+    from iosig.transforms.synthetic.site import Site
+    from iosig.warehouse.releases.releases import Release
+
+
+#: of a volume that was doubled
+_MIN_CHANGE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One planted fact: what is true, what the release says, and whether that is the same."""
+
+    kind: str
+    planted: str
+    found: str
+    is_found: bool
+
+
+def find_planted(store: Store, release: Release, settings: Settings, site: Site) -> list[Planted]:
+    """Look up each planted fact in a release."""
+    from iosig.answers.findings.query import TABLES
+
+    with opened(store, release, f"signatures slowdowns jobs ticks {TABLES}") as connection:
+        return [
+            _change(connection),
+            _slowdown(connection, site),
+            _trace(connection, site),
+            _start(store, release, settings, connection),
+        ]
+
+
+def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
+    query = """
+        select change_of_volume, change_correlation
+        from signatures
+        where is_default and is_changed and split_part(application_id, '/', 2) = $name and direction = 'write'
+    """
+    found, is_found = "no change", False
+    for volume, correlation in connection.sql(query, params={"name": CHANGED}).fetchall():
+        found = f"signature changed: volume {volume:+.0%}, correlation with the night before {correlation:.2f}"
+        is_found = volume > _MIN_CHANGE
+    return Planted("change", f"{CHANGED} writes twice as much from day 3 on", found, is_found)
+
+
+def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
+    from iosig.answers.attribution.query import Asked
+    from iosig.answers.attribution.slowdowns import hurt
+
+    truth = collision(site)
+    longer = truth.duration_s - truth.alone_s
+    planted = (
+        f"{VICTIM} job {truth.victim_job_id} meets {CULPRIT} job {truth.culprit_job_id}, takes {longer:.0f} s longer"
+    )
+    runs = hurt(connection, Asked(FILESYSTEM, site.params.start, None)).runs
+    rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
+    if not rows:
+        return Planted("slowdown", planted, "no slowdown", False)
+    row = max(rows, key=lambda one: one["longer_s"])
+    culprit = f"{row['first_application_id'].split('/')[1]} job {row['first_job_id']}" if row["first_job_id"] else "?"
+    found = (
+        f"{counted(row['hurt_burst_count'], 'burst')} {row['longer_s']:.0f} s longer "
+        f"({row['low_longer_s']:.0f} to {row['high_longer_s']:.0f}), most bytes there: {culprit}"
+    )
+    return Planted("slowdown", planted, found, row["first_job_id"] == truth.culprit_job_id)
+
+
+def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
+    from iosig.answers.findings import query as findings
+
+    job_id = traced_job_id(site)
+    planted = f"job {job_id} is traced by Darshan: small, misaligned writes"
+    ids = connection.sql("select trace_id from trace_jobs where job_id = $job", params={"job": job_id}).fetchall()
+    found = [one["rule"] for run in findings.of_release(connection, [name for (name,) in ids]) for one in run.found]
+    said = f"{counted(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
+    return Planted("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
+
+
+def _start(
+    store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection
+) -> Planted:  # fmt: skip
+    from iosig.answers.report import advice
+
+    names = [
+        name
+        for (name,) in connection.sql(
+            "select distinct application_id from signatures where is_default and outcome = 'extracted' order by all"
+        ).fetchall()
+    ]
+    rows = advice.read(store, release, settings, connection, names).rows
+    waits = rows.filter((rows["place"] == 1) & (rows["delay_s"] > 0)).sort("now_bytes", descending=True)
+    planted = f"{CULPRIT} is writing when the polls end: others had better wait"
+    if waits.is_empty():
+        return Planted("start", planted, "all found room at once", False)
+    row = waits.row(0, named=True)
+    name = row["application_id"].split("/")[1]
+    found = (
+        f"{counted(waits.height, 'application')} had better wait; {name} {duration_text(row['delay_s'])}: "
+        f"{bytes_text(row['now_bytes'])} find no room now, {bytes_text(row['then_bytes'])} then"
+    )
+    return Planted("start", planted, found, True)

@@ -1,0 +1,200 @@
+"""What the demo prints on one screen of 80 columns: what was planted, what was found, and where to look next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.hints import command
+from iosig.cli.printing import bytes_text, show
+from iosig.flows.demo.simulated import FILESYSTEM
+from iosig.reports.texts import counted
+from iosig.warehouse import processes
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from iosig.cli.demo_planted import Planted
+    from iosig.warehouse.releases.releases import Release
+
+_DAY = timedelta(days=1)
+#: signatures with a lower expected correlation are named as unreliable
+_MIN_TRUST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the screen shows.
+
+    releases: of each night. planted: facts, and what was found of them. signatures, volumes: beside the truth.
+    traced_count: real Darshan logs that landed. last_day: when it began.
+    """
+
+    releases: Sequence[Release]
+    planted: Sequence[Planted]
+    signatures: pl.DataFrame
+    volumes: pl.DataFrame
+    traced_count: int
+    last_day: datetime
+
+
+def tell(store: Store, story: Story, into: Path) -> None:
+    """Print the story, and write its two pictures into a folder."""
+    _say(
+        f"{counted(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
+        "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
+        f"{story.traced_count} real Darshan logs."
+    )
+    release = story.releases[-1]
+    best = _best(story.signatures)
+    with processes.pool(None) as pool:
+        until = story.last_day + _DAY
+        writers = pool.begin(_who_wrote, store.root, release, FILESYSTEM, until, into / "who.png")
+        drawn = pool.begin(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
+        _show_signatures(story.signatures)
+        _tell_doubtful(story.signatures)
+        click.echo("Planted, and what the third night found:")
+        for one in story.planted:
+            click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
+            click.echo(click.wrap_text(one.found, 80, "    ", "    "))
+        _tell_volumes(story.volumes)
+        if names := writers.result():
+            _say(f"Who wrote most on {FILESYSTEM} on the last day: {names}.")
+        click.echo()
+        _tell_releases(store, story.releases)
+        if drawn is not None:
+            drawn.result()
+    _tell_where_to_look(store, story, best[0] if best else "NAME", into)
+
+
+def _say(sentences: str) -> None:
+    click.echo(click.wrap_text(sentences, 80))
+
+
+def _show_signatures(signatures: pl.DataFrame) -> None:
+    """Print what moves most, found and true."""
+    moved = signatures.filter(signatures["true_burst_count"] > 0).sort("true_volume_bytes", descending=True)
+    rows = [
+        (
+            f"{row['application']} {row['direction']}s",
+            bytes_text(row["volume_bytes"]),
+            bytes_text(row["true_volume_bytes"]),
+            f"{row['true_burst_count'] - row['missed_burst_count']} of {row['true_burst_count']}",
+            row["false_burst_count"],
+            None if row["trust"] is None else f"{row['trust']:.2f}",
+        )
+        for row in moved.iter_rows(named=True)
+    ]
+    columns = ("a run of", "found", "planted", "bursts found", "false", "trust")
+    show("Signatures: what each application moves when it runs alone", columns, rows)
+
+
+def _tell_doubtful(signatures: pl.DataFrame) -> None:
+    """Print which signatures are unreliable, and how many bursts of the runs they lack."""
+    parts = []
+    doubtful = signatures.filter((signatures["trust"] < _MIN_TRUST) & (signatures["true_burst_count"] > 0))
+    for row in doubtful.sort("trust").iter_rows(named=True):
+        count = row["lacked_burst_count"]
+        lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
+        parts.append(f"{row['application']} {row['direction']}s{lacks}")
+    if parts:
+        _say(f"Trust is the expected correlation. Do not rely on less than {_MIN_TRUST}: {', '.join(parts)}.")
+        click.echo()
+
+
+def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
+    """Print each night's release, and the warnings of the last one's checks."""
+    from iosig.cli.summary import warnings
+    from iosig.warehouse.releases.reading import opened
+
+    for release in releases:
+        _say(f"Release {release.release_id}: {release.verdict}")
+    with opened(store, releases[-1], "quality rejects") as connection:
+        happened = [sentence for _, sentence, _ in warnings(connection)]
+        (refused,) = connection.sql("select count(*) from rejects").fetchall()[0]
+    for sentence in happened:
+        _say(f"  {sentence}")
+    _say(f"  {counted(refused, 'damaged input')} refused, with line, reason and remedy in `rejects`.")
+
+
+def _tell_volumes(volumes: pl.DataFrame) -> None:
+    """Print what servers counted for runs, and what the file system moved meanwhile."""
+    if volumes.is_empty():
+        return
+    row = volumes.sort("exact_bytes", descending=True).row(0, named=True)
+    runs, exact = int(volumes["run_count"].sum()), int(volumes["true_run_count"].sum())
+    _say(
+        f"Servers that count by job: {exact} of {runs} volumes are true to the byte. A run of {row['application']} "
+        f"{row['direction']}s {bytes_text(row['exact_bytes'])}, while the file system moves "
+        f"{bytes_text(row['cut_bytes'])}."
+    )
+
+
+def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
+    """Return the application and direction of the signature to look at first: several bursts, all found, most trust."""
+    several = signatures.filter(
+        (signatures["burst_count"] > 2)
+        & (signatures["missed_burst_count"] + signatures["false_burst_count"] == 0)
+        & signatures["trust"].is_not_null()
+    )
+    if several.is_empty():
+        return None
+    best = several.sort("trust", descending=True).row(0, named=True)
+    return best["application"], best["direction"]
+
+
+# ---- the pictures, drawn by processes of their own
+
+#: what these import
+IMPORTED_TO_DRAW = ("iosig.reports.signatures", "iosig.answers.attribution.figure", "matplotlib.backends.backend_agg")
+
+
+def _draw_signature(root: Path, release: Release, application: str, direction: str, target: Path) -> None:
+    from iosig.answers.signatures.view import Asked, view_of
+    from iosig.reports.signatures import draw
+
+    draw(view_of(Store(root), release, Asked(application, direction=direction)), target)
+
+
+def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
+    """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
+    from iosig.answers.attribution.figure import view_of
+    from iosig.answers.attribution.query import TABLES, Asked, who
+    from iosig.reports.attribution import draw
+    from iosig.warehouse.errors import NothingToDo
+    from iosig.warehouse.releases.reading import opened
+
+    try:
+        with opened(Store(root), release, TABLES) as connection:
+            told = who(connection, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
+    except NothingToDo:
+        return ""
+    first = told.applications.head(3).iter_rows(named=True)
+    names = ", ".join(f"{row['application']} ({row['explained_bytes'] / told.measured_bytes:.0%})" for row in first)
+    if names:
+        draw(view_of(told), target)
+    return names
+
+
+def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> None:
+    """Print where pictures are, and commands that show more."""
+    slowed = next((one.planted.split()[2] for one in story.planted if one.kind == "slowdown"), "JOBID")
+    traced = next((one.planted.split()[1] for one in story.planted if one.kind == "trace"), "JOBID")
+    pictures = [shlex.quote(str(into / name)) for name in ("signature.png", "who.png") if (into / name).exists()]
+    click.echo(f"\nLook at {' and '.join(pictures)}; then:")
+    click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")
+    for arguments in (
+        f"report --into {shlex.quote(str(into / 'report'))}",
+        f"job {slowed}",
+        f"job {traced}",
+        f"who {FILESYSTEM} --hurt --since {story.last_day:%Y-%m-%d}",
+        f"plot signature {name} --to {name}.png",
+    ):
+        click.echo(f"  {command(arguments)}")

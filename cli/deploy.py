@@ -1,0 +1,138 @@
+"""`iosig deploy`."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import name_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.settings.model import Settings
+
+_UNIT = """\
+[Unit]
+Description=iosig: the nightly release of {warehouse}
+After=network-online.target remote-fs.target
+Wants=network-online.target
+
+[Service]
+User={user}
+EnvironmentFile=-/etc/default/iosig
+ExecStart={command}
+# only iosig receives the signal, and ends its runs and its Prefect server
+KillMode=mixed
+TimeoutStopSec=120
+Restart=on-failure
+RestartSec=60
+Nice=10
+UMask=0027
+NoNewPrivileges={no_new_privileges}
+PrivateTmp=yes
+ProtectSystem=full
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@click.command("deploy")
+@click.option(
+    "--work-pool",
+    metavar="NAME",
+    help="Put the nightly flow on this work pool of the Prefect server: that of PREFECT_API_URL, or of `iosig serve`.",
+)
+@click.option(
+    "--print",
+    "printed",
+    type=click.Choice(["systemd", "cron"]),
+    help="Print a systemd unit of `iosig serve`, or a cron line of `iosig run`, instead.",
+)
+@name_option
+@click.pass_obj
+def deploy_command(obj: tuple[Store, Path | None], work_pool: str | None, printed: str | None, name: str | None) -> int:
+    """Schedule the night: on a Prefect work pool, under systemd, or from cron.
+
+    The schedule is that of the settings. A deployment is named after the warehouse's folder, and never replaces
+    the deployment of another warehouse.
+    """
+    from iosig.settings.model import load
+
+    store, settings_path = obj
+    settings = load(settings_path, store.root)
+    if (work_pool is None) == (printed is None):
+        raise UsageError("Pass either --work-pool NAME or --print systemd or cron.")
+    if printed == "systemd":
+        click.echo(_unit(store, settings_path, settings, name), nl=False)
+    elif printed == "cron":
+        schedule = settings.schedule
+        command = [*_iosig(store, settings_path), "run", "--inline", "--wait", f"{schedule.wait_s:.0f}"]
+        # in a crontab a percent sign ends the line
+        line = shlex.join(command).replace("%", r"\%")
+        click.echo(f"CRON_TZ={schedule.time_zone}\n{schedule.cron} {line}")
+    elif work_pool:
+        _deploy(store, settings_path, settings, work_pool, name)
+    return 0
+
+
+def _deploy(store: Store, settings_path: Path | None, settings: Settings, work_pool: str, name: str | None) -> None:
+    from iosig.flows.prefect_server import PrefectServer, named_api_url
+
+    if not named_api_url():
+        server = PrefectServer.of(store, settings)
+        server.require_running()
+        os.environ.update(server.client_environment())
+    # Prefect reads its environment when it is imported
+    from iosig.flows.deployments import FLOW, deploy, free_name
+
+    name = free_name(store, name)
+    deploy(store, settings.schedule, work_pool, name)
+    click.echo(f"{FLOW}/{name} is on the work pool {work_pool}.")
+    if settings_path:
+        click.echo(f"Set IOSIG_SETTINGS={settings_path.resolve()} in the environment of its workers.", err=True)
+
+
+def _unit(store: Store, settings_path: Path | None, settings: Settings, name: str | None) -> str:
+    serve = [*_iosig(store, settings_path), "serve", *(["--name", name] if name else [])]
+    # systemd's own quoting: what it would expand is doubled
+    command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escaped, serve))
+    return _UNIT.format(
+        command=command,
+        user=_owner(store),
+        warehouse=_escaped(store.address),
+        # a sendmail that puts mail into a queue of its own group cannot do so without new privileges
+        no_new_privileges="no" if settings.watch.mail_to else "yes",
+    )
+
+
+def _owner(store: Store) -> str:
+    """Return who owns the warehouse's folder, which only that user can write; before there is one, the current user."""
+    try:
+        user_id = store.root.stat().st_uid
+    except OSError:
+        user_id = os.geteuid()
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
+
+
+def _escaped(text: str) -> str:
+    if "\n" in text:
+        raise UsageError("A path with a line break cannot be written into a unit.")
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+
+
+def _iosig(store: Store, settings_path: Path | None) -> list[str]:
+    program = shutil.which("iosig") or str(Path(sys.executable).with_name("iosig"))
+    settings = ["--settings", str(settings_path.resolve())] if settings_path else []
+    return [program, "--warehouse", store.address, *settings]

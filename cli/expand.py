@@ -1,0 +1,199 @@
+"""`iosig expand`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import json_option, strict_option
+from iosig.traces.extrapolation.view import spans
+from iosig.warehouse.errors import NothingToDo, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from iosig.transforms.traces.trace import CompressedTrace
+
+_TICKS_PER_S = 10_000_000
+#: times beyond it are no run's, and have no 64 bits of ticks
+_MOST_S = 1e11
+_LINES_AT_ONCE = 1 << 18
+
+
+@click.command("expand")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--rank", "single", type=click.IntRange(min=0), multiple=True, help="This rank; may be given again.")
+@click.option("--ranks", "listed", metavar="A-B,C", help="These ranks, as 0-7 or 0-7,12.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a file for each rank into this new folder, as recorder2text does.",
+)
+@click.option("--totals", "with_totals", is_flag=True, help="What all ranks come to, without expanding any.")
+@json_option
+@strict_option
+def expand_command(
+    path: Path, single: tuple[int, ...], listed: str | None, into: Path | None, with_totals: bool, as_json: bool
+) -> int:
+    """Print the calls of a rank of a compressed trace, or what all ranks come to.
+
+    FILE is what `iosig compress` and `iosig extrapolate` write. A line is as recorder2text prints it: start and end
+    in seconds, function, level, type, arguments. Times are made of the means of the trace's histograms.
+    """
+    if bool(single or listed) == with_totals:
+        raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
+    if into is not None and (as_json or with_totals):
+        raise UsageError("--into writes ranks as text: leave out --json and --totals.")
+    from iosig.traces.extrapolation.view import read
+
+    if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
+        raise UsageError(f"{into} exists and is not an empty folder: nothing in it is touched.")
+    trace = read(path)
+    if with_totals:
+        _print_totals(path.name, trace, as_json=as_json)
+        return 0
+    wanted = ",".join([*map(str, single), *filter(None, (listed,))])
+    ranks = list(dict.fromkeys(rank for span in spans(wanted, trace.process_count) for rank in span))
+    if into is not None:
+        _write_ranks(trace, ranks, into)
+    elif as_json:
+        _print_json(trace, ranks)
+    else:
+        from iosig.cli.printing import binary_stdout
+
+        stream = binary_stdout("text")
+        for rank in ranks:
+            _write_lines(_calls_of(trace, rank), stream)
+        stream.flush()
+    return 0
+
+
+def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
+    from iosig.traces.extrapolation.view import used
+    from iosig.transforms.traces.expansion import rank_calls
+
+    with used():
+        found = rank_calls(trace, rank)
+        if found.height and not found["ceased_s"].max() <= _MOST_S:  # type: ignore[operator]
+            raise ValueError(f"Rank {rank} has calls at impossible times.")
+        return found
+
+
+# ---- text
+
+
+def _lines(calls: pl.DataFrame) -> pl.Series:
+    """Return the calls as recorder2text prints them; a line end within a text, which no trace has, is written out."""
+    import polars as pl
+
+    from iosig.transforms.traces.checks import MODULES
+
+    def seconds(name: str) -> list[pl.Expr]:
+        ticks = (pl.col(name) * _TICKS_PER_S).round().cast(pl.Int64)
+        return [ticks // _TICKS_PER_S, pl.lit("."), (ticks % _TICKS_PER_S).cast(pl.String).str.zfill(7), pl.lit(" ")]
+
+    def shown(name: str) -> pl.Expr:
+        return pl.col(name).str.replace_all("\n", r"\n", literal=True).str.replace_all("\r", r"\r", literal=True)
+
+    kinds = {name: f" {number} ( " for number, name in enumerate(MODULES)}
+    space = pl.when(pl.col("arguments") == "").then(pl.lit("")).otherwise(pl.lit(" "))
+    parts = [
+        *seconds("began_s"),
+        *seconds("ceased_s"),
+        shown("function"),
+        pl.lit(" "),
+        pl.col("level"),
+        pl.col("module").replace_strict(kinds, default=kinds["FTRACE"], return_dtype=pl.String),
+        shown("arguments"),
+        space,
+        pl.lit(")\n"),
+    ]
+    return calls.select(pl.concat_str(parts)).to_series()
+
+
+def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
+    for part in calls.iter_slices(_LINES_AT_ONCE):
+        target.write("".join(_lines(part).to_list()).encode())
+
+
+def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
+    """Write a file for each rank, all of them or none."""
+    from iosig.warehouse.placing import moved_into_place
+
+    width, line_count = len(str(trace.process_count - 1)), 0
+    with moved_into_place(into.absolute()) as folder:
+        folder.mkdir()
+        for rank in ranks:
+            calls = _calls_of(trace, rank)
+            line_count += calls.height
+            with (folder / f"{rank:0{width}}.txt").open("wb") as file:
+                _write_lines(calls, file)
+        if not line_count:
+            raise NothingToDo("None of these ranks made a traced call: nothing is written.")
+    click.echo(f"{len(ranks):,} ranks, {line_count:,} calls in {into}", err=True)
+
+
+# ---- JSON, and what all comes to
+
+
+def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
+    import polars as pl
+
+    from iosig.cli.documents import format_of
+    from iosig.warehouse.printable import escaped
+
+    rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
+    click.echo(f'{{"format": "{format_of("calls")}", "calls": {escaped(rows.write_json())}}}')
+
+
+def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from iosig.cli.printing import bytes_text, show, show_json
+    from iosig.traces.extrapolation.view import recorder_forms, used
+    from iosig.transforms.traces.totals import totals
+
+    with used():
+        found = totals(trace, recorder_forms())
+    if as_json:
+        show_json("totals", {"call_count": found.call_count, **asdict(found)})
+        return
+    within = {False: "program", True: "other calls", None: "both"}
+    show(
+        f"Bytes of {name}, {found.process_count:,} ranks",
+        ("module", "called by", "reads", "read", "writes", "written"),
+        [
+            (
+                row.module,
+                within[row.is_nested],
+                row.read_count,
+                bytes_text(row.read_bytes),
+                row.write_count,
+                bytes_text(row.written_bytes),
+            )
+            for row in found.modules
+        ],
+    )
+    show("Calls", ("module", "function", "calls"), [(row.module, row.function, row.call_count) for row in found.calls])
+    show("Files", ("path", "files", "ranks", "calls", "read", "written", "nested"), list(map(_file_cells, found.files)))
+
+
+def _file_cells(row: Any) -> tuple[Any, ...]:
+    from iosig.cli.printing import bytes_text
+
+    nested = (
+        None
+        if None in (row.nested_read_bytes, row.nested_written_bytes)
+        else (row.nested_read_bytes + row.nested_written_bytes)
+    )
+    return (
+        row.path,
+        row.file_count,
+        row.rank_count,
+        row.call_count,
+        bytes_text(row.read_bytes),
+        bytes_text(row.written_bytes),
+        bytes_text(nested) if row.nested_call_count else None,
+    )

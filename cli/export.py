@@ -1,0 +1,150 @@
+"""`iosig export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from iosig.cli.completing import quietly, tables
+from iosig.cli.options import chosen_release, raw_csv_option, release_option
+from iosig.cli.printing import binary_stdout, say
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
+
+_STDOUT = Path("-")
+
+
+@click.command("export")
+@click.argument("table_name", metavar="[TABLE]", required=False, shell_complete=quietly(tables))
+@click.option("--all", "is_all", is_flag=True, help="The whole release: --into a folder, or --to a DuckDB file.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="The file to write: .parquet or .csv, .duckdb with --all, .json or .parquet with --feed; - is stdout.",
+)
+@click.option(
+    "--into",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Of --all: the folder to write, which must be new or empty.",
+)
+@click.option(
+    "--copy",
+    "is_copied",
+    is_flag=True,
+    help="Of --all: the rows themselves; else --into links the release's files where that can be, and --to has views.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["parquet", "csv"]),
+    help="Of --to -: what to print; parquet if not given.",
+)
+@raw_csv_option
+@release_option
+@click.option(
+    "--feed",
+    "is_feed",
+    is_flag=True,
+    help="Of signatures or periods: what a scheduler needs of them, as JSON or Parquet by the file's ending.",
+)
+@click.option(
+    "--valid-days",
+    type=click.FloatRange(0, 36525, min_open=True),
+    help="Of a feed: how long to trust an application's entry after its last run; 90 if not given.",
+)
+@click.pass_obj
+def export_command(
+    obj: tuple[Store, Path | None],
+    table_name: str | None,
+    is_all: bool,
+    target: Path | None,
+    folder: Path | None,
+    is_copied: bool,
+    format_name: str | None,
+    is_raw: bool,
+    release_id: str | None,
+    is_feed: bool,
+    valid_days: float | None,
+) -> int:
+    """Write one table of a release as a plain Parquet or CSV file, or with --all the whole release.
+
+    Parquet files carry each column's unit and doc as field metadata; a DuckDB file has them as comments.
+    docs/reading.md shows how to read all of these; docs/scheduler-feed.md describes feeds.
+    """
+    if is_all:
+        _leave_out(
+            "of --all", TABLE=table_name, feed=is_feed, valid_days=valid_days, format=format_name, raw_csv=is_raw
+        )
+        return _export_all(obj[0], target, folder, release_id, is_copied)
+    _leave_out("without --all", into=folder, copy=is_copied)
+    if table_name is None or target is None:
+        raise UsageError("Say which TABLE --to which file; or --all, --into a folder or --to a DuckDB file.")
+    if is_feed:
+        _leave_out("of a feed", format=format_name, raw_csv=is_raw)
+        return _export_feed(obj[0], table_name, target, release_id, valid_days)
+    _leave_out("without --feed", valid_days=valid_days)
+    if target == _STDOUT:
+        return _print_table(obj[0], table_name, release_id, format_name or "parquet", is_raw)
+    _leave_out("where the file's ending says it", format=format_name)
+    return _export_table(obj[0], table_name, target, release_id, is_raw)
+
+
+def _leave_out(when: str, **given: object) -> None:
+    """Raise UsageError if something was given that has no meaning here."""
+    named = [name if name.isupper() else f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if named:
+        raise UsageError(f"{' and '.join(named)} cannot be given {when}.")
+
+
+def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:
+    from iosig.warehouse.releases.export import export_table
+
+    count = export_table(store, chosen_release(store, release_id), table_name, target, is_raw=is_raw)
+    say(f"{target}: {count:,} rows of {table_name}")
+    return 0
+
+
+def _print_table(store: Store, table_name: str, release_id: str | None, format_name: str, is_raw: bool) -> int:
+    from iosig.warehouse.releases.export import require_published, write_table
+
+    table, release = require_published(table_name), chosen_release(store, release_id)
+    write_table(store, release, table, binary_stdout(format_name), format_name, is_raw=is_raw)
+    return 0
+
+
+def _export_all(store: Store, target: Path | None, folder: Path | None, release_id: str | None, is_copied: bool) -> int:
+    """Write a whole release and say what is in it."""
+    from iosig.warehouse.releases.whole_release import export_database, export_folder
+
+    if (target is None) == (folder is None):
+        raise UsageError("A whole release goes --into a folder, or --to a file that ends in .duckdb.")
+    release = chosen_release(store, release_id)
+    if folder is not None:
+        counts = export_folder(store, release, folder, is_copied=is_copied)
+    elif target is not None:
+        counts = export_database(store, release, target, is_copied=is_copied)
+    filled = sum(count > 0 for count in counts.values())
+    rows = f"{sum(counts.values()):,} rows in {filled} of {len(counts)} tables"
+    say(f"{folder or target}: release {release.release_id}, {rows}")
+    return 0
+
+
+def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
+    """Write a feed for schedulers and say what is in it, and what is not."""
+    from iosig.answers.advice.feed import VALID_DAYS, export_feed
+
+    days = VALID_DAYS if valid_days is None else valid_days
+    header = export_feed(store, chosen_release(store, release_id), kind, target, days).header
+    say(f"{target}: {header['entry_count']:,} applications' {kind}")
+    reasons = {
+        "expired": f"without a run in the {days:g} days before the release",
+        "undated": "whose last run has no time",
+        "unnamed": "traced runs that belong to no job",
+    }
+    for name, reason in reasons.items():
+        if count := header[f"{name}_count"]:
+            click.echo(f"left out: {count:,} {reason}", err=True)
+    return 0

@@ -1,0 +1,83 @@
+"""`iosig extrapolate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import REFUSED, compressed_option, json_option
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.transforms.extrapolation.result import Extrapolated
+
+
+@click.command("extrapolate")
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--ranks", "process_count", type=click.IntRange(min=1), required=True, help="The rank count wanted.")
+@compressed_option
+@click.option("--nested", "has_nested", is_flag=True, help="Also the POSIX calls that MPI-IO makes.")
+@click.option(
+    "--models",
+    metavar="FILE.py",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Models of your own, tried after iosig's: this runs the file as Python.",
+)
+@json_option
+@click.pass_obj
+def extrapolate_command(
+    obj: tuple[Store, Path | None],
+    traces: tuple[Path, ...],
+    process_count: int,
+    into: Path,
+    has_nested: bool,
+    models: Path | None,
+    as_json: bool,
+) -> int:
+    """Make the exact I/O trace of a program at a rank count that nobody ran.
+
+    TRACEs are Recorder traces (folders, or tars of them) of the same program with the same parameters, at four rank
+    counts or more. Each rank list, loop, offset, count and file name must follow a model in the ranks exactly, at all
+    rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
+    """
+    from iosig.cli.printing import progress_bar, say, show_json
+    from iosig.settings.model import load
+    from iosig.traces.extrapolation.compressing import keep_apart
+    from iosig.traces.extrapolation.extrapolating import Asked, extrapolated
+    from iosig.traces.extrapolation.records import land_if_there, metadata
+    from iosig.transforms.traces.frames import to_frame
+    from iosig.warehouse.sources.extrapolations import compressed_traces
+
+    keep_apart(into, traces)
+    found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
+    if found.trace is not None:
+        known = {"process_count": str(process_count)} | metadata(record)
+        compressed_traces.write(into, to_frame(found.trace), known)
+    landed = land_if_there(obj[0], record, into.name, load(obj[1], obj[0].root))
+    if as_json:
+        show_json("extrapolation", record.row())
+    else:
+        _show(found, into)
+    if landed is not None:
+        say("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
+    return 0 if found.trace is not None else REFUSED
+
+
+def _show(found: Extrapolated, into: Path) -> None:
+    from iosig.cli.printing import show
+
+    known = ", ".join(map(str, found.rank_counts))
+    if found.trace is None:
+        show(
+            f"Refused: no trace of {found.process_count:,} ranks from those of {known}",
+            ("field", "why"),
+            [(refusal.field, refusal.reason) for refusal in found.refusals],
+        )
+        return
+    show(
+        f"{into}: the trace of {found.process_count:,} ranks, from those of {known}",
+        ("field", "model"),
+        [(model.field, model.formula) for model in found.models],
+    )

@@ -1,0 +1,47 @@
+"""The figures of `docs/pictures.md`, drawn by the commands of that page on the demo.
+
+Usage: `python -m iosig.cli.figures DEMO`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "pictures.md"
+#: what makes the demo itself: it is there
+_DEMO = "iosig demo"
+
+
+def commands(page: str) -> Iterator[str]:
+    """Yield the page's blocks of commands that are run in the demo's folder, in their order."""
+    for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        if not block.startswith(_DEMO):
+            yield block
+
+
+def pictures(page: str) -> list[str]:
+    """Return the files of the page's pictures, as they are named in it."""
+    return re.findall(r"^!\[[^]]*\]\(figures/([\w.-]+)\)", page, re.MULTILINE)
+
+
+def make(demo: Path, into: Path) -> list[str]:
+    """Run the page's commands in the demo's folder, and put the pictures that they make into another; return these."""
+    page = PAGE.read_text(encoding="utf-8")
+    script = "\n".join(["set -e", "export IOSIG_WAREHOUSE=warehouse", *commands(page)])
+    subprocess.run(["bash", "-c", script], cwd=demo, check=True)
+    made = [name for name in pictures(page) if (demo / name).exists()]
+    for name in made:
+        shutil.copyfile(demo / name, into / name)
+    return made
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("Name the folder that `iosig demo --into` wrote.")
+    print("\n".join(make(Path(sys.argv[1]), DOCS / "figures")))

@@ -1,0 +1,189 @@
+"""`iosig forecast`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.completing import filesystems, quietly
+from iosig.cli.options import (
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    strict_option,
+    style_option,
+)
+from iosig.cli.windows import read_instant
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.answers.forecast.jobs import JobAhead
+    from iosig.answers.forecast.query import Told
+    from iosig.reports.style import Style
+
+
+@click.command("forecast")
+@click.argument("filesystem", shell_complete=quietly(filesystems))
+@click.option(
+    "--hours",
+    default=6.0,
+    show_default=True,
+    type=click.FloatRange(min=0, max=48, min_open=True),
+    help="So far ahead.",
+)
+@click.option(
+    "--step",
+    "step_minutes",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=1, max=360),
+    help="Minutes of a step.",
+)
+@click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
+@click.option(
+    "--what-if",
+    "traces",
+    metavar="TRACE",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="As if this would start now: a compressed trace, or Recorder traces, each with --what-if, and --ranks.",
+)
+@click.option("--ranks", "rank_count", type=click.IntRange(min=1), help="The rank count to extrapolate traces to.")
+@release_option
+@json_option
+@plot_option
+@style_option
+@strict_option
+@click.pass_obj
+def forecast_command(
+    obj: tuple[Store, Path | None],
+    filesystem: str,
+    hours: float,
+    step_minutes: int,
+    at: datetime | None,
+    traces: tuple[Path, ...],
+    rank_count: int | None,
+    release_id: str | None,
+    as_json: bool,
+    plot: Path | None,
+    style: Style,
+) -> int:
+    """Say which rate is to be expected of a file system in the hours to come, and where bursts will meet.
+
+    By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
+    times alike of which nobody knew: see docs/forecast.md.
+    """
+    from iosig.answers.forecast.query import Asked, document, told
+    from iosig.settings.model import load
+
+    release = chosen_release(obj[0], release_id)
+    asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
+    found = told(obj[0], release, load(obj[1], obj[0].root), asked)
+    if plot is not None:
+        _draw(found, plot, style)
+    if as_json:
+        from iosig.cli.printing import show_json
+
+        show_json("forecast", document(found, release.release_id))
+    else:
+        _show(found)
+    return 0
+
+
+def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | None:
+    from iosig.warehouse.errors import UsageError
+
+    if not traces:
+        if rank_count is not None:
+            raise UsageError("--ranks says what traces are extrapolated to: give them with --what-if.")
+        return None
+    from iosig.answers.forecast.what_if import asked_for
+    from iosig.cli.printing import progress_bar
+
+    return asked_for(traces, rank_count, progress_bar)
+
+
+def _draw(told: Told, target: Path, style: Style) -> None:
+    from iosig.answers.forecast.query import view_of
+    from iosig.reports.forecast import draw
+
+    draw(view_of(told), target, target.suffix[1:].lower(), style)
+    click.echo(f"Drawn: {target}", err=True)
+
+
+#: pairs of applications that are named
+_MOST_COLLISIONS = 10
+#: of a name, so that a table fits a terminal of 80; jobs that are named
+_MOST_CHARACTERS, _MOST_JOBS = 20, 3
+
+
+def _show(told: Told) -> None:
+    from iosig.cli.printing import printable, say, show
+
+    hours = len(told.forecast.expected_bytes_per_s) * told.forecast.step_s / 3600
+    say(printable(f"{told.asked.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ} on"))
+    columns = ("from", "expected", "80 % within", "known", "not known yet")
+    rows = [_cells(told, place) for place in range(len(told.edges) - 1)]
+    show("", (*columns, "added") if told.without else columns, rows, last=("not known yet", "known"))
+    rows = _meetings(told)
+    if rows:
+        show("Bursts meet", ("in the hour from", "application", "and", "seconds", "bytes"), rows)
+    for line in _remarks(told):
+        say(printable(line))
+
+
+def _cells(told: Told, place: int) -> tuple[Any, ...]:
+    from iosig.cli.printing import bytes_text
+    from iosig.reports.texts import RATES, unit_for
+
+    found = told.forecast
+    high = float(found.high_bytes_per_s[place])
+    unit = unit_for(high, RATES, "B/s")
+    low = float(found.low_bytes_per_s[place])
+    cells = (
+        f"{told.edges[place]:%H:%M}",
+        f"{bytes_text(float(found.expected_bytes_per_s[place]))}/s",
+        f"{low / unit.size:.3g} to {high / unit.size:.3g} {unit.name}",
+        f"{bytes_text(float(found.applications_bytes_per_s[:, place].sum()))}/s",
+        f"{bytes_text(float(found.unknown_bytes_per_s[place]))}/s",
+    )
+    if told.without is None:
+        return cells
+    added = float(found.expected_bytes_per_s[place] - told.without.expected_bytes_per_s[place])
+    return (*cells, f"{bytes_text(added)}/s")
+
+
+def _meetings(told: Told) -> list[tuple[Any, ...]]:
+    from iosig.answers.forecast.query import collisions
+    from iosig.cli.printing import bytes_text
+    from iosig.reports.texts import shortened
+
+    return [
+        (
+            f"{row['from'][11:16]}",
+            shortened(row["first_application"], _MOST_CHARACTERS),
+            shortened(row["second_application"], _MOST_CHARACTERS),
+            f"{row['meeting_s']:,.0f}",
+            bytes_text(row["meeting_bytes"]),
+        )
+        for row in collisions(told)[:_MOST_COLLISIONS]
+    ]
+
+
+def _remarks(told: Told) -> list[str]:
+    """Return what has to be known of the table's numbers."""
+    from iosig.answers.forecast.query import counts
+
+    of = counts(told)
+    lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; of {of['known']:,} a signature says what comes."]
+    for status, said in (("unknown", "No signature"), ("held", "Held")):
+        names = [f"{job.name} ({job.application_id or '-'})" for job in told.jobs if job.status == status]
+        more = ", ..." if len(names) > _MOST_JOBS else "."
+        if names:
+            lines.append(f"{said}: {', '.join(names[:_MOST_JOBS])}{more}")
+    lines.append(f"What is not known yet is as it was after times alike, in the {told.past_days:.1f} days before.")
+    return lines

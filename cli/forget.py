@@ -1,0 +1,80 @@
+"""`iosig forget`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import json_option, strict_option, wait_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.flows.forget import Found
+
+
+@click.command("forget")
+@click.option("--landing", "landing_id", metavar="ID", help="Forget an input, however often it was landed.")
+@click.option("--user", metavar="NAME", help="Forget all that is a user's, and the name where others name it.")
+@click.option("--reason", default="asked for", show_default=True, help="What is told of it in the history.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@wait_option
+@json_option
+@strict_option
+@click.pass_obj
+def forget_command(
+    obj: tuple[Store, Path | None],
+    landing_id: str | None,
+    user: str | None,
+    reason: str,
+    dry_run: bool,
+    wait_s: float,
+    as_json: bool,
+) -> int:
+    """Take an input, or all that is a user's, out of the warehouse and of every release that is kept.
+
+    No file is edited: each release that read it gives way to one that is made of what is left, with files of its own,
+    and its id leads there from then on; then the old files and landed data go. One that was stopped goes on when it is
+    asked for again. Backups, exports and the inputs themselves are out of its reach.
+    """
+    from iosig.cli.printing import progress, show_json
+    from iosig.flows.forget import Asked, find, forget, out_of_reach
+    from iosig.settings.model import load
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
+
+    if (landing_id is None) == (user is None):
+        raise UsageError("Give --landing or --user.")
+    store, settings_path = obj
+    if not store.exists:
+        raise UsageError(f"There is nothing in {store.name}.")
+    if user is not None and user and user in reason:
+        raise UsageError("The reason stays in the history: leave the name out of it.")
+    require_form(store)
+    settings = load(settings_path, store.root)
+    with locked(store, wait_s):
+        found = find(store, settings, Asked(landing_id, user, reason))
+        if not dry_run:
+            forget(store, settings, found, progress)
+    if as_json:
+        told = {"landings": dict(found.landings), "releases": list(found.releases), "is_done": not dry_run}
+        show_json("forgetting", told | {"out_of_reach": out_of_reach(store)})
+    else:
+        _show(found, out_of_reach(store), is_done=not dry_run)
+    return 0
+
+
+def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
+    """Say what is concerned, and what is not."""
+    from iosig.cli.printing import say
+
+    verb = "were" if is_done else "would be"
+    say(
+        f"{len(found.landings):,} landings {verb} landed anew without it, and {len(found.releases):,} releases "
+        f"{verb} made anew; the old ones {'are gone' if is_done else 'would go'}."
+    )
+    for release_id in found.releases:
+        click.echo(f"  {release_id}")
+    say(f"Out of reach: {'; '.join(out_of_reach)}.")

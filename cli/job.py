@@ -1,0 +1,327 @@
+"""`iosig job`: a run on one screen, what is found first; as JSON, a picture or a page."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.completing import jobs, quietly
+from iosig.cli.options import chosen_release, json_option, plot_option, release_option, style_option
+from iosig.cli.windows import read_instant
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.answers.findings.query import TracedRun
+    from iosig.answers.job.query import ToldJob
+    from iosig.reports.style import Style
+
+#: findings on a screen, neighbours, and bursts that were hurt
+_MOST_FOUND, _MOST_NEIGHBOURS, _MOST_HURT = 4, 3, 3
+#: neighbours in JSON and on a page
+_MOST_TOLD = 50
+_WIDTH = 80
+_COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
+
+
+@click.command("job")
+@click.argument("job_id", metavar="JOBID", required=False, shell_complete=quietly(jobs))
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, exists=True),
+    help="Tell of this trace alone instead, without a warehouse.",
+)
+@click.option("--cluster", help="The machine, where several have a job of that id.")
+@click.option("--started", metavar="TIME", callback=read_instant, help="The run that started then, not the last one.")
+@click.option("--all", "is_all", is_flag=True, help="Print all that is found, and which rules found nothing.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as a page of one file.")
+@release_option
+@json_option
+@plot_option
+@style_option
+@click.pass_obj
+def job_command(
+    obj: tuple[Store, Path | None],
+    job_id: str | None,
+    trace: Path | None,
+    cluster: str | None,
+    started: datetime | None,
+    is_all: bool,
+    html: Path | None,
+    release_id: str | None,
+    as_json: bool,
+    plot: Path | None,
+    style: Style,
+) -> int:
+    """Say what one run of a job did to storage: what is wrong with its I/O first, then what it moved, and beside whom.
+
+    Findings need a trace of the run (Darshan, Recorder, DFTracer): docs/job.md says by which rules they are found.
+    """
+    told = _told(obj, job_id, trace, cluster, started, release_id)
+    if plot is not None:
+        _draw(told, plot, style)
+    if html is not None:
+        _write_page(told, html)
+    if as_json:
+        from iosig.answers.job.query import document
+        from iosig.cli.printing import show_json
+
+        show_json("job", document(told, _MOST_TOLD))
+    elif plot is None and html is None:
+        _show(told, is_all)
+    return 0
+
+
+def _told(
+    obj: tuple[Store, Path | None],
+    job_id: str | None,
+    trace: Path | None,
+    cluster: str | None,
+    started: datetime | None,
+    release_id: str | None,
+) -> ToldJob:
+    if (job_id is None) == (trace is None):
+        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
+    if trace is not None:
+        if cluster or started or release_id:
+            raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
+        from iosig.answers.job.query import of_trace
+        from iosig.settings.model import load
+
+        return of_trace(trace, load(obj[1], obj[0].root))
+    from iosig.answers.job.query import of_release
+
+    assert job_id is not None
+    return of_release(obj[0], chosen_release(obj[0], release_id), job_id, cluster, started)
+
+
+def _draw(told: ToldJob, target: Path, style: Style) -> None:
+    from iosig.answers.job.query import heat_view
+    from iosig.reports.findings import draw
+
+    draw(heat_view(told), target, target.suffix[1:].lower(), style)
+    click.echo(f"Drawn: {target}", err=True)
+
+
+def _write_page(told: ToldJob, target: Path) -> None:
+    from iosig.answers.job.query import page_of
+    from iosig.warehouse.placing import moved_into_place
+
+    content = page_of(told, _MOST_TOLD)
+    with moved_into_place(target.absolute()) as temporary:
+        temporary.write_text(content, encoding="utf-8")
+    click.echo(f"Written: {target}", err=True)
+
+
+# ---- on a screen
+
+
+def _show(told: ToldJob, is_all: bool) -> None:
+    from iosig.cli.printing import say
+
+    say(_heading(told), bold=True)
+    for trace in told.traces:
+        _show_trace(trace, is_all)
+    if not told.traces:
+        say("No trace of this run is in the release: nothing is known of its requests.\n")
+    _show_bytes(told)
+    _show_slowed(told)
+    _show_neighbours(told)
+    _show_advice(told)
+
+
+def _heading(told: ToldJob) -> str:
+    from iosig.cli.printing import printable
+    from iosig.reports.job import kind_of
+    from iosig.reports.texts import counted, duration_text, shortened
+
+    job = told.job
+    if job is None:
+        kind = kind_of(told.job_id, [trace.job for trace in told.traces])
+        return printable(f"{kind} {told.job_id}: no job log tells of it")
+    lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
+    nodes = "" if job["node_count"] is None else f", {counted(job['node_count'], 'node')}"
+    when = f"{job['started_at'].astimezone(UTC):%Y-%m-%d %H:%MZ}"
+    who = f"{shortened(job['application'] or '?', 24)} of {shortened(job['user'] or '?', 16)}"
+    state = job["state"] or "?"
+    more = f" (the last of {len(told.other_runs) + 1} runs)" if told.other_runs else ""
+    return printable(f"Job {told.job_id}: {who}{nodes}, {when}{lasted}, {state}{more}")
+
+
+def _show_trace(trace: TracedRun, is_all: bool) -> None:
+    from iosig.cli.printing import printable, say
+    from iosig.reports.texts import counted, duration_text
+
+    job, found = trace.job, trace.found
+    ranks = "" if job["process_count"] is None else f", {counted(job['process_count'], 'rank')}"
+    lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
+    spent = trace.facts["io_time_ratio"]
+    share = "" if spent is None else f"; {spent:.1%} of all ranks' time is I/O"
+    say(printable(f"Traced by {job['tracer']}{ranks}{lasted}{share}"))
+    click.echo()
+    shown = found if is_all else found[:_MOST_FOUND]
+    for row in shown:
+        _show_finding(row)
+    if len(found) > len(shown):
+        say(f"… {len(found) - len(shown)} more (--all, --json)")
+    if not found:
+        say("Nothing is found that is wrong with its I/O, by what the trace tells.")
+    click.echo()
+    if is_all:
+        _show_rest(trace)
+    _show_layers(trace)
+
+
+def _show_finding(row: dict[str, Any]) -> None:
+    """Print a finding: how bad, what it is, and what helps, a few lines that hang together."""
+    from iosig.cli.fitting import wrapped
+    from iosig.cli.printing import printable, terminal_width
+    from iosig.reports.findings import files_text, filled
+
+    width = min(terminal_width() or _WIDTH, 100)
+    mark = f"{row['severity']:<9}"
+    share = "" if row["impact_ratio"] is None else f" [{row['impact_ratio']:.0%} of the run]"
+    lines = wrapped(printable(filled(row["sentence"], row["evidence"]) + share), width - len(mark))
+    click.echo(click.style(mark, fg=_COLOURS[row["severity"]], bold=True) + lines[0])
+    for line in lines[1:]:
+        click.echo(" " * len(mark) + line)
+    if row["files"]:
+        for line in wrapped(files_text(row["files"]), width - len(mark)):
+            click.echo(" " * len(mark) + line)
+    for number, line in enumerate(wrapped(row["remedy"], width - len(mark) - 2)):
+        click.echo(click.style(" " * len(mark) + ("→ " if not number else "  ") + line, dim=True))
+
+
+def _show_rest(trace: TracedRun) -> None:
+    """Print which rules found nothing, and which have no answer."""
+    from iosig.cli.printing import say
+
+    words = {"not_found": "Not found", "not_applicable": "Not about this run", "unknown": "Not known"}
+    for outcome, word in words.items():
+        rows = trace.findings.filter(outcome=outcome).select("rule", "direction").unique(maintain_order=True).rows()
+        if rows:
+            say(f"{word}: {', '.join(rule + (f' ({way})' if way else '') for rule, way in sorted(rows, key=str))}.")
+    click.echo()
+
+
+def _show_layers(trace: TracedRun) -> None:
+    from iosig.cli.printing import bytes_text, show
+    from iosig.reports.texts import duration_text
+
+    def time_text(value: float | None) -> str | None:
+        return None if value is None else duration_text(value)
+
+    rows = [
+        (
+            row["module"],
+            bytes_text(row["read_bytes"]),
+            bytes_text(row["written_bytes"]),
+            row["read_count"],
+            row["write_count"],
+            *(time_text(row[name]) for name in ("read_time_s", "write_time_s", "metadata_time_s")),
+        )
+        for row in trace.layers.to_dicts()
+    ]
+    columns = ("layer", "read", "written", "reads", "writes", "reading", "writing", "metadata")
+    if rows:
+        show("Layers, all ranks together", columns, rows, last=("reads", "writes"))
+
+
+def _show_bytes(told: ToldJob) -> None:
+    from iosig.cli.printing import bytes_text, show
+    from iosig.reports.texts import duration_text, shortened
+
+    rows = [
+        (
+            shortened(row["filesystem"] or "?", 14),
+            row["direction"],
+            bytes_text(row["estimated_bytes"]),
+            None if row["estimate_source"] == "none" else row["estimate_source"],
+            _range_text(row),
+            bytes_text(row["filesystem_bytes"]),
+            _with_basis(row["label"], row["class_basis"]),
+            _with_basis(None if row["period_s"] is None else duration_text(row["period_s"]), row["period_basis"]),
+        )
+        for row in told.io.to_dicts()
+    ]
+    if rows:
+        columns = ("file system", "way", "moved", "source", "range", "all jobs", "class", "period")
+        show("Bytes of the run, and of all jobs meanwhile", columns, rows, last=("class", "period"))
+
+
+def _range_text(row: dict[str, Any]) -> str | None:
+    """Return the range of an estimate: of counted bytes, only where it is not the value itself."""
+    from iosig.cli.printing import bytes_text
+
+    low, high = row["estimated_low_bytes"], row["estimated_high_bytes"]
+    if low is None or (low == high == row["estimated_bytes"]):
+        return None
+    return f"at least {bytes_text(low)}" if high is None else f"{bytes_text(low)}-{bytes_text(high)}"
+
+
+def _with_basis(answer: str | None, basis: str | None) -> str | None:
+    """Mark an answer that was inferred from the signature of the application."""
+    return f"{answer} (inferred)" if answer and basis == "inferred" else answer
+
+
+def _show_slowed(told: ToldJob) -> None:
+    """Print which of its bursts took longer than alone, and whose bytes stood there most."""
+    from iosig.cli.printing import bytes_text, say, show
+    from iosig.reports.slowdowns import most_there, slowed_text
+    from iosig.reports.texts import duration_text, shortened
+
+    every = told.slowdowns.to_dicts()
+    if not every:
+        return
+    say(slowed_text([row["outcome"] for row in every]))
+    hurt = sorted((row for row in every if row["outcome"] == "hurt"), key=lambda row: -row["longer_s"])
+    rows = []
+    for row in hurt[:_MOST_HURT]:
+        name, volume = most_there(row)
+        rows.append(
+            (
+                f"{row['direction']} {row['burst']}",
+                shortened(row["filesystem"], 14),
+                duration_text(row["longer_s"]),
+                f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f} s",
+                shortened(name, 24),
+                bytes_text(volume),
+            )
+        )
+    more = len(hurt) - len(rows)
+    title = f"Who was in its way, the first {len(rows)} of {len(hurt):,}" if more > 0 else "Who was in its way"
+    if rows:
+        show(title, ("burst", "file system", "longer", "range", "most there", "bytes"), rows, last=("range",))
+
+
+def _show_advice(told: ToldJob) -> None:
+    """Print what says where and when to start the next run, of an application that has a signature."""
+    from iosig.cli.printing import printable, say
+
+    known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures
+    for name in known["application_id"].unique(maintain_order=True) if known.height else ():
+        say(f"Where and when to start the next one: iosig advise {printable(shlex.quote(name))}")
+
+
+def _show_neighbours(told: ToldJob) -> None:
+    from iosig.cli.printing import bytes_text, show
+    from iosig.reports.texts import shortened
+
+    rows = [
+        (
+            shortened(row["job_id"], 12),
+            shortened(row["application"] or "?", 16),
+            shortened(row["user"] or "?", 10),
+            row["node_count"],
+            shortened(row["filesystem"] or "?", 12),
+            bytes_text(row["explained_bytes"]),
+        )
+        for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()
+    ]
+    more = told.neighbours.height - len(rows)
+    title = f"Beside it, the first {len(rows)} of {told.neighbours.height:,}" if more > 0 else "Beside it"
+    if rows:
+        show(title, ("job", "application", "user", "nodes", "file system", "explained"), rows)

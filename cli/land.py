@@ -1,0 +1,314 @@
+"""`iosig land`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
+from iosig.cli.printing import printable
+from iosig.warehouse.engine_paths import is_url
+from iosig.warehouse.errors import NothingToDo, UsageError, meant
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from iosig.settings.model import Settings
+    from iosig.streams.landing import Arrival, Told
+
+
+@click.command("land")
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--format", "format_name", help="The format, where the content does not tell; `--format help` lists them."
+)
+@click.option("--filesystem", help="The file system of the polls, whatever the input says.")
+@click.option("--time-zone", help="IANA zone of times that carry none, as America/Los_Angeles.")
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
+@click.option(
+    "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
+)
+@click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
+@click.option(
+    "--prometheus",
+    "servers",
+    metavar="URL",
+    multiple=True,
+    help="Ask a Prometheus server for counters of storage, since it was asked last.",
+)
+@click.option(
+    "--slurm", is_flag=True, help="Ask Slurm: its accounting since it was asked last, and what runs and waits."
+)
+@click.option(
+    "--since",
+    type=DAY,
+    metavar="YYYY-MM-DD",
+    help="With --prometheus or --slurm: ask from this day (UTC) on, in place of where it was left.",
+)
+@click.option(
+    "--follow", is_flag=True, help="Watch the folders, ask the servers, and land what arrives, until a signal comes."
+)
+@click.option(
+    "--settle",
+    "settle_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="With --follow: what has not changed for so long is whole; so is what has a NAME.done beside it.",
+)
+@click.option("--only-done", is_flag=True, help="With --follow: land nothing that has no NAME.done beside it.")
+@click.option(
+    "--interval",
+    "interval_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.01),
+    default=5.0,
+    show_default=True,
+    help="With --follow: how often to look.",
+)
+@json_option
+@strict_option
+@click.pass_obj
+def land_command(
+    obj: tuple[Store, Path | None],
+    /,
+    paths: tuple[str, ...],
+    format_name: str | None,
+    filesystem: str | None,
+    time_zone: str | None,
+    direction: str | None,
+    value: str | None,
+    replace: bool,
+    as_json: bool,
+    servers: tuple[str, ...],
+    slurm: bool,
+    since: datetime | None,
+    follow: bool,
+    **watching: Any,
+) -> int:
+    """Land files, folders of files, the URL of an LMT database, and what Prometheus and Slurm have that is new.
+
+    A file lands once, told by its content. Rows that cannot be read are kept in `rejects` with line and
+    reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
+    is whole lands, and what is being written is left alone; servers are asked again and again.
+    """
+    from iosig.settings.model import load
+    from iosig.streams.landing import Told
+
+    if format_name == "help":
+        _list_formats(as_json)
+        return 0
+    asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
+    _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
+    store, settings_path = obj
+    told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    settings = load(settings_path, store.root)
+    _require_there(paths, is_private=settings.privacy.is_pseudonymized)
+    name_default_warehouse(store)
+    if follow:
+        _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
+        return 0
+    return _land(store, settings, paths, asked, told, format_name, replace=replace, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for by itself: Prometheus servers, and Slurm; from when on, if not from where it was left."""
+
+    servers: tuple[str, ...]
+    is_slurm: bool
+    since: datetime | None
+
+    def __bool__(self) -> bool:
+        return bool(self.servers) or self.is_slurm
+
+    def land(self, store: Store, settings: Settings, told: Told) -> Iterator[Arrival]:
+        """Land what is new of it."""
+        from iosig.streams.prometheus import land_prometheus
+        from iosig.streams.slurm import land_slurm
+
+        for url in self.servers:
+            yield from land_prometheus(store, settings, url, told, since=self.since)
+        if self.is_slurm:
+            yield from land_slurm(store, settings, since=self.since)
+
+
+def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, only_done: bool) -> None:
+    """Refuse options that do not go together."""
+    faults = (
+        (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
+        (only_done and not follow, "--only-done goes with --follow."),
+        (asked.since is not None and not asked, "--since goes with --prometheus and --slurm."),
+        (asked.since is not None and follow, "--since does not go with --follow: land with it once, then follow."),
+        (
+            follow and not ((paths or asked) and all(Path(path).is_dir() for path in paths)),
+            "With --follow give the folders to watch.",
+        ),
+        (
+            not paths and not asked,
+            "Give the files or folders to land; `iosig land --format help` lists the formats.",
+        ),
+    )
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise UsageError(sentence)
+
+
+def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
+    """Raise UsageError for a path that is not there; where names are hidden it goes by its place in the command."""
+    for place, path in enumerate(paths, start=1):
+        if not is_url(path) and not os.path.lexists(path):
+            if is_private:
+                raise UsageError(f"Input {place} of {len(paths)} is not there. Nothing is landed.")
+            raise UsageError(f"There is no {printable(path)}.{_near(Path(path))} Nothing is landed.")
+
+
+def _near(path: Path) -> str:
+    """Return which file beside a path may have been meant; nothing where none is near."""
+    with suppress(OSError):
+        return printable(meant(path.name, os.listdir(path.parent), most=1))
+    return ""
+
+
+def _land(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[str],
+    asked: _Asked,
+    told: Told,
+    format_name: str | None,
+    *,
+    replace: bool,
+    as_json: bool,
+) -> int:
+    """Land paths, and what is asked for, and tell of each input; return the exit code."""
+    from iosig.flows.executors import helped
+    from iosig.streams.landing import land_paths
+
+    arrivals = []
+    with helped(settings, store.root):
+        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace)
+        for arrival in chain(landed, asked.land(store, settings, told)):
+            arrivals.append(arrival)
+            click.echo(arrival.line(), err=True)
+    _summarize(arrivals, _time_shifts(store, settings, arrivals), as_json)
+    return _exit_code(arrivals)
+
+
+def _exit_code(arrivals: Sequence[Arrival]) -> int:
+    """Return 3 if all input was refused, else 0; with --strict 3 if any row was refused, and 5 if nothing was new."""
+    if arrivals and all(arrival.is_refused for arrival in arrivals):
+        return REFUSED
+    if not is_strict():
+        return 0
+    if any(arrival.has_refusals for arrival in arrivals):
+        return REFUSED
+    is_new = any(arrival.landed is not None and arrival.landed.is_new for arrival in arrivals)
+    return 0 if is_new else NothingToDo.exit_code
+
+
+def _time_shifts(store: Store, settings: Settings, arrivals: Sequence[Arrival]) -> list[str]:
+    """Return warnings about new inputs whose times look wrong by whole hours."""
+    new = [arrival.landed.landing for arrival in arrivals if arrival.landed and arrival.landed.is_new]
+    if not new:
+        return []
+    from iosig.answers.time_shifts import landed_warnings
+
+    return landed_warnings(store, settings, new)
+
+
+def _follow(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[str],
+    asked: _Asked,
+    told: Told,
+    format_name: str | None,
+    *,
+    settle_s: float,
+    only_done: bool,
+    interval_s: float,
+    as_json: bool,
+) -> None:
+    """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
+    from iosig.cli.printing import json_line
+    from iosig.streams.inbox import Inbox, follow
+    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+
+    stop = Stop()
+    with stopped_by_signals(stop):
+        watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
+        click.echo(f"Watching {watched}; end with Ctrl-C.", err=True)
+        inboxes = [Inbox(Path(path), settle_s, only_done) for path in paths]
+        also = partial(asked.land, store, settings, told)
+        for arrival in follow(
+            store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
+        ):
+            click.echo(json_line("landed-file", _document(arrival)) if as_json else arrival.line(), err=not as_json)
+
+
+def _list_formats(as_json: bool) -> None:
+    from iosig.cli.printing import show, show_json
+    from iosig.warehouse.sources.protocol import sources
+
+    if as_json:
+        show_json("formats", {"formats": [{"name": source.name, "doc": source.doc} for source in sources()]})
+        return
+    show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
+
+
+def _summarize(arrivals: Sequence[Arrival], warnings: Sequence[str], as_json: bool) -> None:
+    from iosig.cli.printing import say, show_json
+    from iosig.reports.texts import counted
+
+    landings = [arrival.landed for arrival in arrivals if arrival.landed]
+    summary = {
+        "landed_files": sum(landed.is_new for landed in landings),
+        "landed_before": sum(not landed.is_new for landed in landings),
+        "refused_files": sum(arrival.refusal is not None for arrival in arrivals),
+        "landed_rows": sum(landed.landing.row_count() for landed in landings if landed.is_new),
+        "refused_rows": sum(landed.landing.refused_count for landed in landings if landed.is_new),
+    }
+    if as_json:
+        show_json("landing", summary | {"warnings": warnings, "files": [_document(arrival) for arrival in arrivals]})
+        return
+    say(
+        f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
+        f"{summary['landed_before']:,} landed before; refused: {counted(summary['refused_rows'], 'row')} and "
+        f"{counted(summary['refused_files'], 'whole file')}"
+    )
+    for warning in warnings:
+        say(f"Warning: {warning}")
+    if any(arrival.has_refusals for arrival in arrivals):
+        say('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')
+
+
+def _document(arrival: Arrival) -> dict[str, object]:
+    name, refusal = arrival.shown_name, arrival.shown_refusal
+    if refusal:
+        return {"file": name, "reason": refusal.reason, "remedy": refusal.remedy}
+    if not arrival.landed:
+        return {"file": name, "is_new": False, "landed_rows": 0, "refused_rows": 0}
+    landing = arrival.landed.landing
+    return {
+        "file": name,
+        "landing_id": landing.landing_id,
+        "input_format": landing.format,
+        "is_new": arrival.landed.is_new,
+        "landed_rows": landing.row_count(),
+        "refused_rows": landing.refused_count,
+        "time_zone": landing.time_zone,
+        "first_at": landing.first_at,
+        "last_at": landing.last_at,
+        "other_time_zone": arrival.other_zone,
+    }

@@ -1,0 +1,240 @@
+"""The screen of `iosig status --watch`: what flows, whose it is, what comes next, how fresh all that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
+from iosig.answers.status.problems import rhythm_s
+from iosig.cli.hints import runnable
+from iosig.cli.printing import bytes_text, printable
+from iosig.reports.texts import duration_text, ratio_text, shortened
+
+if TYPE_CHECKING:
+    from iosig.answers.attribution.query import Answer
+    from iosig.answers.moment.bursts import Burst
+    from iosig.answers.moment.query import FilesystemMoment, Moment
+    from iosig.answers.status.condition import SourceCondition
+
+#: from few to many; where the terminal's encoding has no blocks, letters
+_BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
+_GAP = "·"
+#: from which width on whose the bytes were and what comes next stand side by side; and less than that a curve is half
+_WIDE, _NARROW = 110, 78
+_MOST_ROWS, _MOST_PROBLEMS, _MOST_SOURCES = 5, 4, 8
+#: of an application's name and a job's, so that a row fits 80 columns; and two beside each other a wide terminal
+_FIT_CHARACTERS, _FIT_CHARACTERS_BESIDE = (24, 12), (18, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A moment as it is shown now: ages grow while nothing else changes. fault: why it could not be looked at again."""
+
+    moment: Moment
+    now: Callable[[], datetime]
+    fault: str | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what fits."""
+        blocks = _BLOCKS if options.encoding.startswith("utf") else _LETTERS
+        drawn = _Drawn(self.now(), options.max_width, blocks)
+        yield from drawn.head(self.moment, self.fault)
+        for one in self.moment.filesystems:
+            yield Text()
+            yield from drawn.filesystem(one)
+        if not self.moment.filesystems:
+            yield Text("No polls have landed: nothing is known of what flows now.", style="dim")
+        yield Text()
+        yield drawn.sources(self.moment.condition.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Where and when a screen is drawn."""
+
+    at: datetime
+    width: int
+    blocks: str
+
+    def head(self, moment: Moment, fault: str | None) -> Iterator[RenderableType]:
+        """Yield which warehouse and release it is, and what is wrong."""
+        condition = moment.condition
+        release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
+        waiting = f"; {len(condition.waiting):,} landed inputs wait for the next" if condition.waiting else ""
+        yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
+        yield _line((f"{release}{waiting}", "dim"))
+        for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MOST_PROBLEMS])]:
+            yield _line((f"! {printable(problem)}", "red"))
+        more = len(moment.problems) - _MOST_PROBLEMS
+        if more > 0:
+            yield _line((f"! and {more:,} more: {runnable('`iosig status`')}", "red"))
+
+    def filesystem(self, one: FilesystemMoment) -> Iterator[RenderableType]:
+        """Yield the rates of a file system, who moved the bytes, and what comes."""
+        age = f", polls to {_clock(one.polled_at, self.at)}, {_age(one.polled_at, self.at)}"
+        yield _line((_name(one.filesystem, self.width // 2), "bold cyan"), (age, "dim"))
+        rates = _grid(3)
+        for direction in ("write", "read"):
+            values = one.bytes_per_s[direction]
+            _add(rates, direction, self.curve(values), _known_rate(values))
+        _add(rates, "ahead", *self.outlook(one))
+        yield rates
+        parts: list[RenderableType] = [Group(*self.of_late(one.of_late)), Group(*self.coming(one.bursts))]
+        if self.width < _WIDE:
+            yield from parts
+            return
+        both = Table.grid(padding=(0, 4))
+        both.add_row(*parts)
+        yield both
+
+    def curve(self, values: Sequence[float | None]) -> Text:
+        """Return a curve of the last minutes, a letter each, or two minutes each where there is little room."""
+        if self.width < _NARROW:
+            values = [_most(values[place : place + 2]) for place in range(0, len(values), 2)]
+        most = max((value for value in values if value is not None), default=0.0)
+        return Text("".join(self.block(value, most) for value in values), style="cyan", no_wrap=True)
+
+    def block(self, value: float | None, most: float) -> str:
+        """Return how high a value is."""
+        if value is None:
+            return _GAP if self.blocks == _BLOCKS else " "
+        return self.blocks[round((len(self.blocks) - 1) * value / most)] if most > 0 else self.blocks[0]
+
+    def outlook(self, one: FilesystemMoment) -> tuple[Text, str]:
+        """Return what is to be expected in the hour to come, its range, and the mean rate."""
+        told = one.outlook
+        if told is None:
+            return Text(printable(one.why_no_outlook or ""), style="dim"), ""
+        count, most = len(told.expected_bytes_per_s), max(told.high_bytes_per_s, default=0.0)
+        each = (MINUTES if self.width >= _NARROW else MINUTES // 2) // (2 * max(count, 1))
+        drawn = "".join(each * self.block(value, most) for value in told.expected_bytes_per_s)
+        low, high = (_rate(sum(line) / count) for line in (told.low_bytes_per_s, told.high_bytes_per_s))
+        said = f" {HOURS_AHEAD:g} h: {low} to {high}"
+        return Text.assemble((drawn, "magenta"), (said, "dim")), _rate(sum(told.expected_bytes_per_s) / count)
+
+    def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
+        """Yield who moved the bytes of the last minutes."""
+        if late is None:
+            yield _line((f"Nothing was polled in the last {OF_LATE_MINUTES} minutes.", "dim"))
+            return
+        measured = late.measured_bytes
+        yield _line((f"Last {OF_LATE_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
+        table = _grid(5, numbers=(2, 3, 4))
+        rows = late.jobs.head(_MOST_ROWS).select("application_id", "job_id", "explained_bytes", "certainty").rows()
+        for application_id, job_id, moved, certainty in rows:
+            _add(
+                table,
+                *self.names(application_id, job_id),
+                bytes_text(moved),
+                _share(moved, measured),
+                f"sure {certainty:.2f}",
+            )
+        _add(table, "nobody's", "", bytes_text(late.unexplained_bytes), _share(late.unexplained_bytes, measured), "")
+        yield table
+        more = late.jobs.height - len(rows)
+        beside = [f"{more:,} more jobs moved some"] if more > 0 else []
+        beside += [f"{late.others.height:,} of whom no byte is known were there"] if late.others.height else []
+        if beside:
+            yield _line(("; ".join(beside), "dim"))
+
+    def coming(self, bursts: Sequence[Burst]) -> Iterator[RenderableType]:
+        """Yield the bursts that are to begin next."""
+        yield _line(("Next bursts", "bold"), ("" if bursts else ": none is known of", ""))
+        table = _grid(4, numbers=(0, 3))
+        for burst in bursts[:_MOST_ROWS]:
+            moves = "" if burst.expected_bytes is None else bytes_text(burst.expected_bytes)
+            name = burst.application_id or f"({burst.basis})"
+            _add(
+                table,
+                _clock(burst.begins_at),
+                *self.names(name, burst.job_id),
+                moves,
+                _range(burst),
+            )
+        if bursts:
+            yield table
+        if len(bursts) > _MOST_ROWS:
+            yield _line((f"{len(bursts) - _MOST_ROWS:,} more jobs have one", "dim"))
+
+    def names(self, application_id: str, job_id: str) -> tuple[str, str]:
+        """Return an application's and a job's name, as long as there is room for them."""
+        most = _FIT_CHARACTERS_BESIDE if self.width >= _WIDE else _FIT_CHARACTERS
+        return _name(application_id, most[0]), _name(job_id, most[1])
+
+    def sources(self, sources: Sequence[SourceCondition]) -> RenderableType:
+        """Return when what landed last, the newest first."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for name in ("Landed", "last (UTC)", "", "usually every"):
+            table.add_column(name, no_wrap=True, justify="left")
+        newest = sorted(sources, key=lambda source: source.landed_at[-1], reverse=True)
+        for source in newest[:_MOST_SOURCES]:
+            usual_s = rhythm_s(source.landed_at)
+            last = source.landed_at[-1].astimezone(UTC)
+            usual = "" if usual_s is None else duration_text(usual_s)
+            _add(table, _name(source.table, _FIT_CHARACTERS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)
+        return table
+
+
+def _line(*parts: tuple[str, str]) -> Text:
+    return Text.assemble(*parts)
+
+
+def _grid(count: int, numbers: Sequence[int] = ()) -> Table:
+    """Return a table without lines, some of its columns to the right."""
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    for place in range(count):
+        grid.add_column(justify="right" if place in numbers else "left", no_wrap=place != 1 or bool(numbers))
+    return grid
+
+
+def _add(table: Table, *cells: str | Text) -> None:
+    """Add a row, in which nothing is markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+def _name(text: str, most: int) -> str:
+    return printable(shortened(text, max(most, 8)))
+
+
+def _most(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _known_rate(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return _rate(known[-1]) if known else "not polled"
+
+
+def _rate(value: float) -> str:
+    return f"{bytes_text(value)}/s"
+
+
+def _share(part: float, whole: float) -> str:
+    return ratio_text(part / whole) if whole > 0 else ""
+
+
+def _range(burst: Burst) -> str:
+    if burst.earliest_at is None or burst.latest_at is None:
+        return ""
+    return f"±{duration_text(round((burst.latest_at - burst.earliest_at).total_seconds() / 2))}"
+
+
+def _clock(instant: datetime, beside: datetime | None = None) -> str:
+    """Return the time of the day, with the day where it is another one than beside."""
+    known = instant.astimezone(UTC)
+    is_near = beside is None or known.date() == beside.astimezone(UTC).date()
+    return f"{known:%H:%M:%SZ}" if is_near else f"{known:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _age(instant: datetime, at: datetime) -> str:
+    seconds = (at - instant).total_seconds()
+    if seconds < 0:
+        return f"{duration_text(-seconds)} ahead of the clock here"
+    return f"{duration_text(round(seconds))} ago"

@@ -1,0 +1,297 @@
+"""The command itself: which subcommands there are, and how faults become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from iosig.cli.hints import keep_options
+from iosig.cli.options import STRICT
+from iosig.warehouse.engine_paths import is_url, is_utf8
+from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
+from iosig.warehouse.interrupts import is_interrupt, left_at_once
+from iosig.warehouse.store.store import Store, default_root
+
+#: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
+SUBCOMMANDS = {
+    "advise": (
+        "iosig.cli.advise",
+        "Say on which file system an application should run, and how long it should wait.",
+    ),
+    "backfill": ("iosig.cli.backfill", "Make many days anew, some at a time, each time with a release."),
+    "classify": ("iosig.cli.classify", "Classify one series or trace, without a warehouse."),
+    "compress": ("iosig.cli.compress", "Compress a traced run into one small file."),
+    "demo": ("iosig.cli.demo", "Run the whole night on a synthetic site and print what came of it."),
+    "deploy": (
+        "iosig.cli.deploy",
+        "Have the night run by itself: on a Prefect work pool, under systemd, from cron.",
+    ),
+    "diff": ("iosig.cli.releases", "Compare two releases, table by table."),
+    "expand": (
+        "iosig.cli.expand",
+        "Print the calls of a rank of a compressed trace, or what all ranks come to.",
+    ),
+    "export": (
+        "iosig.cli.export",
+        "Write a release or one of its tables as plain files, or a feed for schedulers.",
+    ),
+    "extrapolate": (
+        "iosig.cli.extrapolate",
+        "Make the exact I/O trace of a program at a rank count that nobody ran.",
+    ),
+    "forecast": (
+        "iosig.cli.forecast",
+        "Say which rate is to be expected of a file system in the hours to come.",
+    ),
+    "forget": (
+        "iosig.cli.forget",
+        "Take an input, or a user's data, out of the warehouse and of all releases.",
+    ),
+    "job": ("iosig.cli.job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
+    "land": ("iosig.cli.land", "Land job logs, polls and series, each file once."),
+    "maintain": ("iosig.cli.upkeep", "Have old releases expire, and remove the files of those that did."),
+    "network": (
+        "iosig.cli.network",
+        "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
+    ),
+    "period": ("iosig.cli.period", "Find the period of one trace, series or polls, without a warehouse."),
+    "plot": (
+        "iosig.cli.plot",
+        "Draw what a release holds: an application's signature, or a figure for the wall.",
+    ),
+    "population": (
+        "iosig.cli.population",
+        "Say how all runs do their I/O: classes, periods and volumes.",
+    ),
+    "predict": ("iosig.cli.predict", "Predict the period of I/O phases while the run goes on."),
+    "relocate": ("iosig.cli.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
+    "releases": ("iosig.cli.releases", "List the releases."),
+    "repair": ("iosig.cli.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
+    "replay": ("iosig.cli.replay", "Replay a trace with real processes and files."),
+    "report": ("iosig.cli.report", "Write a release as pages to look at in a browser."),
+    "rollback": (
+        "iosig.cli.releases",
+        "Make an earlier release the current one, until the rollback is ended.",
+    ),
+    "run": ("iosig.cli.run", "Run the night: stage, samples, transforms, checks, release."),
+    "serve": ("iosig.cli.serve", "Run the nightly schedule, as a Prefect deployment."),
+    "settings": ("iosig.cli.settings", "Show what holds for a warehouse, and where it was said."),
+    "sql": ("iosig.cli.query", "Query a release in SQL."),
+    "status": ("iosig.cli.status", "Say how a warehouse fares, and what is wrong with it."),
+    "study": (
+        "iosig.studies.command",
+        "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
+    ),
+    "upgrade": ("iosig.cli.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
+    "verify": ("iosig.cli.upkeep", "Say which files of a warehouse are not as they were written."),
+    "who": ("iosig.cli.who", "Say which jobs, users and applications moved a file system's bytes."),
+}
+_EPILOG = (
+    "Exit codes: 0 done, 2 usage, 3 all input refused, 4 quality gate failed, "
+    "6 the machine (disk, rights, memory, damage), 7 status found a problem, 1 a bug. "
+    "With --strict also 3 if any input or row was refused, and 5 if there was nothing to do."
+)
+
+
+def _end_printing() -> None:
+    """Print all that waits to be printed; what is in the way is told, which Python would not do in a sentence."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unprinted(error) from error
+
+
+def _unprinted(error: OSError) -> MachineFault:
+    # what is left is not tried again when Python ends
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return MachineFault(f"What is printed cannot be written: {error.strerror}.")
+
+
+def _fault_of(error: Exception, root: Path) -> MachineFault | None:
+    try:
+        from iosig.flows.faults import machine_fault
+    except (ImportError, OSError, MemoryError):
+        # where it cannot even be loaded what tells faults apart
+        return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")
+    return machine_fault(error, root)
+
+
+class _ReaderLeft(Exception):
+    """Whoever read what is printed has seen enough: click would end with 1 at the fault itself."""
+
+
+class _Lazy(click.Group):
+    """A group whose subcommands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; one that there is not is told with those that may have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=SUBCOMMANDS, ctx=ctx) from error
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line; the help of the command itself is printed here already."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
+        except OSError as error:
+            raise _unprinted(error) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; where the machine fails it, raise what to tell of it."""
+        try:
+            return super().invoke(ctx)
+        except NothingToDo as nothing:
+            if STRICT in ctx.meta:
+                raise
+            from iosig.cli.printing import say
+
+            say(f"iosig: {nothing}", err=True)
+            return 0
+        except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
+            raise
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
+        except Exception as error:
+            if is_interrupt(error):
+                raise click.Abort from error
+            fault = _fault_of(error, ctx.params["warehouse"])
+            if fault is None:
+                raise
+            raise fault from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+class _Warehouse(click.Path):
+    """A folder, or the URL of an object store; without the right to read a folder, that is what is told."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
+            return Store.named(value).root
+        found = super().convert(value, param, ctx)
+        # Arrow takes a relative path that begins with a scheme (`file:`) for a URL
+        return found.absolute() if isinstance(found, Path) and ":" in str(found) else found
+
+
+@click.group(
+    cls=_Lazy, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--warehouse",
+    type=_Warehouse(path_type=Path, file_okay=False, readable=False),
+    envvar="IOSIG_WAREHOUSE",
+    default=default_root,
+    show_default="warehouse/data of a checkout, else iosig/warehouse in the user's data directory",
+    help="Folder of the warehouse, or s3://BUCKET/PREFIX; also IOSIG_WAREHOUSE.",
+)
+@click.option(
+    "--settings",
+    "settings_path",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=False),
+    envvar="IOSIG_SETTINGS",
+    help="The site's settings; else iosig.toml in the warehouse or here. Also IOSIG_SETTINGS.",
+)
+@click.version_option(package_name="iosig", prog_name="iosig")
+@click.pass_context
+def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
+    """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
+    store = Store(warehouse)
+    ctx.obj = (store, settings_path)
+    keep_options(ctx, store.name)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
+
+
+def _complain(error: click.ClickException) -> None:
+    """Tell what is wrong with a command line, and what may have been meant."""
+    from iosig.cli.printing import say
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+    say(f"Error: {error.format_message()}{_meant(error.message)}", err=True)
+
+
+def _meant(message: str) -> str:
+    """Return which of several values may have been meant; nothing where none is near."""
+    given, _, choices = message.partition(" is not one of ")
+    return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), most=1)
+
+
+def main() -> None:
+    """Run the command; a fault that the user can mend is told in a sentence, without a traceback."""
+    # Nothing of ours multiplies large matrices, and OpenBLAS's idle threads spin: 0.2 s of processor time a call.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for stream in (sys.stdout, sys.stderr):
+        # where the system's encoding lacks a letter a mark stands for it
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        outcome: Any = iosig.main(standalone_mode=False)
+        _end_printing()
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        _complain(error)
+        code = error.exit_code
+    except IosigError as error:
+        from iosig.cli.printing import say
+
+        say(f"iosig: {error}", err=True)
+        code = error.exit_code
+    except (BrokenPipeError, _ReaderLeft):
+        # Whoever read our output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    else:
+        code = outcome if isinstance(outcome, int) else 0
+    sys.exit(code)
+
+
+def _show_traceback(*error: Any) -> None:
+    """Print the traceback of a bug; its message may quote the input."""
+    from traceback import format_exception
+
+    from iosig.warehouse.printable import printable
+
+    sys.stderr.write(printable("".join(format_exception(*error))))
+
+
+def program() -> None:
+    """Be a program: run the command, and end with it."""
+    sys.excepthook = _show_traceback
+    ended: list[int] = []
+    left_at_once(lambda: ended[0] if ended else None)
+    try:
+        main()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            ended.append(end.code)
+        raise

@@ -1,0 +1,385 @@
+"""`iosig network`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import exit_code, json_option, strict_option, style_option, trace_argument
+from iosig.cli.windows import WindowText, read_window
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from iosig.answers.single.networks import NetworkInput
+    from iosig.reports.style import Style
+    from iosig.transforms.networks.network import Layer, Metric, Network
+
+#: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
+_LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
+#: characters of a name from the input that are shown, and of a sentence
+_NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
+#: nodes are called alike where the slowest one takes less than so many times as long as the median one
+_ALIKE = 1.25
+
+
+@click.command("network")
+@trace_argument
+@click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this PNG.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this SVG.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as one page to explore in a browser."
+)
+@click.option(
+    "--metric",
+    type=click.Choice(["time", "size", "bandwidth"]),
+    default="time",
+    show_default=True,
+    help="What the pictures show; the page lets one choose.",
+)
+@click.option("--window", metavar="A:B", callback=read_window, help="Tell of the time from A to B, in seconds.")
+@click.option("--layers", help="Layers, outermost first: two or more of rank, host, module, file, filesystem, target.")
+@click.option("--module", help="Whose requests; POSIX if it was traced, else what moved most.")
+@click.option("--windows", "window_count", type=click.IntRange(1, 4096), help="Time windows; else the settings' count.")
+@click.option(
+    "--most-nodes",
+    type=click.IntRange(2, 1 << 16),
+    help="With more in a layer, some are one; else the settings' count.",
+)
+@style_option
+@json_option
+@strict_option
+@click.pass_obj
+def network_command(
+    obj: tuple[Store, Path | None],
+    path: Path,
+    png: Path | None,
+    svg: Path | None,
+    html: Path | None,
+    metric: Metric,
+    window: WindowText | None,
+    layers: str | None,
+    module: str | None,
+    window_count: int | None,
+    most_nodes: int | None,
+    style: Style,
+    as_json: bool,
+) -> int:
+    """Show which nodes talked to which in a traced run, how fast, and which are in trouble (radial view).
+
+    TRACE is a Darshan log with DXT, a Recorder, DFTracer or TMIO trace, a file of request events, or a compressed
+    trace.
+    """
+    from iosig.answers.single.networks import network_input
+    from iosig.estimates.networks.making import Asked
+    from iosig.settings.model import load
+    from iosig.traces.extrapolation.compressing import keep_apart
+    from iosig.transforms.networks.network import NetworkParams
+    from iosig.warehouse.errors import UsageError
+
+    if window is not None and window.is_instants:
+        raise UsageError("A run's time is in seconds from its start: give the window as A:B.")
+    targets = [target for target in (png, svg, html) if target is not None]
+    for target in targets:
+        keep_apart(target, [path])
+    _check_targets(targets)
+    settings = load(obj[1], obj[0].root)
+    params = NetworkParams(
+        window_count or settings.networks.window_count, most_nodes or settings.networks.most_node_count
+    )
+    asked = Asked(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
+    found = network_input(path, settings, asked, params)
+    if window is not None:
+        found = found.within((window.start_s, window.end_s))
+    _draw(found, metric, style, png=png, svg=svg, html=html)
+    if as_json:
+        from iosig.cli.printing import show_json
+
+        show_json("network", found.document())
+    else:
+        _show(found)
+    return exit_code(found.refused_count)
+
+
+# ---- pictures
+
+
+def _check_targets(targets: list[Path]) -> None:
+    """Raise UsageError where a picture cannot be written, before anything is read for it."""
+    from iosig.warehouse.errors import UsageError
+
+    if len({target.resolve() for target in targets}) < len(targets):
+        raise UsageError("Each picture takes a file of its own.")
+    for target in targets:
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{target} is no file: nothing is written over it.")
+        folder = next(parent for parent in target.absolute().parents if parent.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise UsageError(f"{target} cannot be written: {folder} is no folder that one may write into.")
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[None]:
+    from iosig.warehouse.errors import UsageError
+
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
+
+
+def _draw(
+    found: NetworkInput, metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
+) -> None:
+    view = found.view(metric) if png or svg or html else None
+    if view is None:
+        return
+    for path, kind in ((png, "png"), (svg, "svg")):
+        if path is not None:
+            from iosig.reports.networks.picture import draw
+
+            with _written(path):
+                draw(view, path, kind, style)
+            click.echo(f"Drawn: {path}", err=True)
+    if html is not None:
+        from iosig.reports.networks.page import write_page
+
+        with _written(html):
+            write_page(view, html)
+        click.echo(f"Written: {html}", err=True)
+
+
+# ---- what is printed: texts from the input without what steers a terminal, and not too long
+
+
+def _show(found: NetworkInput) -> None:
+    from iosig.cli.printing import say, show
+
+    network = found.network
+    click.echo(_plain(found.name, _SENTENCE_CHARACTERS))
+    for note in found.made.notes:
+        say(_plain(note, _SENTENCE_CHARACTERS))
+    if found.windows is not None:
+        began_s, ceased_s = found.span_s
+        say(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
+    say(_lead(found))
+    click.echo()
+    for layer in network.layers:
+        _show_nodes(found, layer)
+    _show_patterns(found)
+    _show_bottlenecks(found)
+    show("Layers, outermost first", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
+
+
+def _lead(found: NetworkInput) -> str:
+    """Return in a sentence who is slow, the innermost layer first: that is where one would look."""
+    slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
+    if slow:
+        return f"Slow, beside the median of their layer: {'; '.join(slow)}."
+    is_compared = any(found.nodes(layer.name)["median_ratio"].count() > 1 for layer in found.network.layers)
+    return "Nobody is slow: no node takes twice as long as the median of its layer." if is_compared else ""
+
+
+def _slowest_of(found: NetworkInput, layer: Layer) -> str:
+    """Return the slowest node of a layer and how many more are slow; nothing where none is."""
+    slow = _slow(found, layer.name)
+    if slow.is_empty():
+        return ""
+    first = slow.row(0, named=True)
+    more = f" ({slow.height - 1:,} more)" if slow.height > 1 else ""
+    return f"{_node_name(layer, first['node'])}, x {_ratio(first['median_ratio'])}{more}"
+
+
+def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
+    """Return the nodes of a layer that take twice as long as the median one, or longer."""
+    from iosig.reports.networks.view import SLOW_RATIO
+
+    nodes = found.nodes(layer_name)
+    return nodes.filter(nodes["median_ratio"] >= SLOW_RATIO)
+
+
+def _node_name(layer: Layer, node: str) -> str:
+    """Return a node's name; a bare number would say too little."""
+    name = _plain(node)
+    return f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
+
+
+def _layers(network: Network) -> list[tuple[Any, ...]]:
+    edges = dict(network.edges.group_by("hop").len().iter_rows())
+    kinds: list[str | None] = [kind.replace("_", " ") for kind in network.time_kinds]
+    return [
+        (_plain(layer.name), layer.node_count, layer.member_count, edges.get(hop), kind)
+        for hop, (layer, kind) in enumerate(zip(network.layers, [*kinds, None], strict=True))
+    ]
+
+
+def _show_nodes(found: NetworkInput, layer: Layer) -> None:
+    """Show the slowest nodes of a layer, and say whether one of them is slow, or all are alike."""
+    from iosig.cli.printing import bytes_text, say, show
+
+    nodes = found.nodes(layer.name)
+    if nodes.is_empty():
+        return
+    say(_slowest(nodes, layer))
+    if nodes.height == 1:
+        click.echo()
+        return
+    show(
+        "",
+        (_plain(layer.name), "transfers", "moved", "mean", "x median", "of all time", "longest", "rate"),
+        [
+            (
+                _plain(row["node"]),
+                row["transfer_count"],
+                bytes_text(row["read_bytes"] + row["written_bytes"]),
+                _time(row["mean_s"]),
+                _ratio(row["median_ratio"]),
+                None if row["time_ratio"] is None else f"{row['time_ratio']:.1%}",
+                None if row["mean_s"] is None else _time(row["longest_s"]),
+                None if not row["bytes_per_s"] else f"{bytes_text(row['bytes_per_s'])}/s",
+            )
+            for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
+        ],
+        last=("of all time", "rate", "moved"),
+    )
+
+
+def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
+    """Return in a sentence how slow the slowest node (the first row) is beside the others."""
+    from iosig.cli.printing import bytes_text
+    from iosig.reports.networks.view import SLOW_RATIO
+    from iosig.reports.texts import counted
+
+    first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
+    told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
+    name = _node_name(layer, first["node"])
+    if timed.is_empty():
+        return f"{told}; no time is known."
+    if nodes.height == 1:
+        moved = bytes_text(first["read_bytes"] + first["written_bytes"])
+        many = counted(first["transfer_count"], "transfer")
+        return f"{told}: {name}; {many} of {moved}, {_time(first['mean_s'])} each, {_time(first['longest_s'])} at most."
+    median_s = float(timed.median())  # type: ignore[arg-type]
+    beside = f"median {_time(median_s)} a transfer"
+    if not first["mean_s"]:
+        return f"{told}: no transfer takes any time."
+    if first["median_ratio"] is None:
+        return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
+    if _are_alike(nodes):
+        return f"{told}, all alike: {beside}, slowest x {_ratio(first['median_ratio'])}."
+    slow_count = int((timed >= SLOW_RATIO * median_s).sum())
+    many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
+    return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
+
+
+def _are_alike(nodes: pl.DataFrame) -> bool:
+    slowest = nodes["median_ratio"][0]
+    return slowest is not None and slowest < _ALIKE
+
+
+def _show_patterns(found: NetworkInput) -> None:
+    from iosig.cli.printing import show
+
+    slow = {layer.name: _slow(found, layer.name).height for layer in found.network.layers}
+    of = "the whole run" if found.windows is None else "this time"
+    show(
+        f"Patterns of {of}, of most nodes; but: so many are slow",
+        ("from, to", "metric", "pattern", "nodes differ", "in a node", "because of"),
+        [
+            (
+                f"{_plain(row['source_layer'], 12)}, {_plain(row['target_layer'], 12)}",
+                row["metric"],
+                _pattern_text(row, slow),
+                _factor(row["node_spread"]),
+                _factor(row["edge_spread"]),
+                _few(row["cause_nodes"]),
+            )
+            for row in _told_patterns(found.whole_patterns().to_dicts())
+        ],
+    )
+
+
+def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
+    """Return a pattern, or why there is none; of times, how many nodes of the two layers are not like most."""
+    if not row["pattern"]:
+        return str(row["outcome"]).replace("_", " ")
+    count = slow[row["source_layer"]] + slow[row["target_layer"]] if row["metric"] == "time" else 0
+    name = str(row["pattern"])
+    return f"{name} but {count:,}" if count and name == "circular" else name
+
+
+def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the patterns, those of a hop as one row where its nodes are too few for any metric."""
+    outcomes: dict[int, set[str]] = {}
+    for row in rows:
+        outcomes.setdefault(row["hop"], set()).add(row["outcome"])
+    few = {hop for hop, found in outcomes.items() if found == {"too_few_nodes"}}
+    first = {hop: next(row for row in rows if row["hop"] == hop) for hop in few}
+    return [
+        row | {"metric": "any"} if row["hop"] in few else row
+        for row in rows
+        if row["hop"] not in few or row is first[row["hop"]]
+    ]
+
+
+def _show_bottlenecks(found: NetworkInput) -> None:
+    """Show the first single requests that stand out, by time and by size."""
+    from iosig.cli.printing import show
+    from iosig.reports.networks.texts import value_text
+
+    bottlenecks = found.bottlenecks()
+    if bottlenecks.is_empty():
+        return
+    first = bottlenecks.group_by("metric", maintain_order=True).head(_LISTED_REQUESTS)
+    more = bottlenecks.height - first.height
+    show(
+        f"Single requests that stand out{f' ({more} more: --json)' if more else ''}",
+        ("by", "from", "to", "began [s]", "value", "median", "share of all"),
+        [
+            (
+                row["metric"],
+                f"{_plain(row['source_layer'], 12)} {_plain(row['source_node'])}",
+                _plain(row["target_node"]),
+                row["began_s"],
+                value_text(row["metric"], row["value"]),
+                value_text(row["metric"], row["median_value"]),
+                f"{row['share_ratio']:.2%}",
+            )
+            for row in first.iter_rows(named=True)
+        ],
+    )
+
+
+def _time(seconds: float | None) -> str | None:
+    from iosig.reports.networks.texts import value_text
+
+    return None if seconds is None else value_text("time", seconds)
+
+
+def _ratio(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
+
+
+def _factor(octaves: float | None) -> str | None:
+    """Return a spread in octaves as people understand it: a factor."""
+    return None if octaves is None else f"x {2**octaves:.3g}"
+
+
+def _few(names: list[str] | None) -> str | None:
+    if not names:
+        return None
+    more = [f"{len(names) - _LISTED_CAUSES} more"] if len(names) > _LISTED_CAUSES else []
+    return ", ".join([*(_plain(name, 10) for name in names[:_LISTED_CAUSES]), *more])
+
+
+def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
+    """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
+    from iosig.reports.texts import printable
+
+    return printable(text, most)

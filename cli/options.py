@@ -1,0 +1,201 @@
+"""What several subcommands take, each declared once, and what they say where rows of their input were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from iosig.cli.completing import applications, quietly, releases
+
+if TYPE_CHECKING:
+    from iosig.reports.style import Style
+    from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
+
+#: where a context keeps that tables are wanted with all their columns
+WIDE = "iosig.wide"
+#: where a context keeps that --strict was given
+STRICT = "iosig.strict"
+#: the exit code if all input was refused, and with --strict if any was
+REFUSED = 3
+
+
+class _Day(click.DateTime):
+    """A UTC day."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the day; what is none is told without the codes of a format."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no day such as 2018-02-09", param, ctx)
+
+
+trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+application_argument = click.argument("application", shell_complete=quietly(applications))
+#: what a picture's name may end in
+PICTURES = (".png", ".svg")
+#: a UTC day
+DAY = _Day(["%Y-%m-%d"])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
+    """Keep that all columns are wanted."""
+    if is_wide:
+        context.meta[WIDE] = True
+
+
+#: what the option of all columns is
+WIDE_OPTION: dict[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": keep_wide,
+    "help": "Print all columns of tables, however narrow the terminal is.",
+}
+
+
+def wide_option(command: Decorated) -> Decorated:
+    """Let a command print all columns of its tables."""
+    return click.option("--wide", **WIDE_OPTION)(command)
+
+
+def json_option(command: Decorated) -> Decorated:
+    """Let a command that prints tables print JSON instead, or all columns of them."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: docs/json.md says what is in it.")
+    return as_json(wide_option(command))
+
+
+def _keep_strict(context: click.Context, _: click.Parameter, is_strict: bool) -> None:
+    if is_strict:
+        context.meta[STRICT] = True
+
+
+def strict_option(command: Decorated) -> Decorated:
+    """Let a command report refused rows and "nothing to do" by its exit code."""
+    return click.option(
+        "--strict",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_strict,
+        help="Exit with 3 if any input or row was refused, and with 5 if there was nothing to do.",
+    )(command)
+
+
+def is_strict() -> bool:
+    """Return whether the running command was given --strict."""
+    context = click.get_current_context(silent=True)
+    return context is not None and STRICT in context.meta
+
+
+def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a picture's name that says no kind of picture, before anything is read for it."""
+    if value is not None and value.suffix.lower() not in PICTURES:
+        endings = " or ".join(PICTURES)
+        raise click.BadParameter(f"{value.name}: give the picture a name that ends in {endings}.", ctx, param)
+    return value
+
+
+def _style(ctx: click.Context, param: click.Parameter, value: str) -> Style:
+    from iosig.reports.style import STYLES
+
+    return STYLES[value]
+
+
+plot_option = click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=picture_path,
+    help="Draw it into this PNG or SVG.",
+)
+STYLE_OPTION: dict[str, Any] = {
+    "type": click.Choice(["light", "dark"]),
+    "default": "light",
+    "envvar": "IOSIG_STYLE",
+    "show_default": True,
+    "callback": _style,
+    "help": "The ground of a picture; also IOSIG_STYLE.",
+}
+style_option = click.option("--style", **STYLE_OPTION)
+release_option = click.option(
+    "--release",
+    "release_id",
+    shell_complete=quietly(releases),
+    help="A release id, a prefix of one, or a day (the newest release that computed it); default: the current release.",
+)
+name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
+wait_option = click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Wait so long for another run on this warehouse.",
+)
+raw_csv_option = click.option(
+    "--raw-csv", "is_raw", is_flag=True, help="In CSV, leave texts that a spreadsheet takes for formulas as they are."
+)
+value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
+time_zone_option = click.option("--time-zone", help="IANA zone of times that carry none.")
+compressed_option = click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Write the compressed trace there.",
+)
+
+
+def name_default_warehouse(store: Store) -> None:
+    """Print which warehouse a command writes to where the user named none."""
+    from iosig.warehouse.store.store import default_root
+
+    if store.root == default_root():
+        click.echo(f"Warehouse: {store.name} (choose another with --warehouse or IOSIG_WAREHOUSE)", err=True)
+
+
+def exit_code(refused_count: int) -> int:
+    """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
+    from iosig.cli.printing import say
+
+    if refused_count:
+        say(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    return REFUSED if refused_count and is_strict() else 0
+
+
+def exit_code_of(store: Store, made: Sequence[Release]) -> int:
+    """Return the exit code of a command that published releases: 3 with --strict if it took in refused rows, else 0."""
+    if not is_strict():
+        return 0
+    import polars as pl
+
+    from iosig.warehouse.releases.releases import inputs
+    from iosig.warehouse.store import ledger
+
+    brought = inputs(store, [release.release_id for release in made]).filter(~pl.col("is_removed"))["landing_id"]
+    return REFUSED if ledger.read(store).of(brought)["refused_count"].sum() else 0
+
+
+def chosen_release(store: Store, release_id: str | None) -> Release:
+    """Return the release that an id, its prefix or a day selects, the current one for None.
+
+    A release that was selected by a day, or that replaced the one of this id, is named on stderr.
+    """
+    from iosig.warehouse.releases.releases import find, led_from
+
+    release = find(store, release_id)
+    given = led_from(store, release.release_id) if release_id else {}
+    # the id of a successor may begin with the id that it replaces
+    if release_id and (release_id in given or not release.release_id.startswith(release_id)):
+        old_id = (
+            release_id if release_id in given else next((name for name in given if name.startswith(release_id)), None)
+        )
+        if old_id is None:
+            click.echo(f"{release_id}: release {release.release_id}", err=True)
+        else:
+            since, reason = given[old_id]
+            click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
+    return release

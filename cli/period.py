@@ -1,0 +1,263 @@
+"""`iosig period`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import (
+    exit_code,
+    json_option,
+    plot_option,
+    strict_option,
+    style_option,
+    time_zone_option,
+    trace_argument,
+    value_option,
+)
+from iosig.cli.windows import WindowText, read_window
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.answers.single.periods import Drawn, FoundPeriods
+    from iosig.reports.periods.view import PeriodView
+    from iosig.reports.style import Style
+
+_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
+#: what a segment has of its own of what a row of `periods` has, too
+_OF_SEGMENT = (
+    "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
+    "duty_ratio", "false_alarm_probability",
+)  # fmt: skip
+#: columns that a narrow terminal lacks first
+_LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
+_OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
+#: what FTIO takes besides, without what stands between letters
+_OTHER_NAMES = {
+    "zscore": "z-score",
+    "db": "dbscan",
+    "isolationforest": "forest",
+    "localoutlierfactor": "lof",
+    "peak": "peaks",
+    "findpeaks": "peaks",
+}
+
+
+class _OutlierChoice(click.Choice[str]):
+    """A way to find outliers, by any name that FTIO has for it."""
+
+    def __init__(self) -> None:
+        super().__init__(_OUTLIERS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return our name for it."""
+        letters = "".join(filter(str.isalpha, str(value))).lower()
+        return super().convert(_OTHER_NAMES.get(letters, letters), param, ctx)
+
+
+@click.command("period")
+@trace_argument
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one; also what bare columns hold.")
+@click.option(
+    "--sampling-hz", type=click.FloatRange(min=0, min_open=True), help="Samples per second; else the input's own steps."
+)
+@click.option(
+    "--window",
+    metavar="A:B",
+    callback=read_window,
+    help="Only from A to B, in seconds (A:B), or between two instants (A/B).",
+)
+@click.option("--skip-first-phase", is_flag=True, help="Begin with the second I/O phase.")
+@click.option(
+    "--method",
+    type=click.Choice(_METHODS),
+    default="controlled",
+    show_default=True,
+    help="How the period is sought; ftio gives what FTIO 0.0.9 would, ftio-wavelet what its -tr wave_disc would.",
+)
+@click.option(
+    "--outliers",
+    type=_OutlierChoice(),
+    help="With --method dft, merged or all: which frequencies stand out, as FTIO's --outlier; z-score if not given.",
+)
+@click.option("--filesystem", help="The file system of polls that do not say it.")
+@value_option
+@time_zone_option
+@json_option
+@plot_option
+@style_option
+@strict_option
+@click.pass_obj
+def period_command(
+    obj: tuple[Store, Path | None],
+    path: Path,
+    direction: str | None,
+    sampling_hz: float | None,
+    window: WindowText | None,
+    skip_first_phase: bool,
+    method: str,
+    outliers: str | None,
+    filesystem: str | None,
+    value: str | None,
+    time_zone: str | None,
+    as_json: bool,
+    plot: Path | None,
+    style: Style,
+) -> int:
+    """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
+
+    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer
+    trace (its folder or file), or a compressed trace.
+
+    A run's several periods are told one by one, each with the time in which it holds, also a fast one on a slow one.
+
+    A false alarm is measured against signals without memory: idle times that do not depend on how long they last
+    already, or samples that depend on the last one only. What keeps a least distance, or ticks in blocks, is regular in
+    that sense, and may be told a period. One level holds for all of a run's periods together: a claim hands it on, in
+    equal shares, to what is before it, after it and between its bursts.
+    """
+    from iosig.answers.single.periods import Asked, find_periods
+    from iosig.cli.printing import show_json
+    from iosig.settings.model import load
+    from iosig.streams.landing import Told
+
+    told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
+    span = None if window is None else (window.start_s, window.end_s)
+    asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
+    found = find_periods(path, load(obj[1], obj[0].root), told, asked)
+    if plot is not None:
+        _draw(found, plot, style)
+    code = exit_code(found.refused_count)
+    if as_json:
+        show_json("periods", {"name": found.name, "periods": [_document(found, row) for row in found.rows.to_dicts()]})
+    else:
+        _show(found)
+    return code
+
+
+def _document(found: FoundPeriods, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `periods` for programs, with its segments."""
+    segments = [
+        {name: each[name] for name in each if name not in row or name in _OF_SEGMENT}
+        for each in found.segments_of(row).iter_rows(named=True)
+    ]
+    return {**row, "outliers": found.outliers_of(row["method"]), "segments": segments}
+
+
+def _show(found: FoundPeriods) -> None:
+    from iosig.cli.printing import bytes_text, show
+
+    columns = (
+        "subject", "direction", "method", "period_s", "error_s", "burst_s", "from", "to", "false alarm", "confidence",
+        "r_io", "per period",
+    )  # fmt: skip
+    show(
+        f"Periods of {found.name}",
+        columns,
+        [
+            (
+                *_names(found, row),
+                row["outcome"] if row["period_s"] is None else row["period_s"],
+                _error_text(row["period_error_s"]),
+                row["burst_width_s"],
+                _time_text(row["window_start_s"], found.zero_s),
+                _time_text(row["window_end_s"], found.zero_s),
+                _error_text(row["false_alarm_probability"]),
+                row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"],
+                row["r_io"],
+                bytes_text(row["bytes_per_period"]),
+            )
+            for row in found.rows.iter_rows(named=True)
+        ],
+        last=_LAST,
+    )
+    several = [row for row in found.rows.iter_rows(named=True) if found.segments_of(row).height > 1]
+    if several:
+        _show_segments(found, several)
+
+
+def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
+    """Print the segments of what has more than one."""
+    from iosig.cli.printing import bytes_text, show
+
+    columns = (
+        "subject", "direction", "method", "segment", "period_s", "error_s", "burst_s", "duty", "from", "to",
+        "false alarm", "confidence", "bytes",
+    )  # fmt: skip
+    show(
+        "Several periods, in order of time",
+        columns,
+        [
+            (
+                *_names(found, row),
+                each["segment"],
+                each["period_s"],
+                _error_text(each["period_error_s"]),
+                each["burst_width_s"],
+                each["duty_ratio"],
+                _time_text(each["window_start_s"], found.zero_s),
+                _time_text(each["window_end_s"], found.zero_s),
+                _error_text(each["false_alarm_probability"]),
+                each["confidence"],
+                bytes_text(each["segment_bytes"]),
+            )
+            for row in rows
+            for each in found.segments_of(row).iter_rows(named=True)
+        ],
+        last=_LAST,
+    )
+
+
+def _names(found: FoundPeriods, row: dict[str, Any]) -> tuple[str | None, str, str]:
+    subject = row["subject_id"] if row["subject_id"] != found.name else None
+    return subject, row["direction"], found.method_text(row["method"])
+
+
+def _error_text(value: float | None) -> str | None:
+    """Return what is known to two digits."""
+    return None if value is None else f"{value:.2g}"
+
+
+def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
+    """Return an end of a window: an instant where the clock is known, else seconds."""
+    if seconds is None:
+        return None
+    if zero_s is None:
+        return f"{seconds:.6g} s"
+    return datetime.fromtimestamp(zero_s + seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
+    from iosig.cli.printing import say
+    from iosig.reports.periods.picture import draw, draw_all
+    from iosig.warehouse.errors import UsageError
+
+    if not found.drawn:
+        raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
+    views = [_view_of(found, one) for one in found.drawn]
+    kind = target.suffix[1:].lower()
+    if len(views) > 1:
+        draw_all(views, target, kind, style)
+    else:
+        draw(views[0], target, kind, style)
+    first = found.drawn[0]
+    say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
+
+
+def _view_of(found: FoundPeriods, shown: Drawn) -> PeriodView:
+    from iosig.reports.periods.view import view_of
+
+    return view_of(
+        shown.signals,
+        shown.detections,
+        title=shown.title,
+        direction=shown.direction,
+        method=found.method_text(shown.method),
+        has_utc_clock=shown.has_utc_clock,
+        is_circular=shown.method == "autoperiod",
+        has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
+        segments=shown.segments,
+    )

@@ -1,0 +1,159 @@
+"""`iosig population`."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import (
+    DAY,
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    strict_option,
+    style_option,
+)
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.answers.population.query import By, Population
+    from iosig.reports.style import Style
+
+_SHORT = {"NO_USAGE": "NO USE"}
+
+
+@click.command("population")
+@click.option("--since", type=DAY, metavar="DAY", help="Runs that ended on this UTC day or later.")
+@click.option("--until", type=DAY, metavar="DAY", help="Runs that ended on this UTC day or earlier.")
+@click.option(
+    "--by",
+    type=click.Choice(["application", "user", "account"]),
+    default="application",
+    show_default=True,
+    help="What runs are put together by.",
+)
+@click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of them.")
+@release_option
+@json_option
+@plot_option
+@style_option
+@strict_option
+@click.pass_obj
+def population_command(
+    obj: tuple[Store, Path | None],
+    since: datetime | None,
+    until: datetime | None,
+    by: By,
+    most_count: int,
+    release_id: str | None,
+    as_json: bool,
+    plot: Path | None,
+    style: Style,
+) -> int:
+    """Say how all runs do their I/O: classes, periods and volumes, and how much of it is known for sure.
+
+    After the tables and figures of PEARC'18. A run counts once for each file system.
+    """
+    from iosig.answers.population.query import Asked, population
+
+    asked = Asked(_day(since), _day(until), by)
+    release = chosen_release(obj[0], release_id)
+    told = population(obj[0], release, asked)
+    if plot is not None:
+        _draw(told, release.release_id, plot, style)
+    if as_json:
+        from iosig.answers.population.format import document
+        from iosig.cli.printing import show_json
+
+        show_json("population", document(told, most_count, release.release_id))
+    else:
+        _show(told, most_count)
+    return 0
+
+
+def _day(at: datetime | None) -> date | None:
+    return None if at is None else at.date()
+
+
+def _draw(told: Population, title: str, target: Path, style: Style) -> None:
+    from iosig.answers.population.figure import view_of
+    from iosig.reports.population import draw
+
+    draw(view_of(told, title), target, target.suffix[1:].lower(), style)
+    click.echo(f"Drawn: {target}", err=True)
+
+
+def _show(told: Population, most_count: int) -> None:
+    from iosig.answers.population.format import LABELS, label_rows, share_rows
+    from iosig.cli.printing import say, show
+    from iosig.reports.texts import counted
+
+    say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
+    names = [_SHORT.get(name, name) for name in LABELS]
+    show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), label_rows(told))
+    columns = ("% runs", *names, "periodic")
+    show("Shares of classes; periodic: of even I/O (UNIFORM, OTHER)", columns, share_rows(told, "run_ratio"))
+    show("", ("% bytes", *names, "periodic"), share_rows(told, "bytes_ratio"))
+    _show_groups(told, most_count)
+    _show_witnesses(told)
+    _say_bases(told)
+
+
+def _say_bases(told: Population) -> None:
+    from iosig.answers.population.format import agreement
+    from iosig.cli.printing import say
+
+    counts = dict(told.bases().iter_rows())
+    inferred = counts.pop("inferred", 0)
+    exact = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    listed = f" ({exact})" if exact else ""
+    say(f"Classes: {sum(counts.values()):,} exact{listed}, {inferred:,} inferred from signatures.")
+    missing = [f"{count:,} {outcome}" for outcome, count in told.unclassified().iter_rows()]
+    if missing:
+        say(f"No class: {', '.join(missing)}.")
+    compared = agreement(told)
+    if compared is not None:
+        say(f"Inferred and exact classes agree in {compared[1]:.0%} of {compared[0]:,} runs that have both.")
+
+
+def _show_groups(told: Population, most_count: int) -> None:
+    from iosig.cli.printing import bytes_text, show
+    from iosig.reports.texts import shortened
+
+    groups = told.groups()
+    rows: list[tuple[Any, ...]] = [
+        (
+            shortened(row["name"] or "unknown", 17),
+            row["run_count"],
+            row["node_hours"],
+            bytes_text(row["bytes"]),
+            row["label"],
+            "-" if row["stability"] is None else f"{row['stability']:.0%}",
+            f"{row['periodic_ratio']:.0%}",
+            row["median_period_s"],
+        )
+        for row in groups.head(most_count).to_dicts()
+    ]
+    more = f", the first {most_count} of {groups.height:,}" if groups.height > most_count else ""
+    columns = (told.asked.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
+    show(f"By {told.asked.by}{more}; class: of the direction that moved more", columns, rows)
+
+
+def _show_witnesses(told: Population) -> None:
+    from iosig.cli.printing import bytes_text, show
+
+    found = told.witnesses()
+    runs, measured = int(found["run_count"].sum()), max(told.measured_bytes, float(found["bytes"].sum()))
+    words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "nothing yet"}
+    rows = [
+        (words[name], count, f"{count / runs:.0%}", bytes_text(moved), f"{moved / measured:.0%}" if measured else "-")
+        for name, count, moved in found.iter_rows()
+    ]
+    nobody = measured - float(found["bytes"].sum())
+    if nobody > 0:
+        rows.append(("nobody known", None, "-", bytes_text(nobody), f"{nobody / measured:.0%}"))
+    show("What tells of a run's own bytes", ("by", "runs", "of runs", "bytes", "of bytes"), rows)

@@ -1,0 +1,527 @@
+"""`iosig predict`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.options import REFUSED, is_strict, strict_option, style_option, wide_option
+from iosig.cli.windows import read_instant
+from iosig.warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.streams.following.followed import Followed
+    from iosig.streams.following.follower import Follower
+    from iosig.streams.following.inputs import Folder, Opener
+    from iosig.transforms.predictions.predictor import OnlineParams
+    from iosig.warehouse.store.journal import Journal
+
+#: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
+_FOLDER_PAUSES = 19
+_PICTURES = (".png", ".svg")
+#: refused lines that are told of each input
+_MOST_NOTED = 10
+#: columns that a narrow terminal lacks first
+_LAST = ("range_s", "window from", "moves")
+#: an end of a range that is missed by so little is hit
+_CLOSE_S = 1e-6
+#: seconds that are told without fractions
+_MANY_S = 1e5
+
+
+@click.command("predict")
+@click.argument("paths", nargs=-1, metavar="[TRACE]...", type=click.Path(path_type=Path))
+@click.option("--follow", is_flag=True, help="Go on as the run goes on, and resume where it was left off.")
+@click.option("--job", "job_id", help="Follow the landed polls of this job instead of a trace.")
+@click.option("--cluster", help="The cluster of --job, where several have such a job.")
+@click.option("--lmt", metavar="URL", help="Follow an LMT database, by its URL or its SQLite file.")
+@click.option("--filesystem", help="The file system whose polls are meant.")
+@click.option(
+    "--since", metavar="TIME", callback=read_instant, help="With --lmt: from when on; else from the start of --job."
+)
+@click.option("--time-zone", help="IANA zone of the LMT database's local times.")
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one.")
+@click.option(
+    "--method",
+    type=click.Choice(["controlled", "dft", "autocorrelation", "merged", "autoperiod"]),
+    default="controlled",
+    show_default=True,
+    help="How the period is sought.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["adaptive", "periods", "fixed", "all"]),
+    default="adaptive",
+    show_default=True,
+    help="What is looked at: since the last change, some periods, a fixed time, or everything.",
+)
+@click.option("--window-s", type=click.FloatRange(min=0, min_open=True), help="With --strategy fixed: its length.")
+@click.option(
+    "--periods",
+    "period_count",
+    type=click.IntRange(min=2),
+    default=3,
+    show_default=True,
+    help="With --strategy periods: k, both of the times a period must be found and of the periods that are kept.",
+)
+@click.option(
+    "--detector",
+    type=click.Choice(["clipped_cusum", "cusum", "page_hinkley", "adwin"]),
+    default="clipped_cusum",
+    show_default=True,
+    help="What tells of changes.",
+)
+@click.option(
+    "--every", "spacing_s", type=click.FloatRange(min=0), default=0.0, help="At most one evaluation in so many seconds."
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.01),
+    default=0.25,
+    show_default=True,
+    help="With --follow: how often to look for what is new, in seconds.",
+)
+@click.option(
+    "--idle-end",
+    "idle_end_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --follow: a run is over that has written nothing for so many seconds.",
+)
+@click.option("--anew", "is_anew", is_flag=True, help="With --follow: forget where it was left off.")
+@click.option(
+    "--journal",
+    "journal_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --follow: where predictions and states are kept; else in the warehouse.",
+)
+@wide_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines; with --follow they are printed anyway.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the predictions into this PNG or SVG."
+)
+@click.option(
+    "--automaton",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the phase automaton into this JSON, or draw it into this PNG or SVG.",
+)
+@style_option
+@strict_option
+@click.pass_obj
+def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], **options: Any) -> int:
+    """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
+
+    TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt it is what
+    servers saw. Without --follow what is there is judged flush by flush, as if it were just being written.
+    """
+    _check(paths, options)
+    with ExitStack() as stack:
+        session = _Session(obj, options, stack)
+        session.open(paths)
+        if options["follow"]:
+            session.follow()
+        else:
+            session.replay()
+        session.draw()
+    return session.exit_code
+
+
+def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
+    """Refuse options that do not go together."""
+    of_polls = options["job_id"] is not None or options["lmt"] is not None
+    live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
+    where = options["filesystem"] and (options["since"] or options["job_id"])
+    faults = (
+        (bool(paths) == of_polls, "Give the traces to predict, or --job, or --lmt."),
+        (options["cluster"] and not options["job_id"], "--cluster goes with --job."),
+        (options["filesystem"] and not of_polls, "--filesystem goes with --job and --lmt."),
+        (options["time_zone"] and not options["lmt"], "--time-zone goes with --lmt."),
+        (options["lmt"] is None and options["since"], "--since goes with --lmt; a job's start is in the job log."),
+        (
+            options["lmt"] is not None and not where,
+            "With --lmt say which file system, and since when: --filesystem, and --since or --job.",
+        ),
+        (
+            (options["strategy"] == "fixed") != (options["window_s"] is not None),
+            "--window-s goes with --strategy fixed, and --strategy fixed with --window-s.",
+        ),
+        (live and not options["follow"], "--idle-end, --anew and --journal go with --follow."),
+    )
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise UsageError(sentence)
+    for path in () if options["follow"] else paths:
+        if not path.exists():
+            raise UsageError(f"There is no {path}.")
+    for target, endings in ((options["plot"], _PICTURES), (options["automaton"], (".json", *_PICTURES))):
+        if target is not None and target.suffix.lower() not in endings:
+            raise UsageError(f"Let the name of {target} end in {', '.join(endings)}.")
+        if target is not None and not target.absolute().parent.is_dir():
+            raise UsageError(f"There is no folder {target.absolute().parent} for {target.name}.")
+
+
+def _require_trace(path: Path) -> None:
+    """Refuse a file of a format that no program writes while it runs."""
+    from iosig.warehouse.sources.files.opening import read_head
+    from iosig.warehouse.sources.protocol import recognize
+
+    start = b""
+    try:
+        head = read_head(path, None)
+        start = head.start
+        source = recognize(head)
+    except InputRefused:
+        # it may just have begun
+        is_packed = start[:1] >= b"\x80"
+        if start and not is_packed and not any(line.lstrip().startswith(b"{") for line in start.splitlines()):
+            raise InputRefused(
+                f"{path} is no trace of TMIO: it begins neither as JSON Lines nor as MessagePack.",
+                "`iosig predict --help` says what is predicted.",
+            ) from None
+        return
+    if source.name != "tmio":
+        raise UsageError(
+            f"{path} is of the format {source.name}, which is there when a run is over: `iosig period` finds its "
+            "period. A prediction is made of TMIO's traces, of a job that runs, or of polls."
+        )
+
+
+class _Session:
+    """One call of the command: its inputs, where its rows go, and what is left to draw."""
+
+    def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
+        from iosig.settings.model import load
+        from iosig.streams.following.follower import Follower
+        from iosig.streams.following.inputs import Opener
+        from iosig.streams.landing import names_in
+        from iosig.warehouse.interrupts import Stop, stopped_by_signals
+        from iosig.warehouse.store.journal import Journal
+
+        self.stop = Stop()
+        if options["follow"]:
+            stack.enter_context(stopped_by_signals(self.stop))
+        self.store, self.options = obj[0], options
+        self.settings = load(obj[1], self.store.root)
+        self.journal: Journal | None = None
+        if options["follow"]:
+            own = options["journal_path"]
+            names = None if own else names_in(self.store, self.settings)
+            self.journal = stack.enter_context(Journal(own or self.store.journal, names=names))
+        self.opener: Opener = Opener(
+            _params(options), options["spacing_s"], options["direction"], options["is_anew"], self.journal
+        )
+        idle_end_s = options["idle_end_s"] or float("inf")
+        self.follower: Follower = Follower([], self._tell, self._refuse, self.journal, idle_end_s, self._note)
+        self.folders: list[Folder] = []
+        self.all: dict[str, Followed] = {}
+        self.is_drawn = bool(options["plot"] or options["automaton"])
+        self.rows: list[dict[str, Any]] = []
+        self.told_count = self.refused_count = 0
+        self._look_s = 0.0
+        self._is_only = True
+        self._fault: str | None = None
+        self._noted: dict[str, int] = {}
+
+    # ---- inputs
+
+    def open(self, paths: Sequence[Path]) -> None:
+        """Make the inputs ready."""
+        from iosig.streams.following.inputs import AskedPolls, Folder
+
+        if not paths:
+            options = self.options
+            names = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
+            asked = AskedPolls(*(options[name] for name in names))
+            self._add(self.opener.asked(self.store, self.settings, asked))
+        for path in paths:
+            if path.is_dir():
+                self.folders.append(Folder(path, self.opener))
+            else:
+                if not self.options["follow"]:
+                    _require_trace(path)
+                self._add([self.opener.trace(path)])
+        self._is_only = len(paths) <= 1 and not self.folders
+        for folder in self.folders:
+            self._add(folder.look())
+
+    def _add(self, found: Sequence[Followed]) -> None:
+        """Take inputs, each once, however often it was named."""
+        new = {one.identity.followed_id: one for one in found if one.identity.followed_id not in self.all}
+        self.all |= new
+        self.follower.followed.extend(new.values())
+
+    def _found(self) -> list[Followed]:
+        """Return traces that are new in the folders, looked for once in a while."""
+        begun_s = time.monotonic()
+        if begun_s < self._look_s:
+            return []
+        if not self.is_drawn:
+            self.all = {name: one for name, one in self.all.items() if not one.is_over}
+        found = [one for folder in self.folders for one in self._looked_in(folder)]
+        self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - begun_s)
+        new = {name: one for one in found if self._is_new(name := one.identity.followed_id)}
+        self.all |= new
+        return list(new.values())
+
+    def _is_new(self, followed_id: str) -> bool:
+        return followed_id not in self.all or self.all[followed_id].is_over
+
+    def _looked_in(self, folder: Folder) -> list[Followed]:
+        try:
+            found = folder.look(self._refuse)
+        except InputRefused as fault:
+            # As of a file system that is away for a while: what is followed already has its own pauses.
+            if str(fault) != self._fault:
+                click.echo(f"iosig: {fault}", err=True)
+            self._fault = str(fault)
+            return []
+        self._fault = None
+        return found
+
+    # ---- work
+
+    def follow(self) -> None:
+        """Follow until the runs are over, or a signal comes."""
+        over = [one for one in self.all.values() if one.is_over]
+        for one in () if self.folders else over:
+            name = _named(one.identity.followed_id)
+            click.echo(
+                f"{name} was over; it is followed only if it has gone on, and with --anew from its start.", err=True
+            )
+        click.echo(f"Following {self._told()}; end with Ctrl-C.", err=True)
+        self.follower.follow(self.options["interval_s"], self.stop, self._found if self.folders else None)
+        if (
+            over
+            and not self.told_count
+            and not self.is_drawn
+            and all(one.is_over for one in self.all.values())
+            and not self.folders
+        ):
+            raise NothingToDo("Nothing is left to follow.")
+
+    def _told(self) -> str:
+        names = [*self.all] if not self.folders else [f"the folder {folder.path}" for folder in self.folders]
+        return _named(names[0]) if len(names) == 1 else f"{len(names):,} inputs"
+
+    def replay(self) -> None:
+        """Judge what is there, flush by flush, and print it."""
+        self.follower.finish()
+        if not self.options["as_json"]:
+            with _printing():
+                _show(self.rows, self._onsets)
+        if not self.told_count and not self.refused_count and not self._noted:
+            raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
+
+    def _onsets(self, followed_id: str, direction: str) -> Sequence[float]:
+        """Return when the bursts of an input began, as far as they were detected."""
+        onset_s: Sequence[float] = self.all[followed_id].predictors[direction].tracker.onset_s.tolist()
+        return onset_s
+
+    def _tell(self, rows: list[dict[str, Any]]) -> None:
+        from iosig.warehouse.sources.predictions.lines import line_of
+
+        if self.options["follow"] or self.options["as_json"]:
+            with _printing():
+                click.echo("\n".join(map(line_of, rows)))
+        if not self.options["follow"] and (self.is_drawn or not self.options["as_json"]):
+            self.rows.extend(rows)
+        self.told_count += len(rows)
+
+    def _refuse(self, followed_id: str, fault: IosigError) -> None:
+        if self._is_only:
+            raise fault
+        self.refused_count += 1
+        click.echo(f"{_named(followed_id)}: {fault}", err=True)
+
+    def _note(self, followed_id: str, refused: Sequence[tuple[int, str]]) -> None:
+        """Tell of the first lines of an input that were refused, and that there are more."""
+        told = self._noted.get(followed_id, 0)
+        self._noted[followed_id] = told + len(refused)
+        name = _named(followed_id)
+        for line, reason in refused[: max(0, _MOST_NOTED - told)]:
+            click.echo(f"{name}: line {line:,} is refused: {_named(reason)}", err=True)
+        if told <= _MOST_NOTED < told + len(refused):
+            click.echo(f"{name}: more lines are refused.", err=True)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command ends with: what was refused of inputs that go on is told in their rows."""
+        has_refusals = self.refused_count or (self._noted and not self.options["follow"])
+        return REFUSED if has_refusals and is_strict() else 0
+
+    # ---- pictures
+
+    def draw(self) -> None:
+        """Draw what is asked for, of the input and direction that moved most."""
+        if not self.is_drawn:
+            return
+        from iosig.answers.predictions import busiest, graph_of
+        from iosig.warehouse.store.store import write_json
+
+        followed, direction = busiest(self.all.values())
+        plot, automaton = self.options["plot"], self.options["automaton"]
+        name = _named(followed.identity.subject_id)
+        if plot is not None:
+            self._plot(followed, direction, plot)
+        if automaton is not None:
+            graph = graph_of(followed, direction)
+            if automaton.suffix.lower() == ".json":
+                write_json(graph, automaton)
+            else:
+                from iosig.reports.predictions import automaton as automaton_view
+
+                automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}", self.options["style"])
+        for target in filter(None, (plot, automaton)):
+            click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
+
+    def _plot(self, followed: Followed, direction: str, target: Path) -> None:
+        from iosig.answers.predictions import rows_of, view_of
+        from iosig.reports.predictions.picture import draw
+
+        if self.journal is not None:
+            rows = rows_of(self.journal, followed, direction)
+        else:
+            key = (followed.identity.followed_id, direction)
+            rows = [row for row in self.rows if (row["followed_id"], row["direction"]) == key]
+        if not rows or rows[-1]["run_number"] != followed.run_number:
+            raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
+        draw(view_of(rows, followed.predictors[direction]), target, self.options["style"])
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Tell in a sentence that nothing more can be printed; that a reader has seen enough is no fault."""
+    try:
+        yield
+    except OSError as error:
+        # What is left of the output would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            # without its number, by which click would make it a failure
+            raise BrokenPipeError from None
+        raise UsageError(
+            f"The output cannot be written: {error.strerror}. Make room; --follow prints later what it could not."
+        ) from error
+
+
+def _named(name: str) -> str:
+    """Return a name from the input on one line, without anything that would steer a terminal."""
+    from iosig.cli.printing import printable
+
+    return printable(" ".join(name.splitlines()) or name)
+
+
+def _params(options: dict[str, Any]) -> OnlineParams:
+    from iosig.transforms.predictions.predictor import OnlineParams
+
+    return OnlineParams(
+        method=options["method"],
+        strategy=options["strategy"],
+        window_s=options["window_s"],
+        hit_count=options["period_count"],
+        window_periods=float(options["period_count"]),
+        detector=options["detector"],
+    )
+
+
+def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[float]]) -> None:
+    """Print a table for each input and direction, and how often the next burst came when it was to."""
+    from iosig.cli.printing import say, show
+
+    series: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        series.setdefault((row["followed_id"], row["direction"]), []).append(row)
+    for (followed_id, direction), found in series.items():
+        cells = [_cells(row) for row in found]
+        title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
+        show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
+        told = [held_text(found, onsets(followed_id, direction)), left_open(found[-1])]
+        if any(told):
+            say(f"{' '.join(filter(None, told))}\n")
+
+
+def left_open(last: dict[str, Any]) -> str:
+    """Return what is to be said of a burst that an input's last row of `predictions` foretells, if anything."""
+    if last["source"] != "client" or last["next_burst_start_s"] is None:
+        return ""
+    return "If the run was over then, no burst followed the last line: a trace does not say."
+
+
+def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
+    """Return how many predictions of the next burst held the one that came, of those after which one was detected.
+
+    rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.
+    """
+    told = [row for row in rows if row["next_burst_earliest_s"] is not None]
+    places = [bisect_right(onset_s, row["window_end_s"]) for row in told]
+    came = [(row, onset_s[place]) for row, place in zip(told, places, strict=True) if place < len(onset_s)]
+    if not came:
+        return ""
+    held = sum(
+        row["next_burst_earliest_s"] - _CLOSE_S <= at_s <= row["next_burst_latest_s"] + _CLOSE_S for row, at_s in came
+    )
+    left = len(told) - len(came)
+    more = f" {left:,} more {'is' if left == 1 else 'are'} not counted: no burst was detected after." if left else ""
+    return f"The next burst that was detected came when it was to in {held:,} of {len(came):,} cases.{more}"
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
+    from iosig.cli.printing import bytes_text
+
+    return {
+        "at": _at_text(row["window_end_s"]),
+        "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
+        "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
+        "hit": row["hit_probability"],
+        "window from": _at_text(row["window_start_s"]),
+        "next burst": "run is over" if row["next_burst_outcome"] == "over" else _at_text(row["next_burst_start_s"]),
+        "moves": bytes_text(row["next_burst_bytes"]),
+        "state": _state_text(row),
+    }
+
+
+def _at_text(at_s: float | None) -> str | None:
+    """Return a time of the run's clock: one of the day where it counts from 1970, else seconds."""
+    if at_s is None:
+        return None
+    if _is_of_1970(at_s):
+        return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%SZ")
+    return f"{at_s:.5g} s" if abs(at_s) < _MANY_S else f"{at_s:,.0f} s"
+
+
+def _since_text(at_s: float) -> str:
+    """Return from which day on times are, where they are times of days."""
+    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ} on" if _is_of_1970(at_s) else ""
+
+
+def _is_of_1970(at_s: float) -> bool:
+    from iosig.transforms.predictions.predictor import EPOCH_S
+
+    return at_s >= EPOCH_S
+
+
+def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None:
+    """Return from where to where the period's interval reaches."""
+    return None if shortest_s is None or longest_s is None else f"{shortest_s:.4g}\N{EN DASH}{longest_s:.4g}"
+
+
+def _state_text(row: dict[str, Any]) -> str:
+    """Return the state of the automaton, and in a few words what is special about an evaluation."""
+    since = "" if row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
+    words = [
+        row["phase_state"],
+        *(["tentative"] if row["outcome"] == "tentative" else []),
+        *([f"{row['change']}{since}"] if row["change"] else []),
+        *filter(None, row["events"].split(",")),
+    ]
+    return ", ".join(dict.fromkeys(words))

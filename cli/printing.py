@@ -1,0 +1,257 @@
+"""How results look: a table that fits the terminal, or JSON; progress goes to stderr."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, BinaryIO, cast
+
+import click
+
+from iosig.cli.documents import format_of
+from iosig.cli.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.cli.hints import runnable
+from iosig.cli.options import WIDE
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.printable import one_line, printable as printable
+
+#: names of columns without room that are told
+_MOST_NAMES = 8
+#: a number, with or without a unit or a sign
+_AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def bytes_text(value: float | None) -> str:
+    """Return bytes as people write them: 1.5 GB; a dash for no answer."""
+    if value is None:
+        return "-"
+    step = 0
+    while abs(value) >= 999.5 and step < len(_UNITS) - 1:
+        value /= 1000
+        step += 1
+    return f"{value:.0f} {_UNITS[step]}" if step == 0 else f"{value:.3g} {_UNITS[step]}"
+
+
+def show(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    last: Sequence[str] = (),
+    ways: str = "--wide, --json",
+) -> None:
+    """Print a table on stdout, numbers to the right.
+
+    On a terminal it fits: texts are wrapped, and columns that find no room are named below it, with the ways to get
+    them. Elsewhere, and with --wide, all are printed, a row a line. last: columns that are left out first.
+    """
+    width = None if _is_wide() else terminal_width()
+    columns = [printable(name) for name in columns]
+    cells, are_numbers = _cells(columns, rows)
+    empty = [name for place, name in enumerate(columns) if all(row[place] == "-" for row in cells)]
+    fit = fitted(columns, cells, are_numbers, width, [*empty, *last])
+    if title:
+        say(title, bold=True)
+    _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)
+    click.echo("─" * (sum(fit.widths) + GAP * (len(fit.widths) - 1)))
+    for row in cells:
+        _print_row([row[place] for place in fit.places], fit, are_numbers)
+    left_out = [name for place, name in enumerate(columns) if place not in fit.places]
+    if left_out:
+        more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
+        say(f"… {more}: {_few(left_out)} ({ways})", dim=True)
+    click.echo()
+
+
+def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows on stdout, a column a line."""
+    columns = [printable(name) for name in columns]
+    indent = max(map(len, columns), default=0)
+    cells, _ = _cells(columns, rows)
+    for number, row in enumerate(cells, start=1):
+        click.echo(click.style(f"── {number} ".ljust(indent + 2, "─"), dim=True))
+        for name, cell in zip(columns, row, strict=True):
+            click.echo(f"{name.ljust(indent)}  {cell}")
+
+
+def say(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print sentences on stdout, or stderr, wrapped at words where a terminal is narrower.
+
+    Control characters are replaced, so a style is an argument (of `click.style`) and not part of the text. On stderr
+    paths are not broken, so that they can be copied.
+    """
+    text, width = printable(runnable(text)), terminal_width(err=err)
+    is_narrow = width is not None and max(map(len, text.split("\n"))) > width
+    for line in (
+        wrapped(text, width, keeps_words=err, keeps_commands=True) if width is not None and is_narrow else [text]
+    ):
+        click.echo(click.style(line, **style) if style else line, err=err)
+
+
+def terminal_width(*, err: bool = False) -> int | None:
+    """Return how wide what is printed may be: as COLUMNS says, else as the terminal is; None in a file or a pipe."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
+
+
+def _is_wide() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and WIDE in context.meta
+
+
+def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
+    """Return the texts of a table, and which of its columns are numbers: those go to the right."""
+    by_column: list[list[str]] = []
+    are_numbers = []
+    for place in range(len(columns)):
+        values = [row[place] for row in rows]
+        is_number = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+        numbers = number_texts([value if is_it else None for value, is_it in zip(values, is_number, strict=True)])
+        texts = [number or _cell(value) for number, value in zip(numbers, values, strict=True)]
+        is_amount = _are_amounts(texts)
+        by_column.append([*amount_texts(texts)] if is_amount else texts)
+        are_numbers.append(any(is_number) or is_amount)
+    return [list(row) for row in zip(*by_column, strict=True)] if rows else [], are_numbers
+
+
+def _are_amounts(texts: Sequence[str]) -> bool:
+    """Tell whether all that stands in a column is a number, most with a unit behind it."""
+    known = [text for text in texts if text != "-"]
+    return any(not text.isdecimal() for text in known) and all(_AMOUNT.fullmatch(text) for text in known)
+
+
+def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, is_bold: bool = False) -> None:
+    lines = [wrapped(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
+    for number in range(max(map(len, lines))):
+        parts = [own[number] if number < len(own) else "" for own in lines]
+        spaces = [" " * (width - width_of(part)) for part, width in zip(parts, fit.widths, strict=True)]
+        line = (" " * GAP).join(
+            space + part if are_numbers[place] else part + space
+            for part, space, place in zip(parts, spaces, fit.places, strict=True)
+        )
+        click.echo(click.style(line.rstrip(), bold=True) if is_bold else line.rstrip())
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return printable(str(value)).replace("\t", " ")
+
+
+def show_json(name: str, fields: Mapping[str, Any]) -> None:
+    """Print a document on stdout: an object that begins with its format, as `iosig-releases/1`."""
+    click.echo(json.dumps({"format": format_of(name), **fields}, indent=1, default=_json_text))
+
+
+def json_line(name: str, fields: Mapping[str, Any]) -> str:
+    """Return a document as one line."""
+    return json.dumps({"format": format_of(name), **fields}, default=_json_text)
+
+
+def _json_text(value: Any) -> str:
+    """Return what JSON has no form for: instants in UTC, as 2026-03-03T02:31:07Z."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def binary_stdout(format_name: str) -> BinaryIO:
+    """Return stdout for bytes; raise UsageError for Parquet on a terminal.
+
+    On a terminal control characters in text are replaced; files and pipes get the bytes as they are.
+    """
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer
+    if format_name == "parquet":
+        raise UsageError("Parquet is no text: send it to a file or a pipe, with `> x.parquet` at the end.")
+    return cast("BinaryIO", _Terminal(sys.stdout.buffer))
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal that is written UTF-8 text, without what would control it."""
+
+    def __init__(self, buffer: BinaryIO) -> None:
+        self._buffer, self._decoder = buffer, codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._buffer.write(printable(self._decoder.decode(content)).encode())
+        return len(content)
+
+    def flush(self) -> None:
+        self._buffer.flush()
+
+
+def progress(name: str, count: int, seconds: float) -> None:
+    """Tell on stderr what was done, how many rows came of it and how long it took."""
+    click.echo(f"{one_line(name):<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Where one tells of steps: which one begins and about how long is left, and what was done."""
+
+    begin: Callable[[str, float | None], None]
+    done: Callable[[str, int, float], None]
+
+
+@contextmanager
+def steps_told(*, is_brief: bool = False) -> Iterator[Steps]:
+    """Tell of steps on stderr: on a terminal in one line that changes, elsewhere in a line each.
+
+    is_brief: on a terminal what was done is not kept.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield Steps(lambda name, left_s: click.echo(_beginning(name, left_s), err=True), progress)
+        return
+    with console.status("") as status:
+        done = (lambda *_: None) if is_brief else progress
+        yield Steps(lambda name, left_s: status.update(Text(_beginning(name, left_s))), done)
+
+
+def _beginning(name: str, left_s: float | None) -> str:
+    left = "" if left_s is None or left_s < 1.5 else f", about {_about(left_s)} left"
+    return f"{one_line(name)} ...{left}"
+
+
+def _about(seconds: float) -> str:
+    """Return a time of which only the size is known."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how much of the work is done; what is yielded takes how much is, and how much there is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda done, count: progress.update(task, completed=done, total=count)

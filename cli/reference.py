@@ -1,0 +1,371 @@
+"""The reference pages under `docs/`, made from what they describe: `python -m iosig.cli.reference`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from iosig.cli.documents import DOCUMENTS, Document
+from iosig.cli.fields import Field
+from iosig.cli.main import iosig
+from iosig.cli.schemas import schemas
+from iosig.expectations import suites
+from iosig.settings.model import FILE_NAME, Settings
+from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
+from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: an example of every setting: what a site says, by hand, and defaults; it stands in the page of the settings
+EXAMPLE = DOCS / FILE_NAME
+
+_DTYPES: dict[Dtype, str] = {
+    "text": "UTF-8 text",
+    "int": "64-bit integer",
+    "real": "64-bit floating point; never NaN or infinite",
+    "bool": "true or false",
+    "instant": "time stamp in UTC, to the microsecond",
+    "date": "calendar day",
+    "reals": "list of `real`, whose elements may be NULL",
+    "ints": "list of `int`",
+}
+_TYPE_WORDS: dict[object, str] = {
+    bool: "true or false",
+    str: "text",
+    int: "whole number",
+    float: "number",
+    Path: "path",
+}
+#: how a field's name goes on with what is within it
+_INTO = {"list": "[]", "map": ".*"}
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+
+
+def _page(*blocks: str) -> str:
+    note = "<!-- Made by `python -m iosig.cli.reference`: edit the declarations, not this page. -->"
+    return "\n\n".join([note, *(block for block in blocks if block)]) + "\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Lay out a Markdown table; whatever would end a cell is escaped."""
+    lines = [header, ["---"] * len(header), *([_cell(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", r"\|")
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+# ---- the data dictionary
+
+
+def dictionary() -> str:
+    """Return the page about every published and every landed table."""
+    published = [table for table in TABLES if table.is_published]
+    landed = [table for table in TABLES if table.layer == "landed" and not table.is_published]
+    inner = [table for table in TABLES if table not in published and table not in landed]
+    return _page(
+        "# Data dictionary",
+        "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's "
+        "name. An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column "
+        "beside it says why; a column without `yes` under NULL always has a value.",
+        "A table with a partition is rewritten by its days, any other as a whole. Rows that break a rule marked "
+        "`quarantine` are taken out of the table and kept in [`quarantine`](#quarantine).",
+        _table(("type", "what it holds"), ((_code(name), words) for name, words in _DTYPES.items())),
+        "## Tables of a release",
+        _index(published),
+        "## Landed tables",
+        "What sources read, in our names and units; nothing dropped, nothing joined. They are not part of a release; "
+        "what could not be read is in [`rejects`](#rejects).",
+        _index(landed),
+        "## Tables within a run",
+        "They are made and used by one run, and are in no release.",
+        _table(("table", "grain"), ((_code(table.name), table.grain) for table in inner)),
+        *(block for table in (*published, *landed) for block in _describe(table)),
+    )
+
+
+def _index(tables: Iterable[Table]) -> str:
+    rows = ((f"[`{table.name}`](#{table.name})", table.layer, table.grain) for table in tables)
+    return _table(("table", "layer", "grain"), rows)
+
+
+def _describe(table: Table) -> Iterator[str]:
+    yield f"## {table.name}"
+    key = ", ".join(map(_code, table.key))
+    partition = f" Partition: {_code(table.partition)}." if table.partition else ""
+    yield f"{table.grain[0].upper()}{table.grain[1:]}. Key: {key}.{partition}"
+    yield _table(("column", "type", "unit", "NULL", "bounds", "meaning"), map(_column_cells, table.columns))
+    rules = suites.declared(table)
+    if rules:
+        yield "Checks beyond the contract:"
+        yield _table(("check", "severity", "what holds", "where it does not"), map(_rule_cells, rules))
+    parameters = suites.parameters(table)
+    if parameters:
+        names = ", ".join(_code(parameter.name) for parameter in parameters)
+        yield f"They compare with these values of the settings' section [`[quality]`](settings.md#quality): {names}."
+
+
+def _column_cells(column: Column) -> tuple[str, ...]:
+    limits = (("≥", column.low), ("≤", column.high))
+    bounds = ", ".join(f"{sign} {limit:g}" for sign, limit in limits if limit is not None)
+    choices = f" One of {', '.join(map(_code, column.choices))}." if column.choices else ""
+    is_null = "yes" if column.nullable else ""
+    return (_code(column.name), column.dtype, column.unit or "", is_null, bounds, column.doc + choices)
+
+
+def _rule_cells(rule: suites.Rule) -> tuple[str, ...]:
+    severity = f"{rule.severity}, quarantine" if rule.is_quarantine else rule.severity
+    return (_code(rule.name), severity, rule.doc, rule.remedy)
+
+
+# ---- the command
+
+
+def command_line() -> str:
+    """Return the page about the command, its subcommands and their options."""
+    commands = contexts(click.Context(iosig, info_name="iosig"))
+    return _page(
+        "# The command",
+        "Results go to stdout, progress to stderr. Every subcommand answers to `--help`, and what prints data to "
+        "[`--json`](json.md).",
+        str(iosig.epilog),
+        "Tables fit the terminal: texts are wrapped, and columns without room are named below (`--wide` prints them). "
+        "`COLUMNS` says another width. In a pipe or a file a row is a line, and nothing is left out. `NO_COLOR` and "
+        "`TERM=dumb` are heeded. Whoever closes the pipe early (`| head`) is no fault: the exit code is 0.",
+        "The shell completes commands, options, tables, releases, applications and file systems, these three from the "
+        "warehouse as it lies on the disk. Once for each shell, with `iosig` on the path:",
+        "```sh\n"
+        "_IOSIG_COMPLETE=bash_source iosig > ~/.iosig-complete.bash  # then in ~/.bashrc: . ~/.iosig-complete.bash\n"
+        "_IOSIG_COMPLETE=zsh_source iosig > ~/.iosig-complete.zsh    # then in ~/.zshrc: . ~/.iosig-complete.zsh\n"
+        "_IOSIG_COMPLETE=fish_source iosig > ~/.config/fish/completions/iosig.fish\n```",
+        *(block for context in commands for block in _describe_command(context)),
+    )
+
+
+def contexts(context: click.Context) -> Iterator[click.Context]:
+    """Yield a command, and the subcommands below it."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            if command is not None:
+                yield from contexts(click.Context(command, parent=context, info_name=name))
+
+
+def _describe_command(context: click.Context) -> Iterator[str]:
+    command = context.command
+    yield f"## {context.command_path}"
+    yield f"```\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
+    yield inspect.cleandoc(command.help or "")
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    if options:
+        yield _table(("option", "what it does"), (_option_cells(option, context) for option in options))
+
+
+def _option_cells(option: click.Option, context: click.Context) -> tuple[str, str]:
+    names = " / ".join(_code(name) for name in (*option.opts, *option.secondary_opts))
+    value = "" if option.is_flag else f" {_code(option.make_metavar(context))}"
+    extra = option.get_help_extra(context)
+    words = [
+        option.help or "",
+        "Required." if option.required else "",
+        f"Within {_code(extra['range'])}." if "range" in extra else "",
+        f"Default: {extra['default'].strip('()')}." if "default" in extra else "",
+    ]
+    return names + value, " ".join(filter(None, words))
+
+
+# ---- what it prints for programs
+
+
+def documents_page() -> str:
+    """Return the page about what `--json` prints: each document, field by field."""
+    return _page(
+        "# What `--json` prints",
+        "Every command that prints data has `--json`: one object, or one a line where it goes on (`iosig predict`, "
+        "`iosig land --follow`). Read `format` first, and stop if it is not the one you were written for; ignore "
+        "fields that you do not know. Within a version no field goes away or changes its type, unit or meaning.",
+        "Bytes, seconds, UTC; the unit is in the name. Instants are texts like `2026-03-03T02:31:07Z`. Where there is "
+        "no answer there is null. Names are data: users choose what their jobs are called.",
+        "[schemas.json](schemas.json) has all of this as JSON Schema (2020-12); every document that is printed is held "
+        "to it by the tests. `iosig sql --format json` prints the bare rows, and `--json` the same with the types of "
+        "their columns. Types: `any` is told elsewhere, or as the tables that it is from.",
+        _table(("format", "printed by"), ((_code(each.format), _code(each.command)) for each in DOCUMENTS.values())),
+        *(block for document in DOCUMENTS.values() for block in _describe_document(document)),
+    )
+
+
+def _describe_document(document: Document) -> Iterator[str]:
+    yield f"## {document.format}"
+    yield f"{document.doc} By `{document.command}`."
+    yield _table(("field", "type", "unit", "null", "meaning"), _field_rows("", document.fields()))
+
+
+def _field_rows(above: str, fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        name = f"{above}{field.name}"
+        holds = {"list": f"list of {field.of}s", "map": f"map to {field.of}s"}.get(field.kind, field.kind)
+        is_null = "yes" if field.nullable else ""
+        doc = field.doc + (" (only where there is something to tell)" if field.is_optional else "")
+        yield (_code(name), holds.replace("anys", "any"), field.unit or "", is_null, doc)
+        inner = field.fields[0].fields if field.kind == "map" and field.of == "list" else field.fields
+        yield from _field_rows(f"{name}{_INTO.get(field.kind, '')}.", inner)
+
+
+def schema_file() -> str:
+    """Return the JSON Schema of all documents."""
+    return json.dumps(schemas(), indent=1, ensure_ascii=False) + "\n"
+
+
+# ---- the settings
+
+
+def settings() -> str:
+    """Return the page about the settings file: every section, every field, and a complete example."""
+    sections = {name: model for name, field in Settings.model_fields.items() if (model := _model(field))}
+    tables = {name: field for name, field in Settings.model_fields.items() if name not in sections}
+    recomputed = json.loads(Settings().parameters())
+    return _page(
+        "# The settings file",
+        f"`{FILE_NAME}` says what iosig cannot know about a site. It is TOML; every field has a default, and a field "
+        "that does not exist is an error. `--settings FILE` or `IOSIG_SETTINGS` names it; else it is looked for in the "
+        "warehouse's folder, then in the folder where the command runs. What the command line says goes first.",
+        "A change of a field marked ⟳ makes every day stale: the next run computes all of them anew. Fields about how "
+        "input is read hold for what lands from then on; `iosig land --replace` reads a landed file once more.",
+        *(block for name, model in sections.items() for block in _describe_section(name, model, recomputed)),
+        *(block for name, field in tables.items() for block in _describe_table(name, field, recomputed)),
+        "## A complete example",
+        f"```toml\n{example().strip()}\n```",
+    )
+
+
+def example() -> str:
+    """Return the example of a settings file: as it is written, with the defaults of fields that it lacks."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    known = tomllib.loads(text)
+    for name, field in Settings.model_fields.items():
+        if model := _model(field):
+            own = [(key, value.default) for key, value in model.model_fields.items() if value.default is not None]
+            lacking = [(key, default) for key, default in own if key not in known.get(name, {})]
+            lines = [f"{key} = {json.dumps(default, default=str)}\n" for key, default in lacking]
+            section = re.search(rf"(?m)^\[{name}\].*\n(?:.+\n)*", text)
+            end = section.end() if section else len(text)
+            text = text[:end] + ("" if section else f"\n[{name}]\n") + "".join(lines) + text[end:]
+    return text
+
+
+def _model(field: FieldInfo) -> type[BaseModel] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _describe_section(name: str, model: type[BaseModel], recomputed: dict[str, Any]) -> Iterator[str]:
+    yield f"## {name}"
+    yield f"Section `[{name}]`. {model.__doc__ or ''}"
+    rows = (
+        (
+            _code(key) + (" ⟳" if key in recomputed.get(name, {}) else ""),
+            _type_words(value.annotation) + _bound_words(value),
+            _default_words(value),
+            value.description or "",
+        )
+        for key, value in model.model_fields.items()
+    )
+    yield _table(("field", "type", "default", "meaning"), rows)
+
+
+def _describe_table(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
+    yield f"## {name}"
+    mark = " ⟳" if name in recomputed else ""
+    yield f"Section `[{name}]`{mark}. Each line: {field.description}. Empty if not given."
+
+
+def _type_words(kind: Any) -> str:
+    """Return a field's type in words; that it may be left out is said by its default."""
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) is typing.Literal:
+        return " or ".join(_code(choice) for choice in typing.get_args(kind))
+    if typing.get_origin(kind) is list:
+        return f"list of {_type_words(typing.get_args(kind)[0])}"
+    if typing.get_origin(kind) is dict:
+        return f"table of {_type_words(typing.get_args(kind)[1])}s"
+    return _TYPE_WORDS[kind]
+
+
+def _bound_words(field: FieldInfo) -> str:
+    """Return a field's bounds, as `, ≥ 0, ≤ 1`."""
+    found = ((sign, getattr(limit, name, None)) for limit in field.metadata for name, sign in _SIGNS.items())
+    return "".join(f", {sign} {bound:g}" for sign, bound in found if bound is not None)
+
+
+def _default_words(field: FieldInfo) -> str:
+    value = field.default
+    if value is None or value == {}:
+        return "none"
+    if isinstance(value, float):
+        return _code(f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}")
+    if isinstance(value, bool):
+        return _code(str(value).lower())
+    return _code(f"'{value}'" if isinstance(value, str) else str(value))
+
+
+# ---- writing them
+
+
+def compressed_traces() -> str:
+    """Return the page of the compressed traces' form, its tables made anew."""
+    return compressed_files.page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": command_line,
+    "compressed-traces.md": compressed_traces,
+    "dictionary.md": dictionary,
+    "iosig.toml": example,
+    "json.md": documents_page,
+    "schemas.json": schema_file,
+    "settings.md": settings,
+}
+
+
+def stale(folder: Path = DOCS) -> list[str]:
+    """Return the names of the pages in a folder that differ from what the code declares, or are missing."""
+    return [
+        name
+        for name, page in PAGES.items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != page()
+    ]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a page is stale.")
+def write(check: bool) -> None:
+    """Write the reference pages under docs/ that differ from what the code declares."""
+    names = stale()
+    for name in names:
+        if not check:
+            (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        click.echo(f"docs/{name}: {'stale; run `uv run python -m iosig.cli.reference`' if check else 'written'}")
+    raise SystemExit(1 if check and names else 0)
+
+
+if __name__ == "__main__":
+    write()

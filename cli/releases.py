@@ -1,0 +1,256 @@
+"""`iosig releases`, `iosig rollback` and `iosig diff`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.completing import quietly, releases, tables
+from iosig.cli.options import DAY, json_option, strict_option
+from iosig.warehouse.errors import UsageError, meant
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_DIFFERENCES = ("table", "rows before", "added", "removed", "changed")
+#: signatures that are printed; JSON has all
+_TOP = 30
+
+
+@click.group("releases", invoke_without_command=True)
+@json_option
+@click.pass_context
+def releases_command(context: click.Context, as_json: bool) -> int:
+    """List the releases, the newest last; the last one is what readers get.
+
+    Where `keep_releases` of the settings says so the oldest ones expire: their rows stay, their files go.
+    """
+    from iosig.cli.printing import say, show, show_json
+    from iosig.warehouse.releases import expiring, holds
+    from iosig.warehouse.releases.releases import expired, history, led_from, told
+
+    if context.invoked_subcommand:
+        return 0
+    store: Store = context.obj[0]
+    found, pins, gone = history(store), expiring.pins(store), expired(store)
+    replaced = {release.release_id: list(led_from(store, release.release_id)) for release in found}
+    if as_json:
+        kept = (
+            {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
+            for name, olds in replaced.items()
+        )
+        releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
+        hold = holds.in_force(store)
+        show_json("releases", {"releases": releases_told, "rollback": hold and asdict(hold)})
+        return 0
+    rows = [
+        (
+            release.release_id,
+            release.created_at[:19],
+            release.kind,
+            release.newest_data_on,
+            release.parent_release_id,
+            len(release.dates),
+            release.input_count,
+            release.verdict,
+            "; ".join(_kept(release.release_id, pins, gone) + [f"for {old}" for old in replaced[release.release_id]]),
+        )
+        for release in found
+    ]
+    columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
+    # of most warehouses there is nothing to say in the last one
+    width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
+    # an id names the time and the kind
+    told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
+    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
+    if hold := holds.in_force(store):
+        say(hold.sentence, fg="yellow")
+    return 0
+
+
+def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> list[str]:
+    if release_id in gone:
+        return [f"expired {gone[release_id][:10]}"]
+    if release_id not in pins:
+        return []
+    until = pins[release_id]
+    return [f"pinned until {until}" if until else "pinned"]
+
+
+@releases_command.command("pin")
+@click.argument("release_id", shell_complete=quietly(releases))
+@click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
+@click.pass_obj
+def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
+    """Keep a release, however many newer ones there are."""
+    from iosig.warehouse.releases import expiring
+    from iosig.warehouse.store.store import locked
+
+    with locked(obj[0]):
+        release = expiring.pin(obj[0], release_id, until.date() if until else None)
+    click.echo(f"{release.release_id} is kept{f' until {until.date()}' if until else ''}.")
+    return 0
+
+
+@releases_command.command("unpin")
+@click.argument("release_id", shell_complete=quietly(releases))
+@click.pass_obj
+def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
+    """Keep a release no longer than the settings say."""
+    from iosig.warehouse.releases import expiring
+    from iosig.warehouse.store.store import locked
+
+    with locked(obj[0]):
+        release = expiring.unpin(obj[0], release_id)
+    click.echo(f"{release.release_id} is kept as long as the settings say.")
+    return 0
+
+
+@click.command("rollback")
+@click.argument("release_id", required=False, shell_complete=quietly(releases))
+@click.option(
+    "--exclude-landing",
+    "landing_ids",
+    metavar="ID",
+    multiple=True,
+    help="Exclude this landing from later runs, in place of all landings of the releases rolled back; repeatable.",
+)
+@click.option(
+    "--exclude-table",
+    "table_names",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=quietly(tables),
+    help="Keep this table as in RELEASE_ID in later runs; repeatable.",
+)
+@click.option("--end", "is_end", is_flag=True, help="End the rollback in force: the next run publishes all landings.")
+@strict_option
+@click.pass_obj
+def rollback_command(
+    obj: tuple[Store, Path | None],
+    release_id: str | None,
+    landing_ids: tuple[str, ...],
+    table_names: tuple[str, ...],
+    is_end: bool,
+) -> int:
+    """Make an earlier release the current one, and keep later runs from publishing what was rolled back.
+
+    Nothing is deleted. The rollback stays in force until `--end`: runs exclude the landings of the releases that were
+    rolled back, and refuse settings other than those of RELEASE_ID. With --exclude-landing or --exclude-table they
+    exclude only what is named. `iosig status` and `iosig releases` show a rollback in force.
+    """
+    from iosig.cli.printing import say
+    from iosig.expectations import docs
+    from iosig.warehouse.releases import holds
+    from iosig.warehouse.store.store import locked
+
+    store = obj[0]
+    if is_end:
+        if release_id or landing_ids or table_names:
+            raise UsageError("--end takes no release and no other option.")
+        with locked(store):
+            hold = holds.end(store)
+        say(f"The rollback to {hold.target_id} has ended. `iosig run` publishes what was excluded.")
+        return 0
+    if release_id is None:
+        raise UsageError("Name the release to roll back to: `iosig releases` lists them. Or give --end.")
+    with locked(store):
+        release, hold = holds.roll_back(store, release_id, landing_ids, table_names)
+        docs.of_release(store, release)
+    say(f"{release.release_id} is the current release, with the tables of {hold.target_id}.")
+    say(hold.sentence)
+    return 0
+
+
+@click.command("diff")
+@click.argument("before", shell_complete=quietly(releases))
+@click.argument("after", shell_complete=quietly(releases))
+@click.option("--method", help="Compare the signatures of this method; else each application's default.")
+@json_option
+@click.pass_obj
+def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method: str | None, as_json: bool) -> int:
+    """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.
+
+    Signatures are listed with the largest change first: how alike the two curves are, by how much their volume
+    differs, and how many bursts appeared and vanished. In JSON they are the `changes` of the table `signatures`.
+    """
+    from iosig.answers.signatures.changes import signature_changes
+    from iosig.cli.printing import show, show_json
+    from iosig.warehouse.releases.reading import count_differences
+    from iosig.warehouse.releases.releases import find
+
+    sides = find(obj[0], before), find(obj[0], after)
+    _require_method(method)
+    found = count_differences(obj[0], *sides)
+    changes = signature_changes(obj[0], *sides, method)
+    if as_json:
+        keys = ("table", "rows_before", "added", "removed", "changed")
+        documents: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
+        for document in documents:
+            if document["table"] == "signatures":
+                document["changes"] = changes.to_dicts()
+        sides_told = {"before": sides[0].release_id, "after": sides[1].release_id}
+        show_json("difference", sides_told | {"tables": documents})
+    elif found:
+        show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
+        _show_changes(changes)
+    else:
+        click.echo("The two releases hold the same tables.")
+    return 0
+
+
+def _require_method(method: str | None) -> None:
+    from iosig.warehouse.contracts import table
+
+    known = table("signatures").column("method").choices
+    if method is not None and method not in known:
+        raise UsageError(
+            f"There is no method {method!r} of signatures; there are {', '.join(known)}.{meant(method, known)}"
+        )
+
+
+def _show_changes(changes: pl.DataFrame) -> None:
+    """Print what became of each signature, the most changed ones only where there are many."""
+    from iosig.cli.printing import bytes_text, show
+
+    if changes.is_empty():
+        click.echo("No signature differs.")
+        return
+    rows = [
+        (
+            row["application_id"],
+            row["filesystem"],
+            row["direction"],
+            _arrow(row["method_before"], row["method"]),
+            row["status"],
+            None if row["change_correlation"] is None else f"{row['change_correlation']:.3f}",
+            _arrow(
+                *(bytes_text(row[name]) for name in ("volume_bytes_before", "volume_bytes") if row[name] is not None)
+            ),
+            None if row["change_of_volume"] is None else f"{row['change_of_volume']:+.1%}",
+            row["appeared_burst_count"],
+            row["vanished_burst_count"],
+        )
+        for row in changes.head(_TOP).iter_rows(named=True)
+    ]
+    columns = (
+        "application", "file system", "direction", "method", "signature", "correlation", "volume", "change",
+        "bursts appeared", "vanished",
+    )  # fmt: skip
+    more = f", the first {_TOP} of {changes.height:,}" if changes.height > _TOP else ""
+    show(
+        f"Signatures that differ{more}",
+        columns,
+        rows,
+        last=("method", "bursts appeared", "vanished", "file system", "correlation"),
+    )
+
+
+def _arrow(before: str | None, after: str | None = None) -> str:
+    """Return what something was and became, once if that is the same."""
+    return " → ".join(dict.fromkeys(text for text in (before, after) if text is not None))

@@ -1,0 +1,126 @@
+"""`iosig replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import json_option
+
+if TYPE_CHECKING:
+    from iosig.traces.replay.reports import Report
+
+_MOST_FILES = 20
+
+
+@click.command("replay")
+@click.argument("trace", type=click.Path(path_type=Path, exists=True))
+@click.option("--ranks", metavar="LIST", help="The ranks to replay, as 0-31,100; all if not given.")
+@click.option("--processes", type=click.IntRange(1), help="How many processes share the ranks.")
+@click.option("--fast/--timed", "is_fast", default=True, help="Without waiting (the default), or at the traced pace.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A new or empty folder for the files; else a temporary one, which is removed.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, and what room it needs.")
+@click.option("--mpi", is_flag=True, help="Replay MPI-IO's calls by MPI; else they become POSIX calls.")
+@click.option("--nested", is_flag=True, help="Replay the POSIX calls within MPI-IO's calls in place of those.")
+@click.option(
+    "--trace-into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A new or empty folder for a trace of the replay itself, as recorder2text prints it.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the drawn delta times.")
+@json_option
+def replay_command(
+    trace: Path,
+    ranks: str | None,
+    processes: int | None,
+    is_fast: bool,
+    into: Path | None,
+    dry_run: bool,
+    mpi: bool,
+    nested: bool,
+    trace_into: Path | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Replay a trace: the calls of its ranks, by processes of their own, on files under one folder.
+
+    TRACE is a Recorder trace (a folder or an archive) or a compressed or extrapolated one. Every path is remapped
+    under the folder; nothing outside is touched. Outer calls are replayed, in each rank's order and, at MPI's
+    collective calls, in that of the ranks.
+    """
+    from iosig.cli.printing import show_json
+    from iosig.traces.replay.replaying import Wish, replay
+    from iosig.warehouse.errors import UsageError
+
+    if mpi and nested:
+        raise UsageError("--mpi replays MPI-IO's calls, --nested the POSIX calls within them: give one of them.")
+    if mpi and processes is not None:
+        raise UsageError("--mpi makes every rank a process; leave --processes out.")
+    wish = Wish(
+        ranks=ranks,
+        process_count=processes,
+        is_timed=not is_fast,
+        into=into,
+        is_dry_run=dry_run,
+        way="mpi" if mpi else "nested" if nested else "posix",
+        trace_into=trace_into,
+        seed=seed,
+    )
+    report = replay(trace, wish, lambda line: click.echo(f"replay: {line}", err=True))
+    if as_json:
+        show_json("replay", report.document())
+    else:
+        _show(report)
+    return 0
+
+
+def _show(report: Report) -> None:
+    from iosig.cli.printing import bytes_text, say, show
+
+    of = f"{report.rank_count:,} ranks by {report.process_count:,} processes, under {report.folder}"
+    say(f"{'Would replay' if report.is_dry_run else 'Replayed'} {of}\n")
+    show("Calls", ("function", "trace", "replayed", "failed"), _call_rows(report))
+    show("Sums", ("what", "trace", "replayed"), _sum_rows(report))
+    files = [(file.path, file.traced_bytes, file.replayed_bytes, file.prepared_bytes) for file in report.files]
+    show("Files", ("path", "trace [B]", "replayed [B]", "made before [B]"), files[:_MOST_FILES])
+    if len(files) > _MOST_FILES:
+        click.echo(f"… and {len(files) - _MOST_FILES:,} more (--json lists all)\n")
+    left_out = [(function, reason, count) for (function, reason), count in sorted(report.not_replayed.items())]
+    if left_out:
+        show("Not replayed", ("function", "why", "calls"), left_out)
+    say(f"Room needed on disk: up to {bytes_text(report.needed_bytes)}")
+    for name, reason in sorted(report.ignored.items()):
+        say(f"Ranks do not wait for one another on {name}: {reason}.")
+    for note, count in sorted(report.notes.items()):
+        say(f"{count:,} times: {note}.")
+    if not report.is_dry_run:
+        differences = report.differences()
+        say("Differs from the trace:" if differences else "Bytes, calls and file sizes are the trace's.")
+        for line in differences:
+            say(f"  {line}")
+
+
+def _call_rows(report: Report) -> list[tuple[object, ...]]:
+    failed: dict[str, int] = {}
+    for (function, _), count in report.failures.items():
+        failed[function] = failed.get(function, 0) + count
+    done = None if report.is_dry_run else report.replayed_calls
+    return [
+        (function, count, None if done is None else done[function], None if done is None else failed.get(function, 0))
+        for function, count in sorted(report.traced_calls.items())
+    ]
+
+
+def _sum_rows(report: Report) -> list[tuple[object, ...]]:
+    is_done = not report.is_dry_run
+    return [
+        ("read [B]", report.traced_read_bytes, report.read_bytes if is_done else None),
+        ("written [B]", report.traced_written_bytes, report.written_bytes if is_done else None),
+        (f"time [s]{' by means' if report.is_time_drawn else ''}", report.traced_s, report.replayed_s),
+    ]

@@ -1,0 +1,122 @@
+"""`iosig run`."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import (
+    DAY,
+    exit_code_of,
+    json_option,
+    name_default_warehouse,
+    strict_option,
+    wait_option,
+)
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.settings.model import Settings
+    from iosig.warehouse.releases.releases import Release
+
+
+@click.command("run")
+@click.option("--date", "day", type=DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
+@click.option("--since", type=DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
+@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
+@click.option(
+    "--inline/--prefect",
+    "inline",
+    default=None,
+    help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
+)
+@click.option(
+    "--verbose", "is_verbose", is_flag=True, help="Print all tables of the release, classes and periods, too."
+)
+@wait_option
+@json_option
+@strict_option
+@click.pass_obj
+def run_command(
+    obj: tuple[Store, Path | None],
+    day: datetime | None,
+    since: datetime | None,
+    until: datetime | None,
+    inline: bool | None,
+    is_verbose: bool,
+    wait_s: float,
+    as_json: bool,
+) -> int:
+    """Run the night on what was landed since the last release, or on the days that are named.
+
+    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks
+    everything, and publishes one release. A run that was killed goes on where it stopped.
+    """
+    from iosig.flows.steps.plan import require_order
+    from iosig.settings.model import load
+
+    if day and (since or until):
+        raise UsageError("Give --date, or --since and --until.")
+    store, settings_path = obj
+    name_default_warehouse(store)
+    first, last = _day(day or since), _day(day or until)
+    require_order(first, last)
+    if inline is None:
+        from iosig.flows.prefect_server import named_api_url
+
+        inline = named_api_url() is None
+    settings = load(settings_path, store.root)
+    if inline:
+        from iosig.cli.printing import steps_told
+        from iosig.flows.executors import opened
+        from iosig.flows.notifications import telling
+
+        with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
+            # who checks imports for seconds, and begins with it first
+            from iosig.flows.nightly import run_inline
+
+            release = run_inline(
+                store,
+                settings,
+                steps.done,
+                since=first,
+                until=last,
+                executor=executor,
+                wait_s=wait_s,
+                begin=steps.begin,
+            )
+    else:
+        from iosig.flows.deployments import run
+
+        outcome = run(store, settings_path, first, last, wait_s)
+        if outcome is None:
+            raise NothingToDo("Nothing new since the last release.")
+        release = outcome
+    _show(store, settings, release, as_json=as_json, is_verbose=is_verbose)
+    return exit_code_of(store, [release])
+
+
+def _warn(text: str) -> None:
+    click.echo(f"iosig: {text}", err=True)
+
+
+def _day(instant: datetime | None) -> date | None:
+    return instant.date() if instant else None
+
+
+def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:
+    from iosig.answers.time_shifts import released_warnings
+    from iosig.cli.printing import show_json
+    from iosig.cli.summary import show_summary
+    from iosig.warehouse.releases.releases import told
+
+    if as_json:
+        for warning in released_warnings(store, settings, release):
+            _warn(f"warning: {warning}")
+        show_json("run", told(store, [release])[0] | {"warehouse": store.name})
+    else:
+        show_summary(store, release, settings, is_verbose=is_verbose)

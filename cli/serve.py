@@ -1,0 +1,75 @@
+"""`iosig serve`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import name_option
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.settings.model import Settings
+    from iosig.warehouse.interrupts import Stop
+
+
+@click.command("serve")
+@click.option("--cron", help="Cron line, instead of that of the settings.")
+@name_option
+@click.pass_obj
+def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | None) -> int:
+    """Run the nightly schedule: a Prefect deployment that lands the inbox and publishes a release, until stopped.
+
+    Needs no worker. Uses the Prefect server of PREFECT_API_URL; without that variable it starts a server of its own
+    on 127.0.0.1, which requires the password in `prefect/password` of the warehouse. Ctrl-C or SIGTERM ends it, and
+    cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployment on a work pool.
+    """
+    from iosig.settings.model import load
+    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+
+    store, settings_path = Store(obj[0].root.resolve()), obj[1] and obj[1].resolve()
+    settings, stop = load(settings_path, store.root), Stop()
+    schedule = settings.schedule.model_copy(update={"cron": _valid(cron)} if cron else {})
+    with stopped_by_signals(stop), _server(store, settings, stop) as check:
+        if stop.is_set():
+            return 0
+        # Prefect reads settings from the working directory, and imports modules there: other users may be able to write
+        working_directory = os.getcwd()
+        os.chdir("/")
+        # Prefect reads its environment when it is imported
+        from iosig.flows.deployments import FLOW, WORKING_DIRECTORY, free_name, serve
+
+        os.environ[WORKING_DIRECTORY] = working_directory
+        name = free_name(store, name)
+        click.echo(f"Serving {FLOW}/{name} at `{schedule.cron}` ({schedule.time_zone}).", err=True)
+        serve(store, settings_path, schedule, name, stop, check)
+    return 0
+
+
+def _valid(cron: str) -> str:
+    from iosig.settings.values import cron_line
+
+    try:
+        return cron_line(cron)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--cron") from error
+
+
+@contextmanager
+def _server(store: Store, settings: Settings, stop: Stop) -> Iterator[Callable[[], None]]:
+    """Run the warehouse's own Prefect server unless PREFECT_API_URL names another; yields a check that it runs."""
+    from iosig.flows.prefect_server import PrefectServer, named_api_url
+
+    if named_api_url():
+        yield lambda: None
+        return
+    server = PrefectServer.of(store, settings)
+    with server.started(stop) as require_alive:
+        os.environ.update(server.client_environment())
+        click.echo(f"Prefect: {server.ui_url} (the password is the line in {server.password_file})", err=True)
+        yield require_alive

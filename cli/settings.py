@@ -1,0 +1,89 @@
+"""`iosig settings`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from iosig.cli.options import json_option
+from iosig.warehouse.store.store import Store
+
+#: sections that say how input is read
+_READING = ("jobs", "polls", "series")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its name, what it is, where that was said (a file, or nowhere), and what a change of it does."""
+
+    name: str
+    value: Any
+    default: Any
+    origin: str
+    changes: str
+    description: str
+
+
+@click.command("settings")
+@click.option("--set", "is_set", is_flag=True, help="Only what the file sets.")
+@json_option
+@click.pass_obj
+def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool) -> int:
+    """Show what holds for this warehouse: each setting, where it was said, and what a change of it does.
+
+    The file is checked on the way: a name that does not exist or a value that cannot be is told.
+    """
+    from iosig.cli.printing import show, show_json
+    from iosig.settings.model import settings_file
+
+    store, path = obj
+    found = [one for one in told(path, store.root) if one.origin or not is_set]
+    if as_json:
+        show_json("settings", {"settings": [asdict(one) for one in found]})
+        return 0
+    origin = settings_file(path, store.root)
+    title = f"Settings by {origin}" if origin else "No settings file: all is as by default"
+    rows = [(one.name, _text(one.value), "set" if one.origin else "default", one.changes) for one in found]
+    show(title, ("setting", "value", "by", "a change holds for"), rows)
+    return 0
+
+
+def told(path: Path | None, warehouse: Path) -> Iterator[Setting]:
+    """Yield every setting as it holds for a warehouse; a path other than None is the settings file."""
+    from iosig.settings.model import Settings, load, settings_file
+
+    settings, origin = load(path, warehouse), settings_file(path, warehouse)
+    anew = json.loads(settings.parameters())
+    for section, field in Settings.model_fields.items():
+        held = getattr(settings, section)
+        fields = getattr(type(held), "model_fields", None)
+        if fields is None:
+            is_set = section in settings.model_fields_set
+            told_of = _changes(section, section in anew), field.description or ""
+            yield Setting(section, held, {}, str(origin or "") * is_set, *told_of)
+            continue
+        for name, one in fields.items():
+            is_set = section in settings.model_fields_set and name in held.model_fields_set
+            yield Setting(
+                f"{section}.{name}",
+                getattr(held, name),
+                one.default,
+                str(origin or "") * is_set,
+                _changes(section, name in anew.get(section, {})),
+                one.description or "",
+            )
+
+
+def _changes(section: str, is_anew: bool) -> str:
+    if is_anew:
+        return "every day, anew"
+    return "what lands next" if section in _READING else "what is done next"
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)

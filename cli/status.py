@@ -1,0 +1,169 @@
+"""`iosig status`."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import json_option
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iosig.answers.status.condition import Condition
+    from iosig.answers.status.problems import Problem
+    from iosig.settings.model import Settings
+
+#: the exit code where something is wrong, for a monitor
+NOT_WELL = 7
+_EVERY_S = 30.0
+
+
+@click.command("status")
+@json_option
+@click.option("--format", "form", type=click.Choice(["prometheus"]), help="Print it for the node exporter instead.")
+@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write that into this file, in one step.")
+@click.option("--watch", "is_watched", is_flag=True, help="Show what flows now, whose it is and what comes, until `q`.")
+@click.option(
+    "--every",
+    "every_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    help="How often --watch looks again; 30 if not given.",
+)
+@click.option("--tell", "is_told", is_flag=True, help="Send the notices of the settings' [watch] that are due.")
+@click.pass_obj
+def status_command(
+    obj: tuple[Store, Path | None],
+    as_json: bool,
+    form: str | None,
+    to: Path | None,
+    is_watched: bool,
+    every_s: float | None,
+    is_told: bool,
+) -> int:
+    """Show the state of a warehouse: problems, notes, release, landed and waiting inputs, disk and next night.
+
+    Exits with 7 if there is a problem: run it from a monitor. Notes, such as a rollback in force or a release that
+    passed with warnings, do not change the exit code. With --watch it looks again and again and ends with 0: at each
+    file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
+    """
+    from iosig.answers.status.condition import condition_of
+    from iosig.answers.status.exposition import exposition
+    from iosig.answers.status.problems import notes_of, problems_of
+    from iosig.cli.printing import show_json
+    from iosig.flows.notifications import require_own_sendmail, tell
+    from iosig.flows.prefect_server import PrefectServer
+    from iosig.settings.model import load
+
+    store, settings_path = obj
+    if not store.exists:
+        raise UsageError(f"There is no warehouse in {store.name}.")
+    if to and not form:
+        raise UsageError("--to is where --format writes to.")
+    if every_s is not None and not is_watched:
+        raise UsageError("--every is how often --watch looks.")
+    settings = load(settings_path, store.root)
+    if is_watched:
+        if form or is_told:
+            raise UsageError("--watch shows and tells nobody: leave --format and --tell away.")
+        _watch(store, settings, every_s or _EVERY_S, as_json=as_json)
+        return 0
+    condition = condition_of(store, settings)
+    server = PrefectServer.of(store, settings)
+    server_state = server.described_state()
+    problems = problems_of(condition, settings.watch)
+    if is_told:
+        require_own_sendmail(settings)
+        for fault in tell(store, settings.watch, problems, condition.at):
+            click.echo(f"iosig: {fault}", err=True)
+    if form:
+        _expose(exposition(condition, problems), to)
+    elif as_json:
+        lists = {"problems": problems, "notes": notes_of(condition)}
+        listed = {name: list(map(asdict, each)) for name, each in lists.items()}
+        running = {"server_url": server.ui_url if server_state else None, "server_state": server_state}
+        show_json("status", asdict(condition) | running | listed)
+    else:
+        _show(condition, problems, notes_of(condition), f"{server.ui_url} ({server_state})" if server_state else None)
+    return NOT_WELL if problems else 0
+
+
+def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
+    from iosig.answers.moment.query import Lookout, document
+    from iosig.cli import watching
+    from iosig.cli.printing import json_line, terminal_width
+    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+
+    look, stop = Lookout(store, settings).look, Stop()
+    with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
+        # nobody waits for the end of a look: nothing is left half by it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if as_json:
+            watching.watch_as_json(look, lambda seen: click.echo(json_line("live", document(seen))), wait, every_s)
+        elif watching.is_plain():
+            watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
+        else:
+            watching.watch_on_screen(look, watching.console_of(None, is_plain=False), wait, every_s)
+
+
+def _expose(text: str, to: Path | None) -> None:
+    from iosig.warehouse.placing import moved_into_place
+
+    if to is None:
+        click.echo(text, nl=False)
+        return
+    with moved_into_place(to) as temporary:
+        temporary.write_text(text)
+
+
+def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem], server: str | None) -> None:
+    from iosig.cli.printing import bytes_text, say, show
+
+    for problem in problems:
+        say(f"! {problem.sentence}", fg="red")
+    for note in notes:
+        say(f"- {note.sentence}", fg="yellow")
+    if not problems:
+        click.echo("No problem." if notes else "All is well.")
+    since = f", {_moment(condition.released_at)}" if condition.released_at else ""
+    free = f"{bytes_text(condition.disk_free_bytes)} of {bytes_text(condition.disk_total_bytes)}"
+    held = condition.held_by
+    rows = [
+        ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
+        ("waiting", f"{len(condition.waiting):,} landed inputs"),
+        ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "nobody"),
+        ("next night", _moment(condition.next_run_at)),
+        ("disk", f"{free} free"),
+    ]
+    if server:
+        rows.append(("Prefect server", server))
+    show(condition.warehouse, ("what", "now"), rows)
+    if condition.sources:
+        told = [
+            (one.table, _moment(one.landed_at[-1]), len(one.landed_at), sum(one.refused_rows))
+            for one in condition.sources
+        ]
+        show("Landed (the latest 200 of each)", ("rows of", "last (UTC)", "inputs", "refused rows"), told)
+    if condition.filesystems:
+        moved = [
+            (
+                one.filesystem,
+                f"{one.last_day}{' (partial)' if one.is_partial_day else ''}",
+                bytes_text(one.bytes_moved),
+                f"{one.missing_ratio:.1%}",
+            )
+            for one in condition.filesystems
+        ]
+        show("File systems, their last whole day", ("file system", "day", "moved", "polls missing"), moved)
+
+
+def _moment(at: object) -> str:
+    return str(at)[:16]

@@ -1,0 +1,249 @@
+"""What a release found, for people: applications, bytes, periods, warnings, and where to look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.answers.time_shifts import released_warnings
+from iosig.cli.hints import command
+from iosig.cli.printing import bytes_text, say, show
+from iosig.reports.texts import counted, duration_text
+from iosig.settings.model import Settings
+from iosig.warehouse.releases import holds
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TOP, _MAX_WARNINGS = 20, 8
+
+
+def show_summary(store: Store, release: Release, settings: Settings, *, is_verbose: bool = False) -> None:
+    """Print what a release found, then its warnings, then where to look; is_verbose: its tables and classes, too."""
+    with opened(store, release) as connection:
+        if is_verbose:
+            _show_tables(connection)
+            _show_classes(connection)
+            _show_periods(connection)
+            _show_inference(connection)
+        say(_counts(connection))
+        _show_applications(connection)
+        notes = [*extrapolations(connection), *missing_inputs(connection)]
+        failed = [f"{happened} ({expectation})" for _, happened, expectation in warnings(connection)]
+    shifts = released_warnings(store, settings, release)
+    hold = holds.in_force(store)
+    for text in _few([*([hold.sentence] if hold else []), *shifts, *failed, *notes]):
+        say(f"! {text}", fg="yellow")
+    say(f"Release {release.release_id} ({release.verdict}) in {store.name}")
+    click.echo(f"Checks: {store.data_docs / 'index.html'}")
+    click.echo("Bytes of runs: " + command('sql "from job_io order by estimated_bytes desc nulls last limit 10"'))
+    click.echo("Signatures: " + command('sql "from signatures where is_default"'))
+    click.echo("Report: " + command("report --into report"))
+
+
+def _few(texts: list[str]) -> list[str]:
+    """Return the first warnings, and where the others are."""
+    more = len(texts) - _MAX_WARNINGS
+    if more <= 0:
+        return texts
+    return [*texts[:_MAX_WARNINGS], f'{more:,} more: `iosig sql "from quality where not success"` lists all.']
+
+
+def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = []
+    for table in published():
+        (count,) = connection.sql(f'select count(*) from "{table.name}"').fetchall()[0]
+        rows.append((table.name, count, table.grain))
+    show("Tables", ("table", "rows", "what a row is"), rows)
+
+
+def _counts(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return in a sentence what the release holds."""
+    query = """
+        select
+            (select count(*) filter (is_application_run) from jobs) as run_count,
+            (select count(*) from applications) as application_count,
+            (select count(distinct application_id) from signatures where is_default and outcome = 'extracted')
+                as signature_count,
+            (select sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) from poll_days) as moved_bytes,
+            (select count(distinct filesystem) from poll_days) as filesystem_count,
+            (select count(distinct polled_on) from poll_days) as day_count
+    """
+    runs, applications, signatures, moved, filesystems, days = connection.sql(query).fetchall()[0]
+    polled = (
+        f"; {counted(filesystems, 'file system')} moved {bytes_text(moved)} on {counted(days, 'day')}" if days else ""
+    )
+    return (
+        f"Found {counted(runs, 'run')} of {counted(applications, 'application')}, {signatures:,} with a "
+        f"signature{polled}."
+    )
+
+
+def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print the signatures that move most, and how far to rely on them."""
+    query = """
+        select
+            signatures.application_id,
+            signatures.direction,
+            signatures.sample_count,
+            signatures.volume_bytes,
+            periods.period_s,
+            signatures.trust,
+            signatures.outcome
+        from signatures
+        left join periods
+            on periods.subject_kind = 'application'
+            and periods.is_default
+            and signatures.application_id = periods.subject_id
+            and signatures.filesystem = periods.filesystem
+            and signatures.direction = periods.direction
+        where signatures.is_default
+        order by signatures.volume_bytes desc nulls last, signatures.application_id, signatures.direction
+    """
+    found = connection.sql(query).fetchall()
+    rows = [
+        (
+            name,
+            way,
+            runs,
+            bytes_text(volume),
+            period and duration_text(period),
+            trust and f"{trust:.2f}",
+            outcome.replace("_", " "),
+        )
+        for name, way, runs, volume, period, trust, outcome in found[:_TOP]
+    ]
+    if rows:
+        more = f", the first {_TOP} of {len(found):,}" if len(found) > _TOP else ""
+        columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
+        show(f"What applications do when they run alone{more}", columns, rows, last=("runs", "signature"))
+
+
+def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select
+            subject_kind,
+            basis,
+            direction,
+            coalesce(label, outcome) as verdict,
+            count(*) as subject_count
+        from classes
+        group by all
+        order by subject_kind, basis, direction, subject_count desc, verdict
+    """
+    rows = connection.sql(query).fetchall()
+    if rows:
+        show("Classes", ("subject", "basis", "direction", "class", "subjects"), rows)
+
+
+def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select
+            subject_kind,
+            basis,
+            direction,
+            count(*) filter (outcome in ('periodic', 'aperiodic')) as judged_count,
+            count(*) filter (outcome = 'periodic') as periodic_count,
+            median(period_s) as period_s,
+            median(periodicity_score) as periodicity_score
+        from periods
+        where is_default
+        group by all
+        having judged_count > 0
+        order by subject_kind, basis, direction
+    """
+    rows = connection.sql(query).fetchall()
+    if rows:
+        columns = ("subject", "basis", "direction", "analyzed", "periodic", "median period_s", "median score")
+        show("Periods (false-alarm probability below the threshold)", columns, rows)
+
+
+def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print how often inferred classes and periods agree with those of the runs' own bytes."""
+    from iosig.answers.report.quality import inference_agreement
+    from iosig.reports.texts import ratio_text
+
+    rows = [
+        (
+            row["basis"],
+            "yes" if row["is_held_out"] else "no",
+            row["class_count"],
+            "-" if row["class_agreement_ratio"] is None else ratio_text(row["class_agreement_ratio"]),
+            row["period_count"],
+            "-" if row["period_agreement_ratio"] is None else ratio_text(row["period_agreement_ratio"]),
+        )
+        for row in inference_agreement(connection).to_dicts()
+    ]
+    if rows:
+        columns = ("measured by", "held out", "classes", "agree", "periods", "agree")
+        show("Inferred classes and periods against measured ones", columns, rows)
+
+
+def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    """Return what does not hold, but for notes: how severe it is, what happened, and which expectation says so."""
+    import json
+
+    from iosig.expectations import sentences, suites
+
+    query = """
+        select table_name, expectation, severity, unexpected_count, observed
+        from quality
+        where not success and severity <> 'info'
+        order by severity, table_name, expectation
+    """
+    return [
+        (
+            severity,
+            sentences.happened(suites.released_rule(table, name, severity), count, json.loads(observed)),
+            f"{table}.{name}",
+        )
+        for table, name, severity, count, observed in connection.sql(query).fetchall()
+    ]
+
+
+def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return, as sentences, what the release could not hold for want of an input or a setting."""
+    counts = {
+        name: connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]
+        for name in ("jobs", "poll_days", "series_intervals", "rejects")
+    }
+    notes = []
+    if not counts["jobs"]:
+        notes.append("No job log is landed: there are no samples, no applications and no classes of jobs.")
+    if not counts["poll_days"]:
+        notes.append("No polls are landed: nothing is known of what storage moved while jobs ran.")
+    if counts["jobs"] and counts["poll_days"]:
+        notes += _unmatched_filesystems(connection)
+    if counts["rejects"]:
+        notes.append(f"{counts['rejects']:,} input rows or files were refused; `iosig sql 'from rejects'` lists them.")
+    return notes
+
+
+def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return, as a sentence, how many extrapolations there are and what became of them; none where there are none."""
+    query = "select count(*), count(*) filter (outcome = 'extrapolated') from extrapolations"
+    ((count, done),) = connection.sql(query).fetchall()
+    told = f"{done:,} of {count:,} extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
+    return [told] if count else []
+
+
+def _unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    query = """
+        select filesystem, count(*)
+        from jobs
+        where is_application_run
+            and filesystem is not null
+            and filesystem not in (select distinct filesystem from poll_days)
+        group by all
+        order by filesystem
+    """
+    known = connection.sql("select string_agg(distinct filesystem, ', ') from poll_days").fetchall()[0][0]
+    return [
+        f"{count:,} runs used file system {name}, of which no polls are landed (landed: {known}); "
+        f"if it has another name there, say so in the settings under [filesystems]."
+        for name, count in connection.sql(query).fetchall()
+    ]

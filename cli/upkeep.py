@@ -1,0 +1,206 @@
+"""`iosig verify`, `repair`, `maintain`, `relocate` and `upgrade`: what keeps a warehouse sound for years."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import json_option, strict_option
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from iosig.warehouse.releases.verifying import Damage
+
+#: damaged files that are printed; JSON has all
+_MOST = 50
+
+
+@click.command("verify")
+@click.option("--all", "is_all", is_flag=True, help="Every release, not the current one alone.")
+@json_option
+@click.pass_obj
+def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) -> int:
+    """Read a release and all landings whole, and say which file is not as it was written.
+
+    Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
+    """
+    from iosig.cli.printing import show_json
+    from iosig.warehouse.store.form import require_form
+
+    store = _existing(obj[0])
+    require_form(store)
+    damages = _verified(store, is_all)
+    if as_json:
+        show_json("damages", {"damages": [asdict(damage) for damage in damages]})
+    elif not damages:
+        click.echo(f"All is as it was written in {store.name}.")
+    else:
+        _show(damages)
+    return MachineFault.exit_code if damages else 0
+
+
+def _verified(store: Store, is_all: bool) -> list[Damage]:
+    from iosig.cli.printing import progress_bar
+    from iosig.warehouse.releases.verifying import verify
+
+    with progress_bar("Reading") as told:
+        return verify(store, is_all=is_all, told=told)
+
+
+def _show(damages: list[Damage]) -> None:
+    from iosig.cli.printing import show
+
+    more = f", the first {_MOST} of {len(damages):,}" if len(damages) > _MOST else ""
+    rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
+    show(f"Damaged{more}", ("file", "it", "what to do"), rows)
+
+
+@click.command("repair")
+@json_option
+@strict_option
+@click.pass_obj
+def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
+    """Make anew what is damaged where that can be, and say what is lost.
+
+    Damaged metadata: the last release that is sound becomes the current one, and the next run makes the later ones
+    anew. Damaged landings are set aside, so that their inputs can be landed again.
+    """
+    from iosig.cli.printing import show, show_json
+    from iosig.warehouse.releases.repairing import Mended, repair
+    from iosig.warehouse.store.form import mend_form, require_form
+    from iosig.warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    with locked(store):
+        mended = [Mended("form.json", "made anew", "")] if mend_form(store) else []
+        require_form(store)
+        mended += repair(store, _verified(store, is_all=False))
+    if as_json:
+        show_json("repairs", {"repairs": [asdict(each) for each in mended]})
+    elif not mended:
+        raise NothingToDo(f"All is as it was written in {store.name}.")
+    else:
+        show("Repaired", ("file", "it", "what to do then"), [(m.path, m.outcome, m.remedy) for m in mended])
+    return 0
+
+
+@click.command("maintain")
+@click.option(
+    "--keep",
+    "keep_count",
+    type=click.IntRange(min=1),
+    help="Keep the newest so many releases, whatever the settings say.",
+)
+@click.option("--now", "is_now", is_flag=True, help="Remove at once what waits for a day, unless somebody reads.")
+@json_option
+@strict_option
+@click.pass_obj
+def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
+    """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
+
+    Kept are the newest releases, as many as `keep_releases` of the settings says, and those that are pinned. Files of
+    the others wait for a day, for whoever reads them just now. Where `keep_landed_days` is set, polls go that were
+    landed longer ago and are in every release that is kept: their days are not computed anew then. The night does the
+    same.
+    """
+    from iosig.cli.printing import bytes_text, say, show_json
+    from iosig.flows.steps.release import maintain
+    from iosig.settings.model import load
+    from iosig.warehouse.releases.expiring import GRACE_S
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    require_form(store)
+    settings = load(obj[1], store.root)
+    with locked(store):
+        freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
+    released, landed = freed.released, freed.landed
+    if as_json:
+        days = [day.isoformat() for day in landed.days]
+        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": days}
+        show_json("maintenance", asdict(released) | {"landed": raw})
+    elif not freed.lines():
+        is_all = keep_count is None and settings.storage.keep_releases is None
+        kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
+        raise NothingToDo(f"{store.name}: {kept}.")
+    else:
+        say(
+            f"{len(released.release_ids):,} releases expired; {released.file_count:,} files were removed"
+            f" ({bytes_text(released.byte_count)})."
+        )
+        if landed.landing_count:
+            say(
+                f"{landed.landing_count:,} landings of polls were removed ({bytes_text(landed.byte_count)});"
+                f" {len(landed.days):,} more days are not computed anew."
+            )
+    return 0
+
+
+@click.command("relocate")
+@strict_option
+@click.pass_obj
+def relocate_command(obj: tuple[Store, Path | None]) -> int:
+    """Have a warehouse's Iceberg metadata name the folder in which it lies, after it was moved or copied.
+
+    iosig finds its files anyway; other readers of Iceberg need this. No data file is touched. Where the settings want
+    another catalogue than the warehouse has, that one names its tables from now on.
+    """
+    from iosig.settings.model import load
+    from iosig.warehouse.releases.relocating import relocate, take_over
+    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    require_form(store)
+    wanted = load(obj[1], store.root).catalogue.server()
+    with locked(store):
+        is_taken_over = wanted is not None and take_over(store, wanted)
+        count = relocate(store, is_asked=True)
+    if not count and not is_taken_over:
+        raise NothingToDo(f"The metadata name {store.root.resolve()} already.")
+    if is_taken_over:
+        click.echo(f"The catalogue is {wanted} now.")
+    if count:
+        click.echo(f"{count:,} metadata files name {store.root.resolve()} now.")
+    return 0
+
+
+@click.command("upgrade")
+@click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
+@strict_option
+@click.pass_obj
+def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
+    """Bring a warehouse that an older iosig made to the form that this one reads.
+
+    Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
+    """
+    from iosig.cli.printing import bytes_text, progress_bar, say
+    from iosig.warehouse.releases.upgrading import needs, upgrade
+    from iosig.warehouse.store.form import FORM
+    from iosig.warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    found = needs(store)
+    if found is None:
+        raise NothingToDo(f"{store.name} has form {FORM} already.")
+    say(
+        f"Form {found.form} to {FORM}: {found.written_file_count:,} small files ({bytes_text(found.written_bytes)}) are"
+        f" written anew, {found.read_file_count:,} ({bytes_text(found.read_bytes)}) read; about"
+        f" {found.duration_s:.0f} s, and {bytes_text(found.written_bytes)} of space."
+    )
+    if not is_check:
+        with locked(store), progress_bar("Upgrading") as told:
+            upgrade(store, told)
+        click.echo(f"{store.name} has form {FORM}.")
+    return 0
+
+
+def _existing(store: Store) -> Store:
+    if not store.exists:
+        raise UsageError(f"There is no warehouse in {store.name}.")
+    return store

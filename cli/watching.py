@@ -1,0 +1,130 @@
+"""`iosig status --watch`: look, show, wait, until somebody has seen enough."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.warehouse.errors import IosigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iosig.answers.moment.query import Moment
+    from iosig.warehouse.interrupts import Stop
+
+#: so often one who waits looks whether to stop; and how wide a screen is that is no terminal's
+_LOOKED_EVERY_S, _USUAL_WIDTH = 0.2, 80
+_LEAVING = ("q", "Q", "\x04")
+
+Look = Callable[[datetime], "Moment"]
+Wait = Callable[[float], bool]
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def watch_as_json(look: Look, tell: Callable[[Moment], None], wait: Wait, every_s: float) -> None:
+    """Tell what there is to see, again and again, until waiting says that it is over."""
+    while True:
+        tell(look(now()))
+        if wait(every_s):
+            return
+
+
+def watch_on_screen(
+    look: Look, console: Console, wait: Wait, every_s: float, clock: Callable[[], datetime] = now
+) -> None:
+    """Show what there is to see, again and again, until waiting says that it is over.
+
+    What could not be looked at is told above what was seen before.
+    """
+    from rich.live import Live
+
+    from iosig.cli.live_screen import Screen
+
+    with Live("Looking ...", console=console, screen=True, refresh_per_second=1) as live:
+        seen = look(clock())
+        live.update(Screen(seen, clock), refresh=True)
+        while not wait(every_s):
+            try:
+                seen, fault = look(clock()), None
+            except IosigError as error:
+                fault = str(error)
+            live.update(Screen(seen, clock, fault), refresh=True)
+
+
+def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now) -> None:
+    """Show what there is to see once."""
+    from iosig.cli.live_screen import Screen
+
+    with console.capture() as printed:
+        console.print(Screen(look(clock()), clock))
+    # tables are filled up with spaces
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def console_of(width: int | None, *, is_plain: bool) -> Console:
+    """Return where the screen is; plain: without colours or anything else that steers a terminal."""
+    from rich.console import Console
+
+    if is_plain:
+        return Console(file=sys.stdout, width=width or _USUAL_WIDTH, color_system=None, force_terminal=False)
+    return Console(file=sys.stdout)
+
+
+def is_plain() -> bool:
+    """Return whether what is printed goes to no terminal, or to one that can do nothing but print."""
+    return not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+
+
+@contextmanager
+def waiting(stop: Stop) -> Iterator[Wait]:
+    """Give a wait that returns whether it is over: `stop` is set, or somebody pressed `q` on a terminal."""
+    with _keys() as pressed:
+
+        def wait(seconds: float) -> bool:
+            ends_s = time.monotonic() + seconds
+            while not stop.is_set() and (left_s := ends_s - time.monotonic()) > 0:
+                if pressed(min(_LOOKED_EVERY_S, left_s)) in _LEAVING:
+                    return True
+            return stop.is_set()
+
+        yield wait
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Give what returns the key that is pressed within so many seconds, else nothing."""
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+
+        def slept(seconds: float) -> str:
+            time.sleep(seconds)
+            return ""
+
+        yield slept
+        return
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal)
+        yield lambda seconds: os.read(terminal, 1).decode(errors="replace") if _is_ready(terminal, seconds) else ""
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _is_ready(terminal: int, seconds: float) -> bool:
+    return bool(select.select([terminal], [], [], seconds)[0])

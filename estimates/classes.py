@@ -1,0 +1,89 @@
+"""Classes: when in its run a subject does its I/O."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from iosig.estimates.columns import floats, ragged
+from iosig.estimates.subjects import keys_of, traced_runs
+from iosig.transforms import classes
+from iosig.transforms.arrays import Reals, offsets_of
+from iosig.warehouse.contracts.classes import CLASSES
+
+
+def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+    """Classify the subjects of series, as rows of `series_intervals`; returns rows of `classes`."""
+    ordered = intervals.sort("subject_id", "direction", "time_s").with_columns(
+        left_s=pl.col("time_s") - pl.col("interval_s"),
+        bytes=pl.col("bytes_per_s") * pl.col("interval_s"),
+    )
+    subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
+        pl.col("left_s").min().alias("started_s"),
+        pl.col("time_s").max().alias("ended_s"),
+        pl.col("node_count").max(),
+        pl.len().cast(pl.Int64).alias("count"),
+    )
+    started_s, ended_s = subjects["started_s"].to_numpy(), subjects["ended_s"].to_numpy()
+    sections = classes.interval_sections(
+        ordered["left_s"].to_numpy(),
+        ordered["time_s"].to_numpy(),
+        floats(ordered["bytes"]),
+        offsets_of(subjects["count"].to_numpy()),
+        started_s,
+        ended_s,
+    )
+    labelled = classes.classify(sections, floats(subjects["node_count"]), params)
+    return class_rows(keys_of("series", subjects), labelled, subjects["node_count"], ended_s - started_s)
+
+
+def trace_classes(
+    jobs: pl.DataFrame,
+    counters: pl.DataFrame,
+    signals: pl.DataFrame,
+    params: classes.ClassParams,
+    max_interval_ratio: float,
+) -> pl.DataFrame:
+    """Classify traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`; returns rows of `classes`.
+
+    A run of whose bytes more than a share of `max_interval_ratio` are known by counters alone is not classified:
+    when they were moved is not known.
+    """
+    counted = signals.filter("is_counted")
+    subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
+    ended_s = floats(subjects["ended_s"])
+    labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
+    is_told = subjects["untold"].is_null()
+    is_silent = (labelled["outcome"] == "classified") & ~is_told
+    known = labelled.with_columns(
+        pl.when(~is_silent).then("label").alias("label"),
+        pl.when(is_told).then(pl.col("section_bytes", "cov")),
+        pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
+        pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
+    )
+    keys = keys_of("trace", subjects, subject_id="trace_id")
+    return class_rows(keys, known, subjects["node_count"], subjects["duration_s"])
+
+
+def class_rows(
+    keys: pl.DataFrame, labelled: pl.DataFrame, node_count: pl.Series, duration_s: pl.Series | Reals
+) -> pl.DataFrame:
+    """Return rows of `classes`: subjects, with what the classifier says of them."""
+    sizes = pl.DataFrame({"node_count": node_count, "duration_s": duration_s})
+    return pl.concat([keys, labelled, sizes], how="horizontal").select(CLASSES.column_names)
+
+
+def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Reals) -> classes.Sections:
+    """Return the sections of subjects, those of their modules' signals added up."""
+    keys = ["trace_id", "direction"]
+    placed = counted.join(subjects.select(*keys, "ended_s").with_row_index("subject"), on=keys, how="inner")
+    rates = ragged(placed["signal_bytes_per_s"])
+    start = np.zeros(placed.height)
+    sections = classes.grid_sections(
+        rates.values, rates.offsets, start, placed["interval_s"].to_numpy(), start, placed["ended_s"].to_numpy()
+    )
+    volume = np.zeros((subjects.height, classes.SECTION_COUNT))
+    np.add.at(volume, placed["subject"].to_numpy(), sections.volume_bytes)
+    # What no request tells of is no gap: the tracer was there all the time.
+    covered = np.repeat(np.nan_to_num(ended_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
+    return classes.Sections(volume, covered, ended_s)

@@ -1,0 +1,439 @@
+"""Networks of many small traced runs, made together: as `making` makes each, in rows of the published tables.
+
+What a small network costs by itself is the handling of many tiny frames. Here a run is a number in the same frames.
+Runs that are unlike the others (layers of many members, windows that do not rise) are left to `making`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from iosig.estimates.columns import floats
+from iosig.estimates.networks.layers import in_natural_order
+from iosig.estimates.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
+from iosig.estimates.networks.stripes import on_targets
+from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
+from iosig.transforms.networks.clock_skew import Skew, offsets_of_runs
+from iosig.transforms.networks.counting import are_equal_windows
+from iosig.transforms.networks.log_bins import NEGATIVE
+from iosig.transforms.networks.network import METRICS, NetworkParams, TimeKind
+from iosig.transforms.networks.patterns import patterns_of
+from iosig.transforms.networks.rows import (
+    bottleneck_rows,
+    edge_rows_of,
+    network_values,
+    pattern_rows_of,
+    run_rows,
+    run_values,
+)
+from iosig.transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+
+#: pieces of requests on storage targets that are held at once; a network by itself is counted in more than one go
+#: from here on
+_MOST_PIECES = 1 << 18
+_FILE = ["run", "file_number"]
+_KIND: TimeKind = "service_time"
+#: columns that are read, by table
+COLUMNS = {TRACE_REQUESTS: NEEDED, TRACE_FILES: OF_FILES, TRACE_RECORDS: OF_RECORDS}
+
+
+class TooManyPiecesError(Exception):
+    """So many runs cannot be held at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Rows of the network tables but for the runs' own columns, each with its `run`, by run; and the runs left out."""
+
+    rows: Mapping[Table, pl.DataFrame]
+    left: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is known of a run before its requests are counted; number: among those that were given."""
+
+    number: int
+    module: str
+    request_count: int
+    covered_ratio: float | None
+    skew: Skew
+    process_count: int | None
+    rank_low: int
+    rank_count: int
+    has_hosts: bool
+    has_targets: bool
+    window_edges_s: Reals
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("rank", *["host"] * self.has_hosts, "target" if self.has_targets else "file")
+
+
+def rows_together(
+    landed: Mapping[Table, pl.DataFrame], process_counts: Sequence[int | None], params: NetworkParams
+) -> Together:
+    """Make the networks of runs (n) from their landed rows (`COLUMNS`), each row with the number of its `run`.
+
+    process_counts (n): None where it is not known. Raises TooManyPiecesError.
+    """
+    told = _told(landed[TRACE_REQUESTS])
+    files, left = landed[TRACE_FILES], _many_members(landed, told, process_counts, params)
+    runs = list(_runs(landed, told.filter(~pl.col("run").is_in(left)), process_counts, params))
+    left |= {run.number for run in runs if not are_equal_windows(run.window_edges_s)}
+    runs = [run for run in runs if run.number not in left]
+    silent = sorted(set(range(len(process_counts))) - left - {run.number for run in runs})
+    lines = [run_values("no_requests") for _ in silent]
+    if not runs:
+        return Together({NETWORK_RUNS: _numbered(run_rows(lines), silent)} if silent else {}, sorted(left))
+    requests = _Requests.of(landed[TRACE_REQUESTS], files, runs)
+    networks = requests.counted()
+    rows = {
+        NETWORK_RUNS: _numbered(run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent]),
+        NETWORK_EDGES: edge_rows_of(networks),
+        NETWORK_PATTERNS: pattern_rows_of(networks, patterns_of(networks)),
+        NETWORK_BOTTLENECKS: bottleneck_rows(requests.bottlenecks()),
+    }
+    numbers = np.array([run.number for run in runs])
+    for table in (NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS):
+        rows[table] = rows[table].with_columns(pl.Series("run", numbers[rows[table]["run"].to_numpy()]))
+    return Together(rows, sorted(left))
+
+
+def _numbered(lines: pl.DataFrame, numbers: Sequence[int]) -> pl.DataFrame:
+    return lines.with_columns(pl.Series("run", numbers, dtype=pl.Int64)).sort("run")
+
+
+# ---- what there is
+
+
+def _told(requests: pl.DataFrame) -> pl.DataFrame:
+    """Return of each run the module whose requests are taken, with these requests' bytes, ranks and time."""
+    return (
+        requests.group_by("run", "module")
+        .agg(
+            **TOLD,
+            host_count=pl.col("host").n_unique(),
+            has_hosts=pl.col("host").is_not_null().any(),
+            has_files=pl.col("file_number").is_not_null().any(),
+        )
+        .sort(
+            "run",
+            pl.col("module") == LOWEST_MODULE,
+            "moved_bytes",
+            "module",
+            descending=[False, True, True, False],
+        )
+        .unique("run", keep="first", maintain_order=True)
+    )
+
+
+def _many_members(
+    landed: Mapping[Table, pl.DataFrame],
+    told: pl.DataFrame,
+    process_counts: Sequence[int | None],
+    params: NetworkParams,
+) -> set[int]:
+    """Return the runs that may have more members in a layer than it has nodes, or what cannot be."""
+    files = landed[TRACE_FILES]
+    target_count = pl.len() + pl.col("osts").list.len().sum()
+    by_files = files.group_by("run").agg(
+        is_many=(target_count > params.most_node_count) | pl.col("file_number").is_duplicated().any()
+    )
+    rank_count = pl.col("rank_high") - pl.min_horizontal("rank_low", 0) + 1
+    by_requests = told.filter((rank_count > params.most_node_count) | (pl.col("host_count") > params.most_node_count))
+    found = {*by_files.filter("is_many")["run"], *by_requests["run"]}
+    most = params.most_node_count
+    return found | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= most}
+
+
+def _runs(
+    landed: Mapping[Table, pl.DataFrame],
+    told: pl.DataFrame,
+    process_counts: Sequence[int | None],
+    params: NetworkParams,
+) -> Iterator[_Run]:
+    records = landed[TRACE_RECORDS].join(told.select("run", taken="module"), on="run")
+    is_taken = pl.col("module") == pl.col("taken")
+    counted_bytes = dict(
+        records.filter(is_taken)
+        .group_by("run")
+        .agg(pl.sum_horizontal(pl.col("read_bytes", "written_bytes").sum()))
+        .iter_rows()
+    )
+    rows = told.to_dicts()
+    known = [process_counts[row["run"]] for row in rows]
+    rank_highs = [
+        max(row["rank_high"], (count or 0) - 1 if row["rank_high"] >= 0 else -1)
+        for row, count in zip(rows, known, strict=True)
+    ]
+    sizes = [max(high + 1, count or 0) for high, count in zip(rank_highs, known, strict=True)]
+    skews = _skews(records, told, sizes)
+    targets = _with_targets(landed, told)
+    for row, high, count, skew in zip(rows, rank_highs, known, skews, strict=True):
+        low = min(row["rank_low"], 0)
+        total = float(counted_bytes.get(row["run"]) or 0)
+        yield _Run(
+            number=row["run"],
+            module=row["module"],
+            request_count=row["request_count"],
+            covered_ratio=min(row["moved_bytes"] / total, 1.0) if total > 0 else None,
+            skew=skew,
+            process_count=count,
+            rank_low=low,
+            rank_count=high - low + 1,
+            has_hosts=row["has_hosts"],
+            has_targets=row["run"] in targets or not row["has_files"],
+            window_edges_s=span_of(row["began_s"], row["ceased_s"], skew, params),
+        )
+
+
+def _skews(records: pl.DataFrame, told: pl.DataFrame, sizes: Sequence[int]) -> list[Skew]:
+    """Return how the clocks of the runs (n) are set; sizes: their processes."""
+    places = told.select("run").with_row_index("place").cast(pl.Int64)
+    opens = records.filter(pl.col("module") == "MPIIO").join(places, on="run")
+    return offsets_of_runs(
+        opens.select("rank", "collective_open_count", "open_ended_s", run="place", file="file_number"), sizes
+    )
+
+
+def _with_targets(landed: Mapping[Table, pl.DataFrame], told: pl.DataFrame) -> set[int]:
+    """Return the runs of which it is known of any used file where it lies."""
+    used = _of_modules(landed[TRACE_REQUESTS], told.select("run", "module")).select(_FILE).unique()
+    where = pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())
+    return set(landed[TRACE_FILES].filter(where).join(used, on=_FILE, how="semi")["run"])
+
+
+def _of_modules(requests: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
+    return requests.join(modules, on=["run", "module"], how="semi", maintain_order="left")
+
+
+# ---- counting
+
+
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """The requests of runs, which are numbered anew; with what they are counted by.
+
+    whole: requests, run after run, with `rank_node`, `host` (its label) and `end` (the label in the innermost layer,
+    NULL where that is storage targets). pieces: all of them as they reach the innermost layer, cut by targets.
+    """
+
+    runs: Sequence[_Run]
+    whole: pl.DataFrame
+    pieces: pl.DataFrame
+    files: pl.DataFrame
+    layers: Layers
+    #: node by layer and label, of the layers that have labels
+    nodes: pl.DataFrame
+
+    @classmethod
+    def of(cls, requests: pl.DataFrame, files: pl.DataFrame, runs: Sequence[_Run]) -> _Requests:
+        """Lay out the requests."""
+        numbers = pl.DataFrame(
+            {
+                "number": [run.number for run in runs],
+                "module": [run.module for run in runs],
+                "has_targets": [run.has_targets for run in runs],
+                "place": np.arange(len(runs)),
+            }
+        )
+        taken = requests.join(numbers, left_on=["run", "module"], right_on=["number", "module"], maintain_order="left")
+        of_files = files.join(numbers.select("number", "place"), left_on="run", right_on="number")
+        whole = taken.with_columns(run="place").drop("place").sort("run", maintain_order=True)
+        whole = whole.with_columns(pl.col("host").fill_null("unknown host"))
+        of_files = (
+            of_files.with_columns(run="place").drop("place").with_row_index("file_key").cast({"file_key": pl.Int64})
+        )
+        pieces = _pieces(whole, of_files)
+        layers, nodes = _layers(runs, whole, pieces)
+        return cls(runs, whole, pieces, of_files, layers, nodes)
+
+    def counted(self) -> Networks:
+        """Count the requests between the layers of their runs."""
+        first, last = self.layers.first[:-1], self.layers.first[1:] - 1
+        inner = self._transfers(self.pieces, self._outer(self.pieces), self._nodes(self.pieces, last, "end"))
+        has_hosts = np.array([run.has_hosts for run in self.runs])
+        hosted = self.whole.filter(pl.Series(has_hosts).gather(self.whole["run"]))
+        outer = self._transfers(hosted, self._ranks(hosted), self._nodes(hosted, first + 1, "host"))
+        columns = [np.concatenate(both) for both in zip(outer, inner, strict=True)]
+        return counted(self.layers, np.stack([run.window_edges_s for run in self.runs]), ManyTransfers(*columns))
+
+    def _transfers(self, rows: pl.DataFrame, source: Ints, target: Ints) -> Sequence[Any]:
+        run: Ints = rows["run"].to_numpy()
+        began_s, size_bytes = rows["began_s"].to_numpy(), floats(rows["request_bytes"])
+        time_s: Reals = rows["ceased_s"].to_numpy() - began_s
+        at_s = began_s - self._ahead_s(run, rows["rank"].to_numpy())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
+        return run, source, target, at_s, time_s, size_bytes, bandwidth, (rows["direction"] == "read").to_numpy()
+
+    def _ahead_s(self, run: Ints, rank: Ints) -> Reals:
+        """Return how far the clock of each request's rank is ahead."""
+        known = [np.zeros(0) if one.skew.offset_s is None else one.skew.offset_s for one in self.runs]
+        first, all_s = offsets_of([len(one) for one in known]), np.concatenate([*known, np.zeros(1)])
+        is_known = (rank >= 0) & (rank < np.diff(first)[run])
+        found: Reals = np.where(is_known, all_s[np.where(is_known, first[run] + rank, 0)], 0.0)
+        return found
+
+    def _ranks(self, rows: pl.DataFrame) -> Ints:
+        run = rows["run"].to_numpy()
+        lows = np.array([one.rank_low for one in self.runs])
+        found: Ints = self.layers.first_node[self.layers.first[run]] + rows["rank"].to_numpy() - lows[run]
+        return found
+
+    def _outer(self, rows: pl.DataFrame) -> Ints:
+        """Return the node of the layer before the innermost one: the host, or the rank where no hosts are known."""
+        has_hosts = np.array([run.has_hosts for run in self.runs])[rows["run"].to_numpy()]
+        hosts = self._nodes(rows, self.layers.first[1:] - 2, "host")
+        return np.where(has_hosts, hosts, self._ranks(rows))
+
+    def _nodes(self, rows: pl.DataFrame, layer: Ints, label: str) -> Ints:
+        """Return the node of each row, whose label is in a column; layer: by run. Of no label that is known, -1."""
+        keys = pl.DataFrame({"layer": layer[rows["run"].to_numpy()], "label": rows[label]})
+        found = keys.join(self.nodes, on=["layer", "label"], how="left", maintain_order="left")
+        nodes: Ints = found["node"].fill_null(-1).to_numpy()
+        return nodes
+
+    # ---- single requests
+
+    def bottlenecks(self) -> pl.DataFrame:
+        """Return the requests that stand out, with the nodes that they were between: see `making`."""
+        found = pl.DataFrame(list(self._found()), schema={"run": pl.Int64(), **BOTTLENECK_ROWS}, orient="row")
+        rows = self.whole.join(found.select("run", "request"), on=["run", "request"], how="semi", maintain_order="left")
+        # a request on several targets is told with the first
+        first = _pieces(rows, self.files).unique(["run", "request"], keep="first", maintain_order=True)
+        run = first["run"].to_numpy()
+        names = pl.Series(self.layers.names, dtype=pl.String)
+        nodes = first.select(
+            "run",
+            "request",
+            "began_s",
+            source_layer=pl.lit("rank"),
+            source_node=self.layers.labels.gather(self._ranks(first)),
+            target_layer=names.gather(self.layers.first[1:][run] - 1),
+            target_node="end",
+        )
+        return found.join(nodes, on=["run", "request"], how="left", maintain_order="left").select(
+            "run", "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "began_s",
+            "value", "median_value", "score", "share_ratio",
+        )  # fmt: skip
+
+    def _found(self) -> Iterator[tuple[object, ...]]:
+        bounds = np.searchsorted(self.whole["run"].to_numpy(), np.arange(len(self.runs) + 1))
+        request: Ints = self.whole["request"].to_numpy()
+        sizes, times = floats(self.whole["request_bytes"]), (self.whole["ceased_s"] - self.whole["began_s"]).to_numpy()
+        for number, run in enumerate(self.runs):
+            own = slice(bounds[number], bounds[number + 1])
+            finder = BottleneckFinder(process_count=run.process_count)
+            finder.add("size", sizes[own], request[own])
+            finder.add("time", times[own], request[own])
+            yield from ((number, *row) for row in finder.rows())
+
+
+def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
+    """Return requests as they reach the innermost layer, with its label as `end`.
+
+    Raises TooManyPiecesError.
+    """
+    keyed = whole.drop("file_number").with_columns(file_number=_keys(whole, files))
+    known = files.select("file_key", "path", "mount", "filesystem_kind", number="file_number")
+    number = pl.Series("number", whole["file_number"])
+    path = pl.coalesce("path", pl.format("file {}", pl.col("number"))).fill_null("unknown file")
+    on_files = (
+        keyed.with_columns(number)
+        .filter(~pl.col("has_targets"))
+        .join(known.drop("number"), left_on="file_number", right_on="file_key", how="left", maintain_order="left")
+        .with_columns(end=path)
+    )
+    striped = files.drop("file_number").rename({"file_key": "file_number"})
+    cut, count = [keyed.clear()], 0
+    for piece in on_targets(keyed.filter("has_targets"), striped):
+        count += piece.height
+        if count > _MOST_PIECES:
+            raise TooManyPiecesError
+        cut.append(piece.select(keyed.columns))
+    system = pl.coalesce("mount", "filesystem_kind").fill_null("unknown storage")
+    on_them = (
+        pl.concat(cut, how="vertical_relaxed")
+        .join(known, left_on="file_number", right_on="file_key", how="left", maintain_order="left")
+        .with_columns(end=pl.coalesce(pl.format("OST {}", "ost"), system))
+    )
+    columns = [*keyed.columns, "end"]
+    return pl.concat([on_them.select(columns), on_files.select(columns)], how="vertical_relaxed")
+
+
+def _keys(whole: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
+    """Return the key of each request's file, NULL where nothing is told of it."""
+    keys = files.select(*_FILE, "file_key")
+    return whole.select(_FILE).join(keys, on=_FILE, how="left", maintain_order="left")["file_key"]
+
+
+def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[Layers, pl.DataFrame]:
+    """Return the layers of runs, and the node of each label in those that have labels, by layer."""
+    names = [run.names for run in runs]
+    first = offsets_of([len(one) for one in names])
+    has_hosts = pl.Series([run.has_hosts for run in runs])
+    hosts = whole.filter(has_hosts.gather(whole["run"])).select("run", label="host").unique()
+    ends = pieces.select("run", label="end").unique()
+    labelled = pl.concat(
+        [
+            hosts.select("label", layer=pl.Series(first[hosts["run"].to_numpy()] + 1)),
+            ends.select("label", layer=pl.Series(first[ends["run"].to_numpy() + 1] - 1)),
+        ]
+    )
+    order = in_natural_order(labelled["label"].unique())
+    places = pl.DataFrame({"label": pl.Series(order, dtype=pl.String), "place": np.arange(len(order))})
+    ranks = _rank_labels(runs, first)
+    nodes = (
+        pl.concat([ranks, labelled.join(places, on="label").select("layer", "place", "label")])
+        .sort("layer", "place")
+        .with_columns(node=pl.int_range(pl.len(), dtype=pl.Int64))
+    )
+    layer_count = int(first[-1])
+    kinds: list[TimeKind | None] = [_KIND if n + 1 < len(one) else None for one in names for n in range(len(one))]
+    first_node = offsets_of(np.bincount(nodes["layer"].to_numpy(), minlength=layer_count))
+    layers = Layers(tuple(name for one in names for name in one), tuple(kinds), first, first_node, nodes["label"])
+    return layers, nodes.select("layer", "label", "node")
+
+
+def _rank_labels(runs: Sequence[_Run], first: Ints) -> pl.DataFrame:
+    """Return the nodes of ranks, which are there whether or not they make requests."""
+    counts = np.array([run.rank_count for run in runs])
+    run = np.repeat(np.arange(len(runs)), counts)
+    place = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rank = pl.Series(place + np.array([one.rank_low for one in runs])[run])
+    label = pl.when(pl.col("rank") == -1).then(pl.lit("all ranks")).otherwise(pl.col("rank").cast(pl.String))
+    return pl.DataFrame({"layer": first[run], "place": place, "rank": rank}).select("layer", "place", label=label)
+
+
+# ---- what is said of runs
+
+
+def _lines(runs: Sequence[_Run], networks: Networks) -> Iterator[dict[str, object]]:
+    """Yield what the line on each run says."""
+    layers, counts = networks.layers, networks.counts
+    is_negative = (pl.col("bin") == NEGATIVE) & (pl.col("metric") == METRICS.index("time"))
+    negative = counts.filter(is_negative)
+    run_of_edge = layers.run[layers.of_nodes(networks.source)]
+    negative_counts = np.bincount(run_of_edge[negative["edge"].to_numpy()], negative["count"].to_numpy(), len(runs))
+    node_counts = np.diff(layers.first_node)
+    for number, run in enumerate(runs):
+        own = node_counts[layers.first[number] : layers.first[number + 1]].tolist()
+        yield run_values(
+            "made",
+            module=run.module,
+            request_count=run.request_count,
+            covered_ratio=run.covered_ratio,
+            skew=run.skew,
+            negative_count=int(negative_counts[number]),
+        ) | network_values(run.names, [1] * len(own), own, run.window_edges_s)

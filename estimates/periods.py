@@ -1,0 +1,200 @@
+"""Periods: rows of how often subjects do their I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from iosig.estimates.columns import list_column
+from iosig.estimates.subjects import KEYS, Subjects
+from iosig.settings.model import PeriodSettings
+from iosig.transforms.arrays import Ragged, Reals, places_within
+from iosig.transforms.periods import finding, windows
+from iosig.transforms.periods.finding import PeriodParams, Periods
+from iosig.transforms.throughput.requests import Steps
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
+
+if TYPE_CHECKING:
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autoperiod import AutoperiodParams
+    from iosig.transforms.periods.controlled import ControlledParams
+    from iosig.transforms.periods.ftio import DftParams
+
+DEFAULT_METHOD = "controlled"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of `periods`, of `period_segments`, and of `node_periods`."""
+
+    periods: pl.DataFrame
+    segments: pl.DataFrame
+    nodes: pl.DataFrame = field(default_factory=partial(frames.empty, NODE_PERIODS))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Rows]) -> Rows:
+        """Return all rows of several."""
+        found = [cls(frames.empty(PERIODS), frames.empty(PERIOD_SEGMENTS)), *parts]
+        names = [column.name for column in fields(cls)]
+        return cls(*(pl.concat([getattr(each, name) for each in found]) for name in names))
+
+
+def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
+    """Return the settings of periods as parameters of some methods, or of those that are to be published."""
+    wanted = settings.methods if methods is None else methods
+    return PeriodParams(
+        methods=tuple(wanted),
+        max_missing_ratio=settings.max_missing_ratio,
+        # A method's parameters import the method: those of the others are left out.
+        controlled=_controlled(settings) if "controlled" in wanted else None,
+        dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
+        autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
+        autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
+    )
+
+
+def _controlled(settings: PeriodSettings) -> ControlledParams:
+    from iosig.transforms.periods.controlled import ControlledParams
+
+    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
+
+
+def _dft(settings: PeriodSettings) -> DftParams:
+    from iosig.transforms.periods.ftio import DftParams
+    from iosig.transforms.periods.ftio_outliers import OutlierParams
+
+    return DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance))
+
+
+def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+
+    return AutocorrelationParams(least_height=settings.autocorrelation_height)
+
+
+def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
+    from iosig.transforms.periods.autoperiod import AutoperiodParams
+
+    return AutoperiodParams(confidence=settings.autoperiod_confidence)
+
+
+def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
+    """Return what each method says of each subject.
+
+    steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
+    that say why, and nothing else.
+    """
+    answers = finding.find(found.samples, found.sampling_hz, found.started_s, params, steps)
+    judged = judged_of(found, steps)
+    rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
+    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
+    order = (*KEYS[1:7], "method")
+    return Rows(
+        pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
+        pl.concat(segments).sort(*order, "segment", nulls_last=True, maintain_order=True),
+    )
+
+
+def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
+    """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
+    counts = found.samples.counts
+    owner = found.samples.owner
+    is_known = np.isfinite(found.samples.values)
+    known = np.bincount(owner[is_known], minlength=len(counts))
+    total = np.bincount(owner[is_known], found.samples.values[is_known], len(counts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missing = np.where(counts > 0, 1.0 - known / counts, np.nan)
+        mean = np.where(known > 0, total / known, np.nan)
+    lost = np.full(len(counts), np.nan)
+    if steps is not None:
+        volume = windows.clipped(steps, found.started_s, found.ended_s).volume_bytes
+        np.divide(np.abs(total / found.sampling_hz - volume), volume, out=lost, where=volume > 0)
+    return pl.DataFrame(
+        {
+            "sampling_hz": np.where(counts > 0, found.sampling_hz, np.nan),
+            "sample_count": counts,
+            "missing_ratio": missing,
+            "mean_bytes_per_s": mean,
+            "abstraction_error": lost,
+        }
+    )
+
+
+def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+    """Return rows of `periods` of one method's answer for subjects, of which `judged_of` says what was judged."""
+    found, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
+    lists = {
+        "candidates": listed.frequency_hz,
+        "candidate_amplitudes_bytes_per_s": listed.amplitude_bytes_per_s,
+        "candidate_phases_rad": listed.phase_rad,
+    }
+    columns: dict[str, Reals | pl.Series] = {
+        "found_outcome": pl.Series(found.outcome.tolist(), dtype=pl.String),
+        "window_start_s": found.window_start_s,
+        "window_end_s": found.window_end_s,
+        "frequency_hz": found.frequency_hz,
+        "period_s": found.period_s,
+        "period_error_s": found.told.period_error_s,
+        "window_bytes_ratio": found.told.window_bytes_ratio,
+        "burst_width_s": answer.burst_width_s,
+        "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
+        "confidence": found.confidence,
+        "refined_confidence": answer.refined_confidence,
+        "false_alarm_probability": found.false_alarm_probability,
+        "r_io": measured.r_io,
+        "b_io_bytes_per_s": measured.b_io_bytes_per_s,
+        "sigma_vol": measured.sigma_vol,
+        "sigma_time": measured.sigma_time,
+        "periodicity_score": measured.periodicity_score,
+        "bytes_per_period": measured.bytes_per_period,
+        **{name: list_column(Ragged(values, listed.offsets)) for name, values in lists.items()},
+    }
+    told = pl.col("untold").is_null()
+    numbers = [name for name in (*judged.columns, *columns) if name != "found_outcome"]
+    return (
+        pl.concat([keys, judged, pl.DataFrame(columns)], how="horizontal")
+        .with_columns(pl.col(pl.Float64).fill_nan(None))
+        .with_columns(
+            pl.when(told).then(pl.col(numbers)),
+            method=pl.lit(answer.method),
+            is_default=pl.lit(answer.method == DEFAULT_METHOD),
+            outcome=pl.coalesce("untold", "found_outcome"),
+        )
+        .select(PERIODS.column_names)
+    )
+
+
+def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+    """Return rows of `period_segments` of one method's answer for subjects."""
+    found = answer.segments
+    if found is None:
+        return frames.empty(PERIOD_SEGMENTS)
+    columns = pl.DataFrame(
+        {
+            "segment": places_within(found.counts) + 1,
+            "is_main": found.is_main,
+            "window_start_s": found.started_s,
+            "window_end_s": found.ended_s,
+            "frequency_hz": found.frequency_hz,
+            "period_s": 1.0 / found.frequency_hz,
+            "period_error_s": found.period_error_s,
+            "confidence": found.confidence,
+            "segment_bytes": found.volume_bytes,
+            "burst_width_s": found.burst_width_s,
+            "duty_ratio": np.minimum(found.burst_width_s * found.frequency_hz, 1.0),
+            "false_alarm_probability": found.false_alarm_probability,
+        }
+    )
+    rows = pl.concat([keys[found.owner], columns.with_columns(pl.col(pl.Float64).fill_nan(None))], how="horizontal")
+    # what has no signal to be judged has no answer either, whatever its samples look like
+    return (
+        rows.filter(pl.col("untold").is_null())
+        .with_columns(method=pl.lit(answer.method))
+        .select(PERIOD_SEGMENTS.column_names)
+    )

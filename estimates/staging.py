@@ -1,0 +1,85 @@
+"""Stage landed polls and job records with the SQL models of the night.
+
+A night stages whole days from its work items. Questions about a running job, about the present or about a new landing
+stage only the rows they need. Both use the tables, parameters and models named here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from iosig.settings.model import Settings
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.polls import POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
+from iosig.warehouse.store import models
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@contextmanager
+def engine(settings: Settings, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open DuckDB with the settings that models join as tables: `settings.filesystem_aliases`, and so on.
+
+    spill: the folder for rows that exceed the memory limit; a temporary folder by default.
+    """
+    if spill is None:
+        with tempfile.TemporaryDirectory(prefix="iosig-staging-") as folder, engine(settings, Path(folder)) as opened:
+            yield opened
+        return
+    partitions = [(name, place) for name, places in settings.partitions.items() for place in places]
+    with models.engine(spill, settings.engine.memory_limit) as connection:
+        for table, first, pairs in (
+            ("filesystem_aliases", "name", [*settings.filesystems.items()]),
+            ("partition_filesystems", "partition", partitions),
+        ):
+            frame = pl.DataFrame(pairs, schema={first: pl.String, "filesystem": pl.String}, orient="row")
+            models.expose_frame(connection, "settings", table, frame)
+        yield connection
+
+
+def model_parameters(settings: Settings) -> dict[str, Any]:
+    """Return the parameters of SQL models that come from the settings."""
+    # pseudonymized warehouses hold what the patterns matched before the names were replaced
+    is_matched = settings.privacy.is_pseudonymized
+    return {
+        "application_pattern": "^(.*)$" if is_matched else settings.jobs.application_pattern,
+        "filesystem_pattern": "^(.*)$" if is_matched else settings.jobs.filesystem_pattern,
+        "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
+        "clock_tolerance_s": settings.traces.clock_tolerance_s,
+        "late_s": settings.counters.late_s,
+        "signature_window_days": settings.signatures.window_days,
+        "has_merged_sizes": settings.signatures.has_merged_sizes,
+        "samples_from": settings.signatures.samples,
+        "least_sample_count": settings.signatures.least_sample_count,
+        "most_sample_count": settings.signatures.most_sample_count,
+    }
+
+
+def stage_jobs(connection: duckdb.DuckDBPyConnection, settings: Settings, records: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `stage.jobs` for rows of `landed.job_records`, those of running jobs included."""
+    models.expose_frame(connection, JOB_RECORDS.layer, JOB_RECORDS.name, records)
+    days = records["ended_at"].dt.date().drop_nulls().unique().sort().to_list()
+    return models.select(connection, JOBS, model_parameters(settings) | {"days": days, "has_undated": True})
+
+
+def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `stage.ticks` for rows of `landed.polls`, and leave `stage.poll_days` in the engine."""
+    models.expose_frame(connection, POLLS.layer, POLLS.name, polls)
+    # without the first and the last day of the warehouse, the days count as whole: only `missing_ratio` depends on it
+    parameters = model_parameters(settings) | {"first_polled_on": None, "last_polled_on": None}
+
+    def build(table: Table) -> pl.DataFrame:
+        rows = models.select(connection, table, parameters)
+        models.expose_frame(connection, table.layer, table.name, rows)
+        return rows
+
+    *_, ticks = (build(table) for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS, TICKS))
+    return ticks

@@ -1,0 +1,273 @@
+"""Subjects: the signals whose classes and periods are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from iosig.estimates.columns import epoch_s, floats, ragged
+from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.throughput import even_values, intervals
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.periods import PERIODS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
+
+#: what is known of every subject
+KEYS = (
+    "ended_on",
+    "subject_kind",
+    "cluster",
+    "subject_id",
+    "started_at",
+    "filesystem",
+    "direction",
+    "basis",
+)
+#: what is built that holds their signals
+JUDGED = (
+    JOBS,
+    EXACT_SAMPLES,
+    SERIES_INTERVALS,
+    TRACE_JOBS,
+    TRACE_COUNTERS,
+    TRACE_SIGNALS,
+    SIGNATURES,
+    SIGNATURE_POINTS,
+)
+_SIGNAL = ["trace_id", "module", "direction", "is_async"]
+#: what the answers of each kind of subject rest on
+_BASIS = {"job": "counted", "series": "series", "application": "signature", "trace": "traced"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Subjects (n) and their signals.
+
+    keys: a row for each, with the columns of `KEYS`, and `untold`: why it has no signal to be judged, NULL where it
+    has. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, started_s (n): since the
+    run's start or the trace's zero, or on the series' own clock.
+    """
+
+    keys: pl.DataFrame
+    samples: Ragged
+    sampling_hz: Reals
+    started_s: Reals
+
+    @property
+    def ended_s(self) -> Reals:
+        """The right edge of each signal's last sample (n)."""
+        return self.started_s + np.diff(self.samples.offsets) / self.sampling_hz
+
+
+def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
+    """Return the keys of subjects of one kind, and `untold`; NULL where the kind has no such column.
+
+    named: expressions of columns that have other names.
+    """
+    found = subjects.with_columns(subject_kind=pl.lit(kind), basis=pl.lit(_BASIS[kind])).with_columns(**named)
+    schema = {name: frames.schema(PERIODS)[name] for name in KEYS} | {"untold": pl.String()}
+    return pl.concat(
+        [pl.DataFrame(schema=schema), found.select(name for name in schema if name in found.columns)], how="diagonal"
+    )
+
+
+def job_subjects(samples: pl.DataFrame) -> Subjects:
+    """Return the runs of jobs, as rows of `exact_samples`."""
+    keys = keys_of("job", samples, subject_id="job_id")
+    started_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
+    return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)
+
+
+def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = None) -> Subjects:
+    """Return the subjects of series, as rows of `series_intervals`, on even steps: of their own median interval."""
+    ordered = rows.sort("ended_on", "subject_id", "direction", "time_s")
+    subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("count")
+    )
+    right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
+    made = intervals.stepped(
+        right_s - interval_s,
+        right_s,
+        floats(ordered["bytes_per_s"]) * interval_s,
+        offsets_of(subjects["count"].to_numpy()),
+        params,
+    )
+    return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.started_s)
+
+
+def traced_subjects(
+    jobs: pl.DataFrame, counters: pl.DataFrame, signals: pl.DataFrame, max_interval_ratio: float
+) -> Subjects:
+    """Return traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`, their modules added up."""
+    counted = signals.filter("is_counted")
+    runs = traced_runs(jobs, counters, counted, max_interval_ratio)
+    # What moved nothing has no signal, and is known nevertheless.
+    untold = pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold")
+    keys = keys_of("trace", runs, subject_id="trace_id", untold=untold)
+    return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
+
+
+def traced_requests(
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], *, with_empty: bool = False
+) -> Requests:
+    """Return what moved the bytes of traced runs: single requests, and bins of heat maps where these are all there is.
+
+    keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: rows of
+    `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
+    """
+    rows = _moved(keys, signals, requests, [], with_empty=with_empty)
+    began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in ("began_s", "ceased_s", "request_bytes"))
+    owner = rows["subject"].cast(pl.Int64).to_numpy()
+    return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
+
+
+def traced_nodes(
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
+) -> tuple[pl.DataFrame, Requests]:
+    """Return the nodes on which the requests of traced runs were made, and what each of them moved.
+
+    keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
+    there, `host`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
+    any request does not say where it was made there are none.
+    """
+    hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
+    rows = _moved(keys, signals, hosted, ["host"])
+    whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
+    found = whole.select("subject", "host").unique().sort("subject", "host")
+    numbered = found.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
+    named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
+    nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
+    placed = whole.join(numbered, on=["subject", "host"], how="left")
+    began_s, ceased_s, volume_bytes = (floats(placed[name]) for name in ("began_s", "ceased_s", "request_bytes"))
+    return nodes, Requests(began_s, ceased_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
+
+
+def _moved(
+    keys: pl.DataFrame,
+    signals: pl.DataFrame,
+    requests: Sequence[pl.LazyFrame],
+    more: list[str],
+    *,
+    with_empty: bool = False,
+) -> pl.DataFrame:
+    """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
+    subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
+    told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
+    columns = ["subject", "began_s", "ceased_s", "request_bytes"]
+    bins = _bins(told.filter(pl.col("basis") == "heatmap")).select(columns)
+    pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
+    of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
+    is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
+    for frame in requests if of_requests.height else ():
+        moved = frame.filter(~pl.col("is_nested"), is_wanted)
+        known = moved.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", *more)
+        joined = known.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
+        pieces.append(joined.select(*columns, *more).collect())
+    return pl.concat(pieces)
+
+
+def _bins(signals: pl.DataFrame) -> pl.DataFrame:
+    """Return the steps of signals as if each were a request."""
+    steps = signals.select(
+        "subject", "interval_s", rate="signal_bytes_per_s", step=pl.int_ranges(0, pl.col("step_count"))
+    ).explode("rate", "step", empty_as_null=False)
+    return steps.with_columns(
+        began_s=pl.col("step") * pl.col("interval_s"),
+        ceased_s=(pl.col("step") + 1) * pl.col("interval_s"),
+        request_bytes=pl.col("rate") * pl.col("interval_s"),
+    )
+
+
+def traced_runs(
+    jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame, max_interval_ratio: float
+) -> pl.DataFrame:
+    """Return both directions of each traced run of which any module counts, and what is known of its bytes.
+
+    counted: the rows of `trace_signals` that count. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
+    where the trace does not tell the size of every request), `ended_s`, and `untold`: `interval_only` where counters
+    alone tell of more than a share of `max_interval_ratio` of the bytes, `unknown_sizes`, or NULL.
+    """
+    keys = ["trace_id", "direction"]
+    is_finer = pl.col("basis") != "interval"
+    told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())
+    ends = counted.group_by("trace_id").agg(signal_ended_s=(pl.col("step_count") * pl.col("interval_s")).max())
+    is_told = (pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
+    return (
+        _counted_volumes(counters, counted)
+        .join(told, on=keys, how="left")
+        .join(ends, on="trace_id", how="left")
+        .join(jobs, on="trace_id", how="left")
+        # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
+        .with_columns(
+            pl.col("told_bytes").fill_null(0.0),
+            ended_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
+        )
+        .with_columns(
+            untold=pl.when(pl.col("counted_bytes").is_null())
+            .then(pl.lit("unknown_sizes"))
+            .when(~is_told)
+            .then(pl.lit("interval_only"))
+        )
+        .sort(keys)
+    )
+
+
+def _counted_volumes(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    # One request of a size that the trace does not tell, and the sum is not known.
+    sums = {
+        direction: pl.when((pl.col(volume).is_not_null() | (pl.col(count).fill_null(0) == 0)).all()).then(
+            pl.col(volume).sum()
+        )
+        for direction, volume, count in (
+            ("read", "read_bytes", "read_count"),
+            ("write", "written_bytes", "write_count"),
+        )
+    }
+    volumes = (
+        counters.filter("is_counted")
+        .group_by("trace_id")
+        .agg(**sums)
+        .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
+        .with_columns(pl.col("counted_bytes").cast(pl.Float64))
+    )
+    # Bytes of which the trace does not say which way they went are neither reads nor writes.
+    unstated = (
+        counted.filter(pl.col("direction") == "unstated")
+        .group_by("trace_id", "direction")
+        .agg(pl.col("volume_bytes").sum().alias("counted_bytes"))
+    )
+    return pl.concat([volumes.join(unstated, on="trace_id", how="anti"), unstated])
+
+
+def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals, Reals]:
+    """Return the sum of each run's signals, on the finest of their steps: samples, samples per second, start."""
+    keys = ["trace_id", "direction"]
+    placed = signals.join(runs.select(keys).with_row_index("subject"), on=keys, how="inner").sort(
+        "subject", maintain_order=True
+    )
+    owner = placed["subject"].cast(pl.Int64).to_numpy()
+    of_signal = placed["interval_s"].to_numpy()
+    interval_s, step_count = np.full(runs.height, np.inf), np.zeros(runs.height, dtype=np.int64)
+    np.minimum.at(interval_s, owner, of_signal)
+    counts = placed["step_count"].to_numpy()
+    # a hundredth of a step is jitter, as in `iosig.transforms.throughput.intervals`
+    np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
+    interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
+    grid = even_values.Grid(np.zeros(runs.height), interval_s, step_count)
+    pieces = ragged(placed["signal_bytes_per_s"])
+    if len(np.unique(owner)) == len(owner):
+        # One signal each, in the runs' order: its steps are the run's.
+        return Ragged(pieces.values, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
+    bins = even_values.Bins(grid)
+    step = np.arange(len(pieces.values)) - np.repeat(pieces.offsets[:-1], counts)
+    width, subject = np.repeat(of_signal, counts), np.repeat(owner, counts)
+    bins.add(Requests(step * width, (step + 1) * width, pieces.values * width, subject, runs.height))
+    return Ragged(bins.result().bytes_per_s, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)

@@ -1,4 +1,0 @@
-"""What traced runs tell of their I/O, and what is wrong with it, of a release or of one input.
-
-- `traced` (`TracedRun`, `of_input`, `of_release`): Findings, layers, sizes, order and heat maps of traced runs.
-"""

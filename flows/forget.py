@@ -1,0 +1,272 @@
+"""Forgetting: a landing, or all that is a user's, goes out of the warehouse, and out of every release that is kept.
+
+What is left of the landings concerned is landed as their next generation; each kept release that read them gives way to
+one that is made of what is left, by the night's own steps; then the old ones go. Every step is done once however often
+it is begun, and what was found at the beginning is kept until the end: who is killed asks again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from iosig.expectations import docs
+from iosig.flows import executors
+from iosig.flows.nightly import STEPS, Report, open_night
+from iosig.flows.own_data import OwnData, find as find_own
+from iosig.flows.steps import release as releasing
+from iosig.flows.steps.plan import Start, make_plan
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.signatures import CHANGES
+from iosig.settings.model import Settings
+from iosig.streams.landing import names_in
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.signatures import SIGNATURES
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
+from iosig.warehouse.releases import expiring, holds, publishing, releases, seals, superseding
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store import forgetting, ledger
+from iosig.warehouse.store.files import ASIDE
+from iosig.warehouse.store.journal import Journal
+from iosig.warehouse.store.manifests import Landing, id_in, in_folder
+from iosig.warehouse.store.store import Store, document, put_document, write_parquet
+
+_INTENT = "forgetting.json"
+#: how long to wait for those who read releases that are to go [s]
+_READERS_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be forgotten, a landing by its id or all that is a user's, and why."""
+
+    landing_id: str | None
+    user: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is concerned: landings, each with what it is called from then on, and kept releases with what they read.
+
+    own: what is the user's, if one is forgotten.
+    """
+
+    asked: Asked
+    at: str
+    landings: Mapping[str, str]
+    releases: Mapping[str, tuple[str, ...]]
+    own: OwnData | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """It as JSON holds it."""
+        asked = {"landing_id": self.asked.landing_id, "user": self.asked.user, "reason": self.asked.reason}
+        own = None if self.own is None else self.own.document()
+        return {
+            **{"asked": asked, "at": self.at, "own": own},
+            **{"landings": dict(self.landings), "releases": dict(self.releases)},
+        }
+
+    @classmethod
+    def from_document(cls, told: Mapping[str, Any]) -> Found:
+        """Return what a document says."""
+        own = None if told["own"] is None else OwnData.from_document(told["own"])
+        read = {name: tuple(ids) for name, ids in told["releases"].items()}
+        return cls(Asked(**told["asked"]), told["at"], told["landings"], read, own)
+
+
+def find(store: Store, settings: Settings, asked: Asked) -> Found:
+    """Find what is concerned; what was begun and not ended is what was found then.
+
+    Raises NothingToDo where there is nothing, UsageError where another one was begun and not ended.
+    """
+    begun = document(store, _INTENT)
+    if begun is not None:
+        found = Found.from_document(begun)
+        if (found.asked.landing_id, found.asked.user) != (asked.landing_id, _hidden(store, settings, asked.user)):
+            what = "a user's data" if found.asked.user else f"landing {found.asked.landing_id}"
+            raise UsageError(f"{store.name} was about to forget {what}, and was stopped: ask for that again first.")
+        return found
+    asked = Asked(asked.landing_id, _hidden(store, settings, asked.user), asked.reason)
+    known = ledger.read(store)
+    own = None if asked.user is None else find_own(store, asked.user)
+    landings = _of_landing(known, asked.landing_id) if own is None else _of_user(known, own)
+    kept = releases.kept(store)
+    read = {release.release_id: sorted({*releases.landings_in(store, release)} & landings.keys()) for release in kept}
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return Found(asked, at, landings, {name: tuple(ids) for name, ids in read.items() if ids}, own)
+
+
+def _hidden(store: Store, settings: Settings, user: str | None) -> str | None:
+    """Return a user's name as the warehouse has it."""
+    names = names_in(store, settings)
+    return user if names is None or user is None else names.name(user)
+
+
+def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
+    """Return all generations of a landing's content, and what they are called when nothing is left of them."""
+    named = [*known.objects(known.of([landing_id or ""]))]
+    if not named:
+        raise UsageError(f"There is no landing {landing_id}: `iosig sql` and `iosig releases --json` name them.")
+    content = named[0].content_sha256
+    of_it = known.landings.filter(pl.col("content") == int(named[0].trace_id, 16)).sort("generation")
+    every = [one for one in known.objects(of_it) if one.content_sha256 == content]
+    if every[-1].forgotten_at and not every[-1].parts:
+        raise NothingToDo(f"{landing_id} was forgotten on {every[-1].forgotten_at[:10]}.")
+    empty = id_in(content, every[-1].generation + 1)
+    return {one.landing_id: empty for one in every}
+
+
+def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
+    """Return the landings that hold rows of a user's, or the name, and what is left of them is called."""
+    landings: dict[str, str] = {}
+    last: dict[str, int] = {}
+    for one in known.objects(known.landings.sort("content", "generation")):
+        last[one.content_sha256] = max(one.generation, last.get(one.content_sha256, 0))
+    for one in known.objects(known.landings.sort("content", "generation")):
+        rows = ((part.table, forgetting.rows_of(known.store, one, part)) for part in one.parts)
+        if own.has(one, rows):
+            last[one.content_sha256] += 1
+            landings[one.landing_id] = id_in(one.content_sha256, last[one.content_sha256])
+    if not landings and not known.store.journal.is_file():
+        raise NothingToDo("Nothing in the warehouse is that user's.")
+    return landings
+
+
+def forget(store: Store, settings: Settings, found: Found, report: Report) -> None:
+    """Forget what was found. The warehouse must be held by this writer."""
+    put_document(store, _INTENT, found.document)
+    old = [*_there(store, found.landings)]
+    for landing in old:
+        _leave(store, landing, found)
+    holds.rename(store, found.landings)
+    if found.own is not None and store.journal.is_file():
+        with Journal(store.journal) as journal:
+            report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
+    for release_id, read in found.releases.items():
+        if release_id not in {release.release_id for release in releases.kept(store)}:
+            continue
+        release = releases.find(store, release_id)
+        successor = _succeed(store, settings, release, found, read, report)
+        report(f"{release_id} gives way to {successor.release_id}", len(successor.snapshots), 0.0)
+    _end(store, found, old)
+
+
+def _there(store: Store, landing_ids: Collection[str]) -> Iterator[Landing]:
+    known = ledger.read(store)
+    wanted = known.landings.filter(pl.col("landing_id").is_in(list(landing_ids)))
+    yield from known.objects(wanted.sort("content", "generation"))
+
+
+def _leave(store: Store, landing: Landing, found: Found) -> None:
+    """Write what is left of a landing."""
+    own = found.own
+
+    def left(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.clear() if own is None else own.left(table, rows)
+
+    generation = int(found.landings[landing.landing_id].partition("-")[2])
+    name = landing.trace_id if own is None else own.renamed(landing.source_file)
+    forgetting.leave(store, landing, generation, left, name, found.at)
+
+
+# ---- releases
+
+
+def _succeed(
+    store: Store, settings: Settings, old: Release, found: Found, read: tuple[str, ...], report: Report
+) -> Release:
+    """Make a release anew, of what is left of its landings, and put it in the old one's place."""
+    own = _settings_of(old, settings)
+    with executors.with_child(own.engine.worker_count) as executor:
+        night = open_night(store, own, make_plan(store, own, start=_start(store, old, found, read)), executor)
+        for step in STEPS:
+            for piece in night.do(step):
+                report(piece.name, piece.row_count, piece.duration_s)
+        executor.end()
+    _tell_changes_as_before(night.run, old)
+    draft, built = releasing.drafted(night.run, (work for step in STEPS for work in step.works))
+    successor = superseding.supersede(store, old, draft, built, found.landings, found.asked.reason)
+    docs.complete(store)
+    return successor
+
+
+def _settings_of(old: Release, settings: Settings) -> Settings:
+    """Return the settings that a release was made with, as far as its tables depend on them."""
+    told = settings.model_dump()
+    for section, values in json.loads(old.parameters).items():
+        known = told.get(section)
+        told[section] = known | values if isinstance(known, dict) and isinstance(values, dict) else values
+    try:
+        return Settings.model_validate(told)
+    except ValidationError:
+        # of an older iosig: then all of it is made as it is today
+        return settings
+
+
+def _start(store: Store, old: Release, found: Found, read: tuple[str, ...]) -> Start:
+    """Return where a release's plan starts: what it read, and what is left of that."""
+    new = {found.landings[name] for name in read}
+    # of releases that gave way before, the rows of all name what is left
+    known = ({*releases.landings_in(store, old)} - {*found.landings.values()}) | {*read}
+    landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known | new)))
+    return Start(old, pl.Series("landing_id", sorted(known), pl.String), landed)
+
+
+def _tell_changes_as_before(run: Run, old: Release) -> None:
+    """Have signatures that are as they were say of changes what the old release said, and the others nothing.
+
+    They were held against the release that is to go, which is not the one before.
+    """
+    path = run.path(SIGNATURES, None)
+    if not path.is_file():
+        return
+    before = [read_parquet(run.store.here(each)) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
+    made = read_parquet(path)
+    same = [name for name in SIGNATURES.column_names if name not in CHANGES]
+    told = pl.concat(before) if before else made.clear()
+    rows = made.select(same).join(told, on=same, how="left", nulls_equal=True, maintain_order="left")
+    path.unlink()
+    write_parquet(rows.select(SIGNATURES.column_names), SIGNATURES, path)
+    run.store.files.push([run.place(path)])
+
+
+# ---- the end
+
+
+def _end(store: Store, found: Found, old: list[Landing]) -> None:
+    """Remove what gave way, and what was made of it."""
+    for release_id in found.releases:
+        superseding.remove(store, release_id, releases.find(store, release_id))
+    deadline = time.monotonic() + _READERS_S
+    while True:
+        expiring.remove(store, 0.0)
+        if not expiring.waiting_count(store):
+            break
+        if time.monotonic() > deadline:
+            raise MachineFault("Somebody reads a release that is to go: wait until that is over, and ask again.")
+        time.sleep(1.0)
+    gone, made = forgetting.remove(store, old)
+    new = [in_folder(store, name)[0].manifest for name in sorted({*found.landings.values()})]
+    seals.unseal(store, set(gone))
+    if (current := releases.current(store)) is not None:
+        seals.add(store, current, [*made, *new])
+    ledger.forget(store)
+    publishing.abandon(store)
+    store.files.remove("builds/*", f"{store.data_docs.name}/refused", _INTENT)
+
+
+def out_of_reach(store: Store) -> list[str]:
+    """Return what nobody can forget from here."""
+    told = ["backups of the warehouse, and copies of it", "what was exported, drawn or sent from it", "the inputs"]
+    told += ["what Prefect, cron and journals of the system keep of the commands' output"]
+    return told + ([f"{store.name}/{ASIDE}, which holds what was damaged"] if store.files.holds(ASIDE) else [])

@@ -1,5 +1,0 @@
-"""A warehouse's file systems at this moment, as far as polls have landed: what flows, whose it is, what comes next.
-
-- `bursts` (`Burst`, `coming_bursts`, `followed_bursts`): Bursts that are to begin next.
-- `looking` (`Moment`, `FilesystemMoment`, `Lookout`): What there is to see, looked at again and again.
-"""

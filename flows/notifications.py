@@ -1,0 +1,174 @@
+"""Problems are told once when they begin and once when they are over: by a webhook, and by mail.
+
+What was told is kept in the warehouse. What could not be told is told the next time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from typing import Any
+
+from iosig.answers.status.condition import condition_of
+from iosig.answers.status.problems import Problem, problems_of
+from iosig.settings.model import Settings, WatchSettings
+from iosig.warehouse.errors import GateFailed, IosigError, NothingToDo
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.external.http import RequestFailed, fetch
+from iosig.warehouse.external.processes import run
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.store.store import Store, cached, put_document
+
+_TOLD = "notices.json"
+#: room that is kept, so that what was told of a full disk can be noted on it
+_ROOM, _ROOM_BYTES = "notices.room", 64 << 10
+_TIMEOUTS = Timeouts(timeout_s=20.0, total_timeout_s=60.0)
+_JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told: of which warehouse, which problem, whether it has begun or is over, since when, in a sentence."""
+
+    warehouse: str
+    problem: str
+    state: str
+    since: str
+    at: str
+    sentence: str
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
+        return one_line(f"iosig, {self.warehouse}: {told}")
+
+
+@contextmanager
+def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
+    """Tell how a warehouse fares after a block, also where it fails; warn of what could not be told."""
+    failure: Exception | None = None
+    require_own_sendmail(settings)
+    if _is_heard(settings) and store.exists and not store.files.mark(_ROOM):
+        with suppress(OSError):
+            store.files.put(_ROOM, bytes(_ROOM_BYTES))
+    try:
+        yield
+    except NothingToDo:
+        raise
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        try:
+            faults = tell_of(store, settings, failure)
+        except (IosigError, OSError) as error:
+            # what went wrong before is worse
+            faults = [f"How the warehouse fares could not be told: {error}"]
+        for fault in faults:
+            warn(fault)
+
+
+def tell_of(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
+    """Tell how a warehouse fares after a run, or at any time; return what went wrong in telling.
+
+    failure: why the last run failed, if it did. Nothing is done where nobody is to be told.
+    """
+    if not _is_heard(settings):
+        return []
+    found = condition_of(store, settings)
+    problems = problems_of(found, settings.watch)
+    if failure is not None and not isinstance(failure, GateFailed):
+        problems.append(Problem("run", f"The last run failed: {str(failure).partition(chr(10))[0]}"))
+    return tell(store, settings.watch, problems, found.at)
+
+
+def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
+    """Tell of problems that have begun or are over since the last time; return what went wrong in telling."""
+    known: dict[str, dict[str, str]] = cached(store, _TOLD, dict) or {}
+    failures: list[str] = []
+    for notice in list(_notices(store, known, problems, at)):
+        failed = list(_sent(settings, notice))
+        failures += failed
+        if failed:
+            continue
+        if notice.state == "begun":
+            known[notice.problem] = {"since": notice.since, "sentence": notice.sentence}
+        else:
+            del known[notice.problem]
+        _note(store, known)
+    return failures
+
+
+def require_own_sendmail(settings: Settings) -> None:
+    """Raise UsageError if mail would go through a program that other users could have named in the settings file."""
+    if settings.watch.mail_to and "sendmail" in settings.watch.model_fields_set:
+        settings.require_own_file("watch.sendmail")
+
+
+def _is_heard(settings: Settings) -> bool:
+    """Return whether anybody is to be told."""
+    return bool(settings.watch.mail_to or os.environ.get(settings.watch.webhook_variable))
+
+
+def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
+    """Note what was told; where the disk is full, in the room that was kept for it."""
+    try:
+        put_document(store, _TOLD, known)
+    except OSError:
+        store.files.remove(_ROOM)
+        put_document(store, _TOLD, known)
+
+
+def _notices(
+    store: Store, known: dict[str, dict[str, str]], problems: Sequence[Problem], at: datetime
+) -> Iterator[Notice]:
+    warehouse, now = store.address, at.isoformat(timespec="seconds")
+    for problem in problems:
+        if problem.name not in known:
+            yield Notice(warehouse, problem.name, "begun", now, now, problem.sentence)
+    lasting = {problem.name for problem in problems}
+    for name, told in known.items():
+        if name not in lasting:
+            yield Notice(warehouse, name, "over", told["since"], now, told["sentence"])
+
+
+def _sent(settings: WatchSettings, notice: Notice) -> Iterator[str]:
+    """Send a notice on each way that is set; yield what went wrong, without what is secret."""
+    url = os.environ.get(settings.webhook_variable)
+    if url:
+        document: dict[str, Any] = {"text": notice.line} if settings.webhook_form == "slack" else asdict(notice)
+        if fault := _posted(url, document):
+            yield f"The webhook of {settings.webhook_variable} did not take it: {fault}."
+    if settings.mail_to and (fault := _mailed(settings, notice)):
+        yield f"{settings.sendmail} did not take it: {fault}."
+
+
+def _posted(url: str, document: dict[str, Any]) -> str | None:
+    """Post a document; return what went wrong, without the address: it may be a secret."""
+    try:
+        answer = fetch("POST", url, _TIMEOUTS, None, headers=_JSON, content=json.dumps(document).encode())
+    except RequestFailed as error:
+        return type(error.__cause__).__name__ if error.has_detail else f"it {error}"
+    return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
+
+
+def _mailed(settings: WatchSettings, notice: Notice) -> str | None:
+    message = EmailMessage()
+    message["To"] = ", ".join(settings.mail_to)
+    # a name from the input may hold a line break, which no header may
+    message["Subject"] = one_line(" ".join(f"iosig: {notice.problem} {notice.state}".split()))
+    message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
+    try:
+        done = run([str(settings.sendmail), "-t", "-oi"], timeout_s=_TIMEOUTS.timeout_s, content=message.as_bytes())
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {_TIMEOUTS.timeout_s:g} s"
+    except OSError as error:
+        return type(error).__name__
+    return None if done.returncode == 0 else f"it ended with {done.returncode}"

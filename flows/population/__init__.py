@@ -1,6 +1,0 @@
-"""How a site's runs do their I/O: shares of classes, periods and volumes, and how much of it is known for sure.
-
-- `asking` (`Asked`, `Population`, `population`): What `iosig population` counts in a release.
-- `saying` (`document`): The same for programs, and rows of its tables.
-- `picture` (`view_of`): What the picture of it shows.
-"""

@@ -1,0 +1,524 @@
+"""What a site says about itself: one TOML file, read once, never changed."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
+
+from iosig.settings.storage import CatalogueSettings, PrivacySettings, StorageSettings
+from iosig.settings.trust import read_settings_file
+from iosig.settings.values import (
+    Section,
+    amount_of_memory,
+    cron_line,
+    database_url,
+    http_url,
+    job_key,
+    label_matchers,
+    names_of,
+    positive,
+    time_zone,
+    with_group,
+)
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.files.limits import Limits
+from iosig.warehouse.sources.protocol import TARGET_PATTERN
+from iosig.warehouse.store.store import Store
+
+FILE_NAME = "iosig.toml"
+
+
+Pattern = Annotated[str, AfterValidator(with_group)]
+Zone = Annotated[str, AfterValidator(time_zone)]
+
+
+class JobSettings(Section):
+    """How job logs are read."""
+
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
+    filesystem_pattern: Pattern = Field(
+        r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
+    )
+    application_pattern: Pattern = Field(
+        "^(.*)$", description="regular expression whose first group is the application within a job's name"
+    )
+
+
+class PollSettings(Section):
+    """How polls are read, and what a controller can do at most."""
+
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
+    filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
+    columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
+    controller_limit_bytes_per_s: float | None = Field(
+        None, gt=0, description="rates above it are implausible and kept out of every sum [B/s]"
+    )
+
+
+class SeriesSettings(Section):
+    """How series of a job's or node's own are read."""
+
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
+    value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
+    direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
+
+
+class CounterSettings(Section):
+    """How counters of storage servers are read, and whose they are."""
+
+    time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
+    filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
+    target_pattern: Pattern = Field(
+        TARGET_PATTERN, description="regular expression whose first group is the file system in a target's name"
+    )
+    job_keys: list[Annotated[str, AfterValidator(job_key)]] = Field(
+        ["slurm", "pbs", "SLURM_JOB%j:%u:%h", "procname_uid"],
+        description="how servers name jobs, tried in order: Lustre's own jobid_name, as %j or %e.%u; a regular "
+        "expression whose first group is the scheduler's id; or slurm, pbs, procname_uid",
+    )
+    cleanup_interval_s: float = Field(
+        600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
+    )
+    late_s: float = Field(
+        600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
+    )
+    columns: dict[str, str] = Field(
+        {}, description="our column name (total_read_bytes, target, job_key …) = the site's own metric or label"
+    )
+
+
+class QualitySettings(Section):
+    """What the checks hold against the data."""
+
+    machine_node_count: int | None = Field(None, gt=0, description="nodes of the machine; a job with more is faulty")
+    max_job_duration_s: float = Field(60 * 86400.0, gt=0, description="a job that lasts longer is marked [s]")
+    max_missing_ratio: float = Field(0.1, ge=0, le=1, description="a day with more polls missing is marked")
+    max_job_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more polls missing is marked")
+    min_controller_count: int | None = Field(
+        None, gt=0, description="a day on which fewer controllers report is marked"
+    )
+
+
+class ClassSettings(Section):
+    """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
+
+    no_usage_bytes: float = Field(1e6, ge=0, description="less than this per node is no usage [B]")
+    uniform_cov: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
+    min_duration_s: float = Field(600.0, ge=0, description="a shorter run is not classified [s]")
+    max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
+
+
+class TraceSettings(Section):
+    """How traces of clients become signals, and how they are joined with the job log."""
+
+    interval_s: float = Field(1.0, gt=0, description="the step of a trace's signal [s]; ten times finer as need be")
+    min_step_count: int = Field(100, ge=1, description="a shorter signal is made with finer steps")
+    max_step_count: int = Field(1_000_000, ge=100, description="a longer signal is made with coarser steps")
+    min_covered_ratio: float = Field(
+        0.95, ge=0, le=1, description="requests or heat maps that hold less of a module's bytes are not its signal"
+    )
+    max_interval_ratio: float = Field(
+        0.05, ge=0, le=1, description="a run of which counters alone tell of more bytes is not classified"
+    )
+    clock_tolerance_s: float = Field(
+        60.0, ge=0, description="how far the clocks of the job log and of a trace may differ [s]"
+    )
+
+
+class NetworkSettings(Section):
+    """How the night makes networks of traced runs: who talked to whom, window by window."""
+
+    is_nightly: bool = Field(True, description="whether the night makes them; `iosig network` does without it")
+    window_count: int = Field(
+        64, ge=1, le=4096, description="time windows of a run; a table row per edge and window that it was used in"
+    )
+    most_node_count: int = Field(
+        8192, ge=1, le=65_536, description="nodes of a layer; where there are more, neighbours are taken together"
+    )
+
+
+PeriodMethod = Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]
+
+
+class PeriodSettings(Section):
+    """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
+
+    methods: list[PeriodMethod] = Field(
+        ["controlled", "dft", "autocorrelation", "merged", "autoperiod"],
+        description="methods whose answers for traces and series are published; controlled is the default answer",
+    )
+    server_methods: list[PeriodMethod] = Field(
+        ["controlled"],
+        description="the same for runs whose bytes servers counted",
+    )
+    window_levels: int = Field(
+        6, ge=0, le=12, description="controlled: how often the time is halved to find a period that holds for a while"
+    )
+    max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
+    false_alarm_level: float = Field(
+        0.01, gt=0, lt=1, description="controlled: noise must look so periodic less often than this"
+    )
+    z_score: float = Field(3.0, gt=0, description="dft: a frequency with a lower Z-score is no candidate")
+    tolerance: float = Field(0.8, gt=0, le=1, description="dft: nor is one below this share of the highest Z-score")
+    autocorrelation_height: float = Field(0.15, ge=0, le=1, description="autocorrelation: lower peaks do not count")
+    autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
+
+
+SignatureMethod = Literal["warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
+
+
+class SignatureSettings(Section):
+    """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
+
+    methods: list[SignatureMethod] = Field(
+        ["warped", "iosi"],
+        description="methods whose signatures are published; the default answer is that which is trusted most of "
+        "warped and robust, where asked, or else of the others",
+    )
+    samples: Literal["exact", "shared", "best"] = Field(
+        "best",
+        description="samples that sets are made of: what servers counted for each run, those cut out of the traffic of "
+        "all, or the former where there are enough of them",
+    )
+    least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
+    most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")
+    window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")
+    longest_s: float = Field(
+        172_800.0, gt=0, description="of runs that last longer, the first part of this length is the sample [s]"
+    )
+    min_expected_correlation: float = Field(
+        0.6,
+        ge=0,
+        le=1,
+        description="a signature with a lower expected correlation (trust) gives no class or period to a run",
+    )
+    has_merged_sizes: bool = Field(
+        False,
+        description="make signatures over all node counts too, as long as the shortest runs; `*` is their node count",
+    )
+    wavelet_level: int = Field(2, ge=1, le=8, description="iosi: the level of the wavelet decomposition")
+    gamma: float = Field(0.5, gt=0, le=1, description="iosi: samples that a dense unit has points of, as a share")
+    kappa: float = Field(0.9, gt=0, le=1, description="iosi: the same for a dense unit with its neighbourhood")
+    changed_correlation: float = Field(
+        0.8, ge=-1, le=1, description="a signature that correlates less with the last release's is marked as changed"
+    )
+    changed_volume_ratio: float = Field(
+        0.25, ge=0, description="so is one whose volume differs by a larger share of the last release's"
+    )
+
+
+class JointSettings(Section):
+    """When signatures are found together: samples less what other known applications explain, extracted anew."""
+
+    every_days: int = Field(7, ge=0, description="once in so many days, where there are runs since; 0: never")
+    most_application_count: int = Field(
+        500, ge=1, description="no more applications of a file system at a time, those with the latest runs first"
+    )
+
+
+class AdviceSettings(Section):
+    """What `iosig advise` takes for granted of file systems."""
+
+    capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(positive)] = Field(
+        {}, description="file system = what it can move at most, reads and writes together [B/s]; else the most seen"
+    )
+    load_window_s: float = Field(
+        600.0, ge=1, le=86_400.0, description="the load is the mean of the polls of the last so many seconds [s]"
+    )
+    sustained_s: float = Field(
+        60.0, ge=1, le=86_400.0, description="the most ever seen is the highest mean over so long [s]"
+    )
+    stale_after_s: float = Field(1800.0, gt=0, description="a load whose last poll is older is marked as stale [s]")
+
+
+class PredictionSettings(Section):
+    """How predictions are kept that `iosig predict` has made."""
+
+    keep_days: float = Field(
+        30.0, ge=0, description="the journal keeps predictions for so long after the night has landed them [days]"
+    )
+
+
+class ScheduleSettings(Section):
+    """When the nightly flow runs and where new files appear."""
+
+    server_port: int = Field(4200, ge=1, le=65_535, description="port of the Prefect server of `iosig serve`")
+    cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
+    time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
+    inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
+    databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
+        [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
+    )
+    prometheus: list[Annotated[str, AfterValidator(http_url)]] = Field(
+        [], description="Prometheus servers of which the nightly flow lands what is new, as URLs without passwords"
+    )
+    slurm: bool = Field(False, description="the nightly flow asks Slurm, as `iosig land --slurm` does")
+    wait_s: float = Field(
+        21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
+    )
+    retry_count: int = Field(
+        3, ge=0, le=20, description="landing and publishing are tried again so often under Prefect, where it may help"
+    )
+    retry_delay_s: float = Field(10.0, ge=0, description="after so long, then twice as long, and so on [s]")
+    step_timeout_s: float | None = Field(
+        None, gt=0, description="a step that takes longer fails under Prefect [s]; none does if not given"
+    )
+
+
+class LiveSettings(Section):
+    """How Slurm, databases and servers are asked for new data."""
+
+    timeout_s: float = Field(
+        300.0, gt=0, le=86_400.0, description="timeout of a Slurm command, of connecting and of each wait for data [s]"
+    )
+    total_timeout_s: float = Field(
+        3600.0, gt=0, le=86_400.0, description="timeout of one HTTP request, or one reading of a database, in all [s]"
+    )
+    first_days: float = Field(
+        7.0, gt=0, le=36_600.0, description="what is asked for the first time is asked for from so long ago on [days]"
+    )
+    late_s: float = Field(
+        21_600.0,
+        ge=0,
+        le=30 * 86_400.0,
+        description="jobs that come to the accounting so late are not missed; it is asked for again from then on [s]",
+    )
+
+
+class PrometheusSettings(Section):
+    """What Prometheus servers are asked for."""
+
+    presets: list[Literal["lustre", "gpfs"]] = Field(
+        ["lustre", "gpfs"],
+        description="exporters whose metrics are asked for: lustre_exporter and lustrefs-exporter, gpfs_exporter; the "
+        "site's own metrics (counters.columns) are asked for besides",
+    )
+    matchers: Annotated[str, AfterValidator(label_matchers)] = Field(
+        "", description='more that labels have to be, as in a query: job="lustre",fs=~"scratch.*"'
+    )
+    chunk_s: int = Field(
+        3600, ge=60, le=86_400, description="so much is asked for, and lands, at once; less where it is too much [s]"
+    )
+    delay_s: float = Field(
+        120.0, ge=0, le=86_400.0, description="what was scraped later than so long ago is left for the next time [s]"
+    )
+
+
+class WatchSettings(Section):
+    """What is a problem, and who is told when it begins and when it is over."""
+
+    release_late_after_s: float = Field(
+        129_600.0, gt=0, description="landed inputs that are in no release for longer are a problem [s]"
+    )
+    silent_ratio: float = Field(
+        3.0, gt=1, description="so is a source of which nothing lands for so many times what is usual"
+    )
+    jump_ratio: float = Field(
+        10.0, gt=1, description="so is a volume, or a share of refused rows, so many times above (or below) the usual"
+    )
+    least_free_ratio: float = Field(0.05, ge=0, le=1, description="so is a disk of which less is free")
+    webhook_variable: str = Field(
+        "IOSIG_WEBHOOK_URL",
+        description="environment variable with the address that notices are posted to; it is secret",
+    )
+    webhook_form: Literal["json", "slack"] = Field("json", description="what is posted: all of a notice, or its text")
+    mail_to: list[str] = Field([], description="mail addresses that notices are sent to")
+    sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
+
+
+class ReportSettings(Section):
+    """Whether pages of each release are written, and where."""
+
+    into: Path | None = Field(None, description="folder of the pages of each night's release; none are if not given")
+    hide_users: bool = Field(False, description="users and accounts are shown as pseudonyms")
+
+
+_LIMITS = Limits()
+
+
+class LimitSettings(Section):
+    """What one input may take: bounds that no honest one should meet."""
+
+    line_bytes: int = Field(
+        _LIMITS.line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused by itself [B]"
+    )
+    json_item_bytes: int = Field(
+        _LIMITS.json_item_bytes, ge=1 << 10, le=1 << 30, description="so is a document with a larger record [B]"
+    )
+    expansion_ratio: float = Field(
+        _LIMITS.expansion_ratio,
+        ge=1,
+        description="what is compressed may hold so many times its size, and 64 MiB more",
+    )
+    refused_count: int = Field(
+        _LIMITS.refused_count,
+        ge=0,
+        description="a file of which more rows are refused, or lines empty, and fewer are read, is refused as a whole",
+    )
+
+
+class EngineSettings(Section):
+    """What a run may take of the machine."""
+
+    memory_limit: Annotated[str, AfterValidator(amount_of_memory)] = Field(
+        "1GB", description="DuckDB's memory; beyond it, it spills to disk"
+    )
+    worker_count: int | None = Field(
+        None, ge=1, description="processes that work side by side; as many as there are cores if not given"
+    )
+    runner: Literal["inline", "processes", "dask", "slurm"] = Field(
+        "processes",
+        description="who does the pieces of a night: this process, several of this machine, the workers of a Dask "
+        "scheduler, or those that Slurm starts",
+    )
+    scheduler: str | None = Field(
+        None, description="dask: where the scheduler is, as tcp://head:8786; who reaches it can run programs there"
+    )
+
+    @model_validator(mode="after")
+    def _has_scheduler(self) -> Self:
+        if (self.runner == "dask") != (self.scheduler is not None):
+            raise ValueError("runner = 'dask' and scheduler go together")
+        return self
+
+
+class SlurmSettings(Section):
+    """What Slurm is asked for where it starts the workers."""
+
+    partition: str | None = Field(None, description="partition of the jobs; Slurm's own default if not given")
+    account: str | None = Field(None, description="account that they are for; Slurm's own default if not given")
+    walltime: str = Field("01:00:00", description="how long a job may last; what it was at then is done by another")
+    job_count: int = Field(1, ge=1, description="so many jobs are started")
+    worker_count: int = Field(1, ge=1, description="so many workers, of one core each, are in a job")
+    memory: str = Field("4GB", description="memory of a job; its workers share it")
+    wait_s: float = Field(3600.0, gt=0, description="the first worker is waited for so long [s]")
+    log_folder: Path | None = Field(None, description="folder in which what jobs say is kept; it is not, if not given")
+    interface: str | None = Field(None, description="network interface of scheduler and workers, as ib0")
+    directives: list[str] = Field([], description="more #SBATCH lines, as --qos=normal")
+    prologue: list[str] = Field([], description="lines of the shell before the worker starts, as module load python")
+
+
+class Settings(Section):
+    """All that a site can set; every field has a default."""
+
+    jobs: JobSettings = Field(default_factory=JobSettings.model_construct)
+    polls: PollSettings = Field(default_factory=PollSettings.model_construct)
+    series: SeriesSettings = Field(default_factory=SeriesSettings.model_construct)
+    counters: CounterSettings = Field(default_factory=CounterSettings.model_construct)
+    time_zones: dict[str, Zone] = Field(
+        {}, description="input format or file system = IANA zone of its times; goes before the sections' time_zone"
+    )
+    filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
+    partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
+    quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)
+    classes: ClassSettings = Field(default_factory=ClassSettings.model_construct)
+    traces: TraceSettings = Field(default_factory=TraceSettings.model_construct)
+    networks: NetworkSettings = Field(default_factory=NetworkSettings.model_construct)
+    periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
+    signatures: SignatureSettings = Field(default_factory=SignatureSettings.model_construct)
+    joint: JointSettings = Field(default_factory=JointSettings.model_construct)
+    advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
+    predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    live: LiveSettings = Field(default_factory=LiveSettings.model_construct)
+    prometheus: PrometheusSettings = Field(default_factory=PrometheusSettings.model_construct)
+    watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
+    storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
+    report: ReportSettings = Field(default_factory=ReportSettings.model_construct)
+    privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
+    catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings.model_construct)
+    limits: LimitSettings = Field(default_factory=LimitSettings.model_construct)
+    engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings.model_construct)
+    _distrust: str | None = PrivateAttr(None)
+
+    def require_own_file(self, setting: str) -> None:
+        """Raise UsageError unless only the user, or root, can write the file: `setting` makes iosig run a program."""
+        if self._distrust is not None:
+            raise UsageError(f"{setting} makes iosig run a program as you, but {self._distrust}.")
+
+    # ---- what of names is meant, which is found before they are hidden
+
+    @property
+    def application_pattern(self) -> str:
+        """The pattern whose first group is the application in a job's name."""
+        return self.jobs.application_pattern
+
+    @property
+    def filesystem_pattern(self) -> str:
+        """The pattern whose first group is the file system in a job's comment."""
+        return self.jobs.filesystem_pattern
+
+    @property
+    def mounts(self) -> frozenset[str]:
+        """Mount points that have names of file systems."""
+        return frozenset(self.filesystems)
+
+    def parameters(self) -> str:
+        """Return, as JSON, the settings on which results depend: a change of them makes every day stale."""
+        return json.dumps(
+            self.model_dump(
+                include={
+                    "jobs": {"filesystem_pattern", "application_pattern"},
+                    "polls": {"controller_limit_bytes_per_s"},
+                    "counters": {"job_keys", "cleanup_interval_s", "late_s"},
+                    "filesystems": True,
+                    "partitions": True,
+                    "quality": True,
+                    "classes": True,
+                    "traces": True,
+                    "networks": True,
+                    "periods": True,
+                    "signatures": True,
+                }
+            ),
+            sort_keys=True,
+        )
+
+
+def load(path: Path | None, warehouse: Path) -> Settings:
+    """Read the settings file: the one given, else `iosig.toml` in the warehouse, else the one here, else none.
+
+    Raises UsageError naming the file and the field that is wrong.
+    """
+    found = settings_file(path, warehouse)
+    if found is None:
+        return Settings.model_construct()
+    try:
+        text, distrust = read_settings_file(found)
+        settings = Settings.model_validate(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{found} is not TOML: {error}") from error
+    except ValidationError as error:
+        faults = "; ".join(_fault(tuple(map(str, fault["loc"])), fault) for fault in error.errors())
+        raise UsageError(f"{found}: {faults}") from error
+    if Store(warehouse).url is not None and found == Store(warehouse).root / FILE_NAME:
+        distrust = "its file lies in an object store: copy it to a file of your own, and pass that as --settings"
+    settings._distrust = distrust
+    return settings
+
+
+def settings_file(path: Path | None, warehouse: Path) -> Path | None:
+    """Return the settings file that holds: the one given, else `iosig.toml` in the warehouse, else the one here."""
+    candidates = [path] if path else [Store(warehouse).local(FILE_NAME), Path(FILE_NAME)]
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None and path:
+        raise UsageError(f"There is no settings file {path}.")
+    return found
+
+
+def _fault(place: tuple[str, ...], fault: Any) -> str:
+    """Return what is wrong at a place of the file; of a name that does not exist, which one may be meant."""
+    if fault["type"] != "extra_forbidden":
+        return f"{'.'.join(place)}: {fault['msg'].removeprefix('Value error, ')}"
+    known = names_of(Settings)
+    for name in place[:-1]:
+        known = names_of(known[name])
+    near = get_close_matches(place[-1], known, n=1)
+    meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; there are {', '.join(known)}"
+    return f"{'.'.join(place)}: there is no such setting{meant}"

@@ -1,0 +1,105 @@
+"""Settings of what a warehouse keeps: releases and raw polls, names or pseudonyms, and which catalogue."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from iosig.settings.values import Section, without_password
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.servers import EMBEDDED, NAME, Server
+
+
+class StorageSettings(Section):
+    """What the warehouse keeps."""
+
+    keep_releases: int | None = Field(
+        None,
+        ge=1,
+        description="the newest so many releases are kept (up to a tenth more), beside those that are pinned; "
+        "all of them if not given",
+    )
+    keep_landed_days: int | None = Field(
+        None,
+        ge=1,
+        description="raw polls go that were landed so many days ago, once every release that is kept has them; their "
+        "days are not computed anew then; all of them stay if not given [days]",
+    )
+
+
+class PrivacySettings(Section):
+    """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
+
+    is_pseudonymized: bool = Field(
+        False, description="names land as keyed hashes; a warehouse is begun so or not, and stays so"
+    )
+    key_file: Path | None = Field(
+        None, description="file with the key, 32 bytes at least, that its owner alone may read; else key_variable"
+    )
+    key_variable: str = Field(
+        "IOSIG_PRIVACY_KEY", description="environment variable with the key; it is never shown, and never kept"
+    )
+
+    def key(self) -> bytes | None:
+        """Return the key, None where names land as they are; raise UsageError where it is not there."""
+        if not self.is_pseudonymized:
+            return None
+        if self.key_file is None:
+            found = os.environb.get(os.fsencode(self.key_variable), b"")
+            if not found:
+                raise UsageError(f"Set privacy.key_file, or {self.key_variable}, to the key of pseudonyms.")
+            return found
+        try:
+            if self.key_file.stat().st_mode & 0o077:
+                raise UsageError(f"{self.key_file} has the key of pseudonyms: let its owner alone read it (chmod 600).")
+            return self.key_file.read_bytes().strip()
+        except OSError as error:
+            raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
+
+
+class CatalogueSettings(Section):
+    """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
+
+    kind: Literal["sqlite", "postgresql", "rest"] | None = Field(
+        None, description="an SQLite file in the warehouse, a PostgreSQL server, or an Iceberg REST server"
+    )
+    uri: Annotated[str, AfterValidator(without_password)] | None = Field(
+        None,
+        description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass, and "
+        "pyiceberg what a REST server asks for in PYICEBERG_CATALOG__IOSIG__CREDENTIAL (or __TOKEN) or "
+        "~/.pyiceberg.yaml",
+    )
+    name: str = Field(
+        NAME,
+        min_length=1,
+        max_length=255,
+        description="what the catalogue is called there (each warehouse has its own); of a REST server, under which "
+        "name pyiceberg's variables and file tell of it",
+    )
+    warehouse: str = Field("", description="what a REST server calls it: each warehouse has its own")
+    location: str = Field(
+        "",
+        pattern=r"^(|[a-z0-9]+://[^\s?]+[^\s?/])$",
+        description="where the tables lie (`tables/` in it), if a REST server takes only places of its own: "
+        "`s3://BUCKET`; else in the warehouse",
+    )
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if (self.kind in ("postgresql", "rest")) != (self.uri is not None):
+            raise ValueError("uri goes with kind = 'postgresql' or 'rest'")
+        begins = {"postgresql": ("postgresql://", "postgres://"), "rest": ("http://", "https://")}.get(self.kind or "")
+        if begins and self.uri and not self.uri.startswith(begins):
+            raise ValueError(f"uri must begin with {begins[0]} where kind = {self.kind!r}")
+        if self.kind != "rest" and (self.warehouse or self.location):
+            raise ValueError("warehouse and location go with kind = 'rest'")
+        return self
+
+    def server(self) -> Server | None:
+        """Return what is to keep the catalogue, None for what does so already."""
+        if self.kind is None:
+            return None
+        return Server(self.kind, self.uri, self.name, self.warehouse, self.location) if self.uri else EMBEDDED

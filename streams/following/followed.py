@@ -1,0 +1,269 @@
+"""One followed input: what it hands over, its clock, and a predictor for each direction of its runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from iosig.streams.following.rows import Circumstances, Identity
+from iosig.transforms.predictions.predictor import Due, OnlineParams, Predictor
+from iosig.transforms.throughput.requests import Requests
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.following.flushes import Flush, Moves
+from iosig.warehouse.store.journal import State
+
+#: a run's clock that moves on by more than so many times the time that passes here has jumped
+_JUMP_RATIO = 2.0
+#: what a clock may be ahead for other reasons: flushes that come late, clocks that drift [s]
+_JUMP_SLACK_S = 60.0
+#: no run's clock, be it of seconds since 1970, shows more: the year 5138 [s]
+_LATEST_S = 1e11
+#: steps of polls that make sense [s]
+_SHORTEST_S, _LONGEST_S = 1e-3, 86_400.0
+
+
+class Feed(Protocol):
+    """What hands over the flushes of an input."""
+
+    #: how often in a row the input was asked in vain
+    failed_count: int
+    #: whether the last reading found nothing new
+    is_quiet: bool
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to be had at once."""
+        ...
+
+    def pending(self) -> list[Flush]:
+        """Return what waits for its rest, of an input that has been quiet for a while."""
+        ...
+
+    def poll(self) -> list[Flush]:
+        """Return what is new, without waiting."""
+        ...
+
+    def finish(self) -> list[Flush]:
+        """Return what is left when the run is over; the last flush has the event `end`."""
+        ...
+
+
+@dataclass(slots=True)
+class _Clock:
+    """The run's own clock: the latest time, and when the last flush's first request began."""
+
+    until_s: float = -math.inf
+    began_s: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """One evaluation that is to be made of an input."""
+
+    identity: Identity
+    told: Circumstances
+    due: Due
+
+
+@dataclass(slots=True)
+class Followed:
+    """One followed input.
+
+    spacing_s: evaluations of a direction lie so far apart on the run's clock, at least. direction: the only one that is
+    judged; None: each. told: how many evaluations of each direction had been told before the last commit.
+    """
+
+    identity: Identity
+    feed: Feed
+    params: OnlineParams
+    spacing_s: float = 0.0
+    direction: str | None = None
+    run_number: int = 1
+    position: Mapping[str, Any] = field(default_factory=dict)
+    is_over: bool = False
+    predictors: dict[str, Predictor] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
+    _clock: _Clock = field(default_factory=_Clock)
+    #: when each direction was last evaluated, on the run's clock
+    _evaluated_s: dict[str, float] = field(default_factory=dict)
+    #: events of flushes that led to no evaluation
+    _waiting_events: list[str] = field(default_factory=list)
+
+    # ---- flushes
+
+    def take(self, flush: Flush, elapsed_s: float | None = None) -> list[Ready]:
+        """Take a flush, and return the evaluations that it makes due.
+
+        elapsed_s: how much time has passed here since the flush before came; None where it does not tell anything,
+        as of a file that was there before.
+        """
+        moves, is_refused = _sensible(flush.moves)
+        if self.direction is not None:
+            moves = {name: found for name, found in moves.items() if name == self.direction}
+        events = [*self._waiting_events, *flush.events, *(["refused"] if is_refused else [])]
+        is_end = "end" in flush.events
+        if self.is_over and not is_end:
+            events.append("resumed")
+        hole_s = _hole_s(flush, self._clock.until_s) if "gap" in flush.events else 0.0
+        self._follow_clock(moves, flush, elapsed_s, events)
+        self._add(moves, flush)
+        self.position = flush.position
+        named = tuple(dict.fromkeys(events))
+        ready = []
+        # by name, so that rows come in the same order after a restart
+        for direction, predictor in sorted(self.predictors.items()):
+            if math.isnan(predictor.pyramid.until_s) or not (is_end or self._is_due(direction, moves)):
+                continue
+            is_gap = predictor.period_s is not None and hole_s >= predictor.period_s
+            cause = "end" if is_end else "gap" if is_gap else None
+            self._evaluated_s[direction] = self._clock.until_s
+            due = Due(predictor, self._clock.until_s, cause)
+            told = Circumstances(direction, self.run_number, predictor.params.strategy, named, is_end)
+            ready.append(Ready(self.identity, told, due))
+        self._waiting_events = [] if ready else list(named)
+        self.is_over = is_end
+        return ready
+
+    def _is_due(self, direction: str, moves: Mapping[str, Moves]) -> bool:
+        last_s = self._evaluated_s.get(direction)
+        return direction in moves and (last_s is None or self._clock.until_s - last_s >= self.spacing_s)
+
+    def _follow_clock(
+        self, moves: Mapping[str, Moves], flush: Flush, elapsed_s: float | None, events: list[str]
+    ) -> None:
+        """Tell a new run, and a jump of the clock, from what simply goes on; polls have the clock of their servers."""
+        ceased_s = max((float(found.ceased_s.max()) for found in moves.values()), default=-math.inf)
+        until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else ceased_s
+        began_s = min((float(found.began_s.min()) for found in moves.values()), default=math.inf)
+        if moves and self.identity.source == "client":
+            is_earlier = began_s < self._clock.until_s
+            is_other = bool({"replaced", "truncated"} & set(flush.events)) and (is_earlier or self.is_over)
+            if is_other or until_s < self._clock.began_s:
+                events.extend([] if is_other else ["clock_back"])
+                self._begin_run()
+            elif elapsed_s is not None and _has_jumped(until_s - self._clock.until_s, elapsed_s):
+                events.append("clock_jump")
+                for predictor in self.predictors.values():
+                    predictor.part(began_s)
+            self._clock.began_s = began_s
+        if self.is_over:
+            for predictor in self.predictors.values():
+                predictor.resume()
+        self._clock.until_s = max(self._clock.until_s, until_s)
+
+    def _begin_run(self) -> None:
+        self.run_number += 1
+        self._clock, self._evaluated_s = _Clock(), {}
+        for predictor in self.predictors.values():
+            predictor.restart()
+
+    def _add(self, moves: Mapping[str, Moves], flush: Flush) -> None:
+        """Add what moved to each direction's predictor, and let all of them know until when everything is known."""
+        if not self.predictors and flush.measured is not None and moves:
+            # finer steps than polls would hold nothing of their own
+            intervals_s = np.concatenate([found.ceased_s - found.began_s for found in moves.values()])
+            interval_s = float(np.median(intervals_s))
+            self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
+        for direction, found in moves.items():
+            predictor = self.predictors.setdefault(direction, Predictor(self.params))
+            predictor.add(Requests.of_one(found.began_s, found.ceased_s, found.volume_bytes), flush.measured)
+        for predictor in self.predictors.values():
+            if not math.isnan(predictor.pyramid.until_s):
+                predictor.pyramid.advance(self._clock.until_s)
+
+    # ---- to disk and back
+
+    def state(self) -> State:
+        """Return where to go on: the input's position, its clock, and all predictors."""
+        predictors, contents = {}, []
+        # in the order in which JSON's sorted names will come back
+        for direction, predictor in sorted(self.predictors.items()):
+            plain, content = predictor.to_state()
+            predictors[direction] = {**plain, "content_bytes": len(content)}
+            contents.append(content)
+        position = {
+            "feed": dict(self.position),
+            "params": self._told_params(),
+            "finest_s": self.params.finest_s,
+            "run_number": self.run_number,
+            "until_s": _plain(self._clock.until_s),
+            "began_s": _plain(self._clock.began_s),
+            "evaluated_s": self._evaluated_s,
+            "waiting_events": self._waiting_events,
+            "is_over": self.is_over,
+            "told": self.told,
+            "predictors": predictors,
+        }
+        return State(self.identity.followed_id, position, b"".join(contents))
+
+    def restore(self, state: State) -> None:
+        """Go on from a state; UsageError if it is of other parameters."""
+        told = state.position
+        if told["params"] != self._told_params():
+            raise UsageError(
+                f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --anew."
+            )
+        self.params = replace(self.params, finest_s=told["finest_s"])
+        self.told, self.position, self._evaluated_s = dict(told["told"]), told["feed"], dict(told["evaluated_s"])
+        self.run_number, self.is_over = told["run_number"], told["is_over"]
+        self._clock = _Clock(_time(told["until_s"]), _time(told["began_s"]))
+        self._waiting_events = list(told["waiting_events"])
+        at = 0
+        for direction, plain in sorted(told["predictors"].items()):
+            end = at + plain["content_bytes"]
+            self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
+            at = end
+
+    def _told_params(self) -> dict[str, Any]:
+        # the finest step of polls is their own
+        own = {"finest_s": None} if self.identity.source == "server" else {}
+        return _plain_params(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | own
+
+    def count_on(self, state: State) -> None:
+        """Begin anew, but count runs and evaluations on from a state."""
+        self.run_number = state.position["run_number"] + 1
+        for direction, plain in state.position["predictors"].items():
+            self.predictors[direction] = Predictor(self.params)
+            self.predictors[direction].evaluation_count = plain["evaluation_count"]
+        self.told = dict(state.position["told"])
+
+
+@lru_cache(maxsize=64)
+def _plain_params(params: OnlineParams) -> dict[str, Any]:
+    """Return parameters as plain values; inputs that are followed together share them, and ask at each commit."""
+    return asdict(params)
+
+
+def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:
+    """Return what has times that make sense, and whether anything has not."""
+    found, is_refused = {}, False
+    for direction, each in moves.items():
+        is_near = (np.abs(each.began_s) <= _LATEST_S) & (np.abs(each.ceased_s) <= _LATEST_S)
+        is_refused = is_refused or not is_near.all()
+        if is_near.any():
+            found[direction] = Moves(each.began_s[is_near], each.ceased_s[is_near], each.volume_bytes[is_near])
+    return found, is_refused
+
+
+def _hole_s(flush: Flush, until_s: float) -> float:
+    """Return for how long nothing was measured before a flush of polls."""
+    if flush.measured is None or not len(flush.measured) or not math.isfinite(until_s):
+        return 0.0
+    return float(flush.measured[:, 0].min()) - until_s
+
+
+def _has_jumped(moved_on_s: float, elapsed_s: float) -> bool:
+    return moved_on_s > _JUMP_RATIO * elapsed_s + _JUMP_SLACK_S
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _time(value: float | None) -> float:
+    return -math.inf if value is None else value

@@ -1,0 +1,235 @@
+"""Which running job is meant, by the landed job logs: since when it runs, on which file systems, and whether it ended.
+
+The latest word on a run counts, by the night's own model of `jobs`; so do the night's rules of which file system a
+job uses: its comment's where there is one, else those of its partition, else every one that was polled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from iosig.estimates import staging
+from iosig.settings.model import Settings
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.sources.jobs.records import FINAL_STATES
+from iosig.warehouse.store.manifests import Landing, Part, in_folder
+from iosig.warehouse.store.store import Store
+
+#: a folder that was changed so lately may change again without its time showing it
+_SETTLED_S = 2.0
+_SHOWN_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedJob:
+    """One run of a job on one file system: which it is, since when, and until when if it is over."""
+
+    cluster: str
+    job_id: str
+    user: str | None
+    application: str | None
+    state: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    filesystem: str
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the log says neither an end nor a state that is final."""
+        return self.ended_at is None and self.state not in FINAL_STATES
+
+    @property
+    def followed_id(self) -> str:
+        """What tells the followed input from all others."""
+        return f"{self.cluster}/{self.job_id} on {self.filesystem}"
+
+
+class Landings:
+    """The landings of a warehouse, as they come: asking costs one stat where there are no new ones, or one listing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._changed_ns: int | None = None
+        self._names: set[str] = set()
+        self._generations: dict[str, int] = {}
+
+    def look(self) -> list[Landing]:
+        """Return those that are new since the last look, in the order of landing; of a content the latest only."""
+        lots = {name: lots for name in self._listed() - self._names if (lots := in_folder(self._store, name))}
+        found = [lot for each in lots.values() for lot in each]
+        self._names |= lots.keys()
+        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
+
+    def _listed(self) -> set[str]:
+        """Return the folders of landings, or nothing where there are none but those of the last look."""
+        if self._store.url is not None:
+            return {*self._store.files.folders("landed")}
+        try:
+            changed_ns = self._store.landed.stat().st_mtime_ns
+        except FileNotFoundError:
+            return set()
+        if changed_ns == self._changed_ns:
+            return set()
+        # Two changes within one tick of the file system's clock show as one.
+        is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
+        self._changed_ns = changed_ns if is_settled else None
+        return {path.name for path in self._store.landed.iterdir()}
+
+    def _latest(self, found: Sequence[Landing]) -> list[Landing]:
+        latest: dict[str, Landing] = {}
+        for lot in found:
+            if lot.generation >= self._generations.get(lot.content_sha256, 0):
+                self._generations[lot.content_sha256] = lot.generation
+                latest[lot.content_sha256] = lot
+        return sorted(latest.values(), key=lambda lot: (lot.sequence, lot.landing_id))
+
+
+class JobLog:
+    """What the landed job logs say of one job id; of each log only the records of that job are kept."""
+
+    def __init__(self, store: Store, settings: Settings, job_id: str) -> None:
+        self._store, self._settings, self._job_id = store, settings, job_id
+        self._records: dict[str, tuple[Landing, pl.DataFrame]] = {}
+
+    def add(self, landings: Iterable[Landing]) -> bool:
+        """Read the logs among new landings; returns whether any of them tells of the job."""
+        is_told = False
+        for lot in landings:
+            files = self._store.locals(part.path for part in lot.parts if part.table == JOB_RECORDS.name)
+            records = self._of_job(files)
+            # A content that was landed anew takes the place of what it said before.
+            if records.height or lot.content_sha256 in self._records:
+                self._records[lot.content_sha256] = (lot, records)
+                is_told = True
+        return is_told
+
+    def _of_job(self, files: list[Path]) -> pl.DataFrame:
+        if not files:
+            return frames.empty(JOB_RECORDS)
+        ids = {self._job_id, self._job_id.partition(".")[0]}
+        steps = f"{self._job_id.partition('.')[0]}."
+        is_of_job = pl.col("job_id").is_in(list(ids)) | pl.col("job_id").str.starts_with(steps)
+        return scan_parquet(files).filter(is_of_job).collect()
+
+    def runs(self, cluster: str | None = None) -> pl.DataFrame:
+        """Return the job's rows of `jobs` that have a start, the latest first; of one cluster if it is given."""
+        kept = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
+        records = [
+            rows.with_columns(pl.lit(order, pl.Int64).alias("part_order"), pl.lit(lot.landing_id).alias("landing_id"))
+            for order, (lot, rows) in enumerate(kept)
+        ]
+        if not records:
+            return frames.empty(JOBS)
+        of_job = self._staged(pl.concat(records, how="vertical_relaxed").with_row_index("part_row"))
+        wanted = of_job.filter(pl.col("job_id") == self._job_id)
+        if cluster is not None:
+            wanted = wanted.filter(pl.col("cluster") == cluster)
+        return wanted.sort("started_at", "cluster", descending=True, nulls_last=True)
+
+    def _staged(self, records: pl.DataFrame) -> pl.DataFrame:
+        with staging.engine(self._settings, self._store.builds / "spill") as connection:
+            return staging.stage_jobs(connection, self._settings, records)
+
+
+class WatchedJob:
+    """One run of a job while it goes on: asked again whenever a log was landed that tells of it."""
+
+    def __init__(self, store: Store, settings: Settings, job: FollowedJob) -> None:
+        self.job = job
+        self._log = JobLog(store, settings, job.job_id)
+        self._landings = Landings(store)
+
+    def look(self) -> FollowedJob:
+        """Take in what was landed since the last look; for those that do not follow landings themselves."""
+        return self.update(self._landings.look())
+
+    def update(self, landings: Iterable[Landing]) -> FollowedJob:
+        """Take in what was landed, and return the run as it is known now; its start stays what it was."""
+        if self._log.add(landings):
+            runs = self._log.runs(self.job.cluster).filter(pl.col("started_at") == self.job.started_at)
+            for row in runs.head(1).iter_rows(named=True):
+                self.job = replace(self.job, state=row["state"], ended_at=_end_of(row))
+        return self.job
+
+
+def find_jobs(
+    store: Store, settings: Settings, job_id: str, cluster: str | None = None, filesystem: str | None = None
+) -> tuple[FollowedJob, ...]:
+    """Return the run that is meant, once for each file system that it may use.
+
+    The latest start of a job id in a cluster counts. Of several clusters it is the one where the job runs, else that
+    of the latest start. `filesystem` goes before what the log says. Raises UsageError where there is no such job, it
+    has not started, several are meant alike, or nothing tells its file system.
+    """
+    landings = Landings(store).look()
+    log = JobLog(store, settings, job_id)
+    log.add(landings)
+    row = _chosen(log.runs(cluster), job_id, cluster)
+    places = [filesystem] if filesystem else _filesystems(store, settings, landings, row)
+    if not places:
+        raise UsageError(f"Nothing tells which file system the job {job_id} uses. Name it with --filesystem.")
+    told = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
+    return tuple(FollowedJob(**told, ended_at=_end_of(row), filesystem=place) for place in places)
+
+
+def _end_of(row: dict[str, Any]) -> datetime | None:
+    """Return when a run ended; an end before its start is none."""
+    ended: datetime | None = row["ended_at"]
+    return ended if ended is not None and ended >= row["started_at"] else None
+
+
+def _chosen(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, Any]:
+    where = f" of the cluster {cluster}" if cluster else ""
+    if runs.is_empty():
+        raise UsageError(f"No landed job log tells of a job {job_id}{where}. Land one: `iosig land LOG`.")
+    started = runs.filter(pl.col("started_at").is_not_null())
+    if started.is_empty():
+        raise UsageError(f"The job {job_id}{where} has not started, by the landed job logs.")
+    latest = started.unique("cluster", keep="first", maintain_order=True).to_dicts()
+    running = [row for row in latest if _end_of(row) is None and row["state"] not in FINAL_STATES]
+    among = running or [row for row in latest if row["started_at"] == latest[0]["started_at"]]
+    if len(among) > 1:
+        told = "; ".join(f"{row['cluster']}: since {row['started_at']:%F %T}Z" for row in among[:_SHOWN_RUNS])
+        raise UsageError(f"Several jobs {job_id} are meant alike ({told}). Name one with --cluster.")
+    return among[0]
+
+
+def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], row: dict[str, Any]) -> list[str]:
+    """Return which file systems a run may use, as the night does."""
+    if row["filesystem"] is not None:
+        return [row["filesystem"]]
+    if row["partition"] in settings.partitions:
+        return sorted(set(settings.partitions[row["partition"]]))
+    parts = polls_of_days(landings, row["started_at"], _end_of(row))
+    paths = store.locals(part.path for _, part in parts)
+    if not paths:
+        return []
+    seen = scan_parquet(paths).filter(pl.col("polled_at") > row["started_at"])
+    return sorted(seen.select(pl.col("filesystem").unique()).collect()["filesystem"])
+
+
+def polls_of_days(
+    landings: Iterable[Landing], started_at: datetime, ended_at: datetime | None
+) -> list[tuple[Landing, Part]]:
+    """Return the landed parts that may hold polls of a run's time."""
+    first = started_at.astimezone(UTC).date()
+    found = []
+    for lot in landings:
+        for part in lot.parts:
+            if part.table == POLLS.name and part.day is not None:
+                day = date.fromisoformat(part.day)
+                last = day if ended_at is None else (ended_at + timedelta(seconds=part.longest_interval_s)).date()
+                if first <= day <= last:
+                    found.append((lot, part))
+    return found

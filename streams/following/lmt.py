@@ -1,0 +1,135 @@
+"""An LMT database polled live, as flushes: what the counters of a file system's targets rose since the last look."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from iosig.settings.model import Settings
+from iosig.streams.following.jobs import WatchedJob
+from iosig.streams.following.merged_polls import FeedParams
+from iosig.streams.following.polls import PollFeed, merged_from, micros
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.sources.protocol import Reading
+
+if TYPE_CHECKING:
+    from iosig.warehouse.sources.polls.lmt_cursors import Cursor
+    from iosig.warehouse.sources.polls.lmt_following import NewPolls
+
+
+def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
+    """Return what tells the followed input from all others."""
+    if job is not None:
+        return replace(job.job, filesystem=filesystem).followed_id
+    return f"{_subject_of(since)} on {filesystem}"
+
+
+def _subject_of(since: datetime) -> str:
+    return f"since {since.astimezone(UTC):%FT%TZ}"
+
+
+class LmtFeed(PollFeed):
+    """The polls of a file system in an LMT database that is being written, from an instant on.
+
+    url: an SQLAlchemy URL, or the path of an SQLite file. since: with a zone. job: the run that is followed, if the
+    job log is to say when it ends. While the database does not answer, `is_down` is true, `down_reason` says why and
+    `failed_count` how often it was asked in vain: the caller waits longer each time, and after `FeedParams.give_up_s`
+    the reason is raised.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        filesystem: str,
+        since: datetime,
+        reading: Reading,
+        job: WatchedJob | None = None,
+        position: Mapping[str, Any] | None = None,
+        *,
+        settings: Settings | None = None,
+        params: FeedParams | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # SQLAlchemy takes long to import.
+        from iosig.warehouse.sources.polls import lmt_following
+        from iosig.warehouse.sources.polls.lmt_cursors import Cursor
+
+        params = params or FeedParams()
+        settings = settings or Settings.model_construct()
+        merged, held = merged_from(since, settings, params, position)
+        cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
+        super().__init__(followed_id_of(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock)
+        self.is_over = bool(held and held["is_over"])
+        self.down_reason: str | None = None
+        self.failed_count = 0
+        self._down_since_s = 0.0
+        self._since, self._reading, self._job = since, reading, job
+        self._engine = lmt_following.engine_of(url, settings.live.params(Timeouts))
+        told = held["source"] if held else None
+        self._cursor: Cursor | None = Cursor.of(told["cursor"]) if told and told["cursor"] else None
+        if told:
+            merged.wait_for(told["waiting"])
+        if held and self._cursor is None:
+            self._since = datetime.fromtimestamp(merged.closed_us / 1e6, UTC)
+        self._was_up = held is not None
+        self._plain: tuple[Cursor | None, Mapping[str, Any] | None] | None = None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the database did not answer the last time."""
+        return self.down_reason is not None
+
+    def _news(self) -> Iterator[Flush]:
+        if self._job is not None and (ended_at := self._job.look().ended_at) is not None:
+            self._merged.end(micros(ended_at))
+        self._has_more = False
+        new = self._asked()
+        if new is None or self._cursor is None:
+            return
+        self._has_more = new.is_behind or new.is_replaced
+        if new.is_replaced:
+            self._merged.tell("replaced")
+            self._cursor = None
+            self._since = datetime.fromtimestamp(self._merged.closed_us / 1e6, UTC)
+            return
+        for line, reason in new.refused:
+            self._merged.note(line, reason)
+        yield from self._pushed(new.rows)
+        # From here on a position says that they were read: before, they are read again.
+        self._cursor = new.cursor
+        yield from self._ready()
+
+    def _asked(self) -> NewPolls | None:
+        """Ask the database; None where it does not answer."""
+        from iosig.warehouse.sources.polls import lmt_following
+
+        try:
+            if self._cursor is None:
+                self._cursor = lmt_following.begin(self._engine, self._since, self._reading)
+            new = lmt_following.read_on(self._engine, self.filesystem, self._reading, self._cursor)
+        except InputRefused as refusal:
+            self._fail(refusal)
+            return None
+        self.down_reason, self.failed_count, self._was_up = None, 0, True
+        return new
+
+    def _fail(self, refusal: InputRefused) -> None:
+        """Note that the database does not answer; what cannot become better is raised."""
+        now_s = self._clock()
+        if not self.is_down:
+            self._down_since_s = now_s
+        if refusal.__cause__ is None or not self._was_up or now_s - self._down_since_s >= self._params.give_up_s:
+            raise refusal
+        self.down_reason = refusal.reason
+        self.failed_count += 1
+
+    def _source_position(self) -> Mapping[str, Any]:
+        if self._plain is None or self._plain[0] is not self._cursor:
+            self._plain = (self._cursor, self._cursor.plain() if self._cursor else None)
+        # Readings that come late would be differenced otherwise if they were read again: the polls are kept.
+        return {"cursor": self._plain[1], "waiting": self._merged.waiting()}

@@ -1,0 +1,393 @@
+"""Polls of one file system as flushes: controllers of one poll time together, each poll counted once.
+
+Times are whole microseconds since 1970 within, seconds since the run's start in the flushes. A poll time is over once
+a later one was seen, or every controller that reported lately has reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from iosig.streams.following.seen_polls import SeenPolls
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.warehouse.following.flushes import Flush, Moves
+
+_WAITING = {
+    "controller": pl.Int64(),
+    "polled_us": pl.Int64(),
+    "interval_us": pl.Int64(),
+    "read": pl.Float64(),
+    "write": pl.Float64(),
+    "is_gap": pl.Boolean(),
+}
+#: how polls are handed to `MergedPolls`
+SCHEMA = {
+    "controller": pl.String(),
+    "polled_us": pl.Int64(),
+    "interval_us": pl.Int64(),
+    "read_bytes_per_s": pl.Float64(),
+    "write_bytes_per_s": pl.Float64(),
+}
+MOST_CONTROLLERS = 8192
+#: poll times of which the controllers that reported are expected to report again
+_EXPECTED_TIMES = 8
+#: poll times that may wait because most controllers are behind them by more than the horizon
+_HELD_TIMES = 60
+#: a longer time without a poll is a gap, in intervals beyond the poll's own
+_GAP_INTERVALS = 0.5
+#: reasons that may wait to be said
+_MOST_NOTES = 100
+_MOST_BYTES = 2.0**53
+_RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
+_FAR_US = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class FeedParams:
+    """How polls are grouped and how long is waited.
+
+    flush_s: at most one flush in so many seconds of the run's clock, on a grid from its start; 0: one for each poll
+    time. horizon_s: polls that are later than this are refused, and so many seconds may a few controllers' clocks be
+    ahead of the others'. end_wait_s: how long polls are waited for that cover the end of a run that is over.
+    give_up_s: how long a database may be down.
+    """
+
+    flush_s: float = 0.0
+    horizon_s: float = 3600.0
+    end_wait_s: float = 300.0
+    give_up_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ordered:
+    """Polls (n) in the order of time, cut to the run: times [us], controllers, volumes [B] by direction."""
+
+    polled_us: Ints
+    controller: Ints
+    interval_us: Ints
+    began_us: Ints
+    ceased_us: Ints
+    volumes: Mapping[str, Reals]
+    is_measured: Bools
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, started_us: int, ended_us: int | None) -> _Ordered:
+        ordered = rows.sort("polled_us", "controller")
+        polled, interval = (ordered[name].to_numpy() for name in ("polled_us", "interval_us"))
+        began = np.maximum(polled - interval, started_us)
+        ceased = np.minimum(polled, _FAR_US if ended_us is None else ended_us)
+        share = (ceased - began) / interval
+        volumes = {name: ordered[name].to_numpy() * share for name in _RATES}
+        measured = ~(np.isnan(volumes["read"]) & np.isnan(volumes["write"]))
+        return cls(polled, ordered["controller"].to_numpy(), interval, began, ceased, volumes, measured)
+
+
+class MergedPolls:
+    """The polls of one file system that were counted, and those that wait for their poll time to be over."""
+
+    def __init__(
+        self,
+        started_us: int,
+        limit_bytes_per_s: float | None,
+        params: FeedParams,
+        plain: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.started_us = started_us
+        self.ended_us: int | None = None
+        self._limit, self._params = limit_bytes_per_s, params
+        self._horizon_us = round(params.horizon_s * 1e6)
+        self._flush_us = round(params.flush_s * 1e6)
+        told = plain or {}
+        self._controllers: dict[str, int] = {name: at for at, name in enumerate(told.get("controllers", ()))}
+        self._names: tuple[str, ...] = tuple(self._controllers)
+        self._seen = SeenPolls.of(told["seen"]) if told else SeenPolls(started_us)
+        self.closed_us: int = told.get("closed_us", started_us)
+        self._told_us: int = told.get("told_us", started_us)
+        self._reported: list[int] = [int(mask, 16) for mask in told.get("reported", ())]
+        self._waiting = pl.DataFrame(schema=_WAITING)
+        self._has_passed_end = False
+        # how far most controllers were when polls of others were held for being ahead
+        self._held_at_us: int | None = None
+        self._notes: list[tuple[int, str]] = []
+        self._events: list[str] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether polls of the run's end were seen, and all polls before it were handed over."""
+        return self._has_passed_end and self._waiting.is_empty()
+
+    def plain(self) -> dict[str, Any]:
+        """Return, as values that JSON can hold, what was counted."""
+        return {
+            "controllers": self._names,
+            "seen": self._seen.plain(),
+            "closed_us": self.closed_us,
+            "told_us": self._told_us,
+            "reported": [f"{mask:x}" for mask in self._reported],
+        }
+
+    def waiting(self) -> list[tuple[Any, ...]]:
+        """Return, as values that JSON can hold, the polls that wait; `wait_for` takes them back."""
+        return self._waiting.filter(pl.col("polled_us") > self.closed_us).rows()
+
+    def wait_for(self, polls: Sequence[Sequence[Any]]) -> None:
+        """Let polls wait that did so before a restart."""
+        self._waiting = pl.DataFrame(polls, schema=_WAITING, orient="row")
+
+    def end(self, ended_us: int) -> None:
+        """Let the run be over at an instant; polls after it are not its own."""
+        self.ended_us = ended_us
+        self._has_passed_end |= self.closed_us >= ended_us
+        self._waiting = self._before_end(self._waiting)
+
+    def note(self, line: int, reason: str) -> None:
+        """Say with the next flush why something was refused; of very many reasons the first ones only."""
+        if len(self._notes) < _MOST_NOTES:
+            self._notes.append((line, reason))
+
+    def tell(self, event: str) -> None:
+        """Say with the next flush what happened to the input."""
+        self._events.append(event)
+
+    def push(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
+        """Take in polls (`SCHEMA`); yield a flush for each poll time that had been handed over without them.
+
+        is_again: they were taken in before a restart, and what is wrong with them was said then.
+        """
+        inside = rows.filter(pl.col("polled_us") > self.started_us, pl.col("interval_us") > 0)
+        sound = self._numbered(self._plausible(self._before_end(self._weighed(inside)), is_again), is_again)
+        late = _first_of_each(sound.filter(pl.col("polled_us") <= self.closed_us, ~pl.col("is_gap")))
+        yield from self._late(late, is_again)
+        self._waiting = _first_of_each(pl.concat([self._waiting, sound.filter(pl.col("polled_us") > self.closed_us)]))
+
+    def _weighed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return polls with whole bytes, as the night counts them, and whether they tell of none."""
+        interval_s = pl.col("interval_us") / 1e6
+        return rows.select(
+            "controller",
+            "polled_us",
+            "interval_us",
+            *((pl.col(rate) * interval_s).round().alias(name) for name, rate in _RATES.items()),
+            is_gap=pl.all_horizontal(pl.col(rate).is_null() for rate in _RATES.values()),
+            is_implausible=pl.any_horizontal(
+                (pl.col(rate) > (np.inf if self._limit is None else self._limit))
+                | (pl.col(rate) * interval_s > _MOST_BYTES)
+                for rate in _RATES.values()
+            ).fill_null(False),
+        )
+
+    def _before_end(self, rows: pl.DataFrame) -> pl.DataFrame:
+        if self.ended_us is None:
+            return rows
+        is_before = pl.col("polled_us") - pl.col("interval_us") < self.ended_us
+        found = rows.filter(is_before)
+        self._has_passed_end |= found.height < rows.height
+        return found
+
+    def _plausible(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
+        found = rows.filter(~pl.col("is_implausible"))
+        if (count := rows.height - found.height) and not is_again:
+            self.note(0, f"{count} polls have rates above what a controller can do: they are in no sum.")
+        return found.drop("is_implausible")
+
+    def _numbered(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
+        """Replace controllers' names by numbers that stay the same."""
+        for name in rows["controller"].unique().sort():
+            if name not in self._controllers and len(self._controllers) < MOST_CONTROLLERS:
+                self._controllers[name] = len(self._controllers)
+        if len(self._names) < len(self._controllers):
+            self._names = tuple(self._controllers)
+        numbers = pl.Series("number", range(len(self._names)), pl.Int64)
+        known = rows.with_columns(
+            pl.col("controller").replace_strict(
+                pl.Series(self._names, dtype=pl.String), numbers, default=None, return_dtype=pl.Int64
+            )
+        )
+        found = known.filter(pl.col("controller").is_not_null())
+        if (count := rows.height - found.height) and not is_again:
+            self.note(0, f"{count} polls are of more controllers than {MOST_CONTROLLERS}.")
+        return found
+
+    # ---- polls that come late
+
+    def _late(self, rows: pl.DataFrame, is_again: bool) -> Iterator[Flush]:
+        fresh = rows.filter(pl.Series(~self._is_seen(rows), dtype=pl.Boolean))
+        floor_us = max(self.closed_us - self._horizon_us, self._seen.floor_us)
+        too_late = fresh.filter(pl.col("polled_us") <= floor_us)
+        if too_late.height and not is_again:
+            self.note(0, f"{too_late.height} polls came more than {self._params.horizon_s:g} s late: not counted.")
+        polls = _Ordered.of(fresh.filter(pl.col("polled_us") > floor_us), self.started_us, self.ended_us)
+        for low, high in self._cells(polls.polled_us):
+            self._count(polls, low, high)
+            yield self._flush(polls, low, high)
+
+    def _is_seen(self, rows: pl.DataFrame) -> Bools:
+        """Return which polls (n) were counted already."""
+        times, at = np.unique(rows["polled_us"].to_numpy(), return_inverse=True)
+        width = len(self._controllers) // 8 + 1
+        masks = b"".join(self._seen.at(int(time)).to_bytes(width, "little") for time in times)
+        bits = np.frombuffer(masks, np.uint8).reshape(len(times), width)
+        controller = rows["controller"].to_numpy()
+        found: Bools = (bits[at, controller >> 3] >> (controller & 7).astype(np.uint8)) & 1 == 1
+        return found
+
+    # ---- polls in time
+
+    def ready(self, *, is_final: bool = False) -> Iterator[Flush]:
+        """Yield the flushes of the poll times that are over; of all that wait if no more will come."""
+        polls = _Ordered.of(self._released(is_final), self.started_us, self.ended_us)
+        cells = list(self._cells(polls.polled_us))
+        for at, (low, high) in enumerate(cells):
+            reported = self._reporters(polls, low, high)
+            is_last = at == len(cells) - 1
+            if is_last and not (is_final or self._has_passed_end or self._is_whole(polls, high, reported[-1])):
+                break
+            events = self._advance(polls, low, high, reported)
+            refused, told = self._said()
+            yield replace(self._flush(polls, low, high), events=(*told, *events), refused=refused)
+        self._waiting = self._waiting.filter(pl.col("polled_us") > self.closed_us)
+
+    def _is_whole(self, polls: _Ordered, high: int, reported: int) -> bool:
+        """Return whether all controllers that are expected have reported at a cell's last poll time."""
+        expected = 0
+        for mask in self._reported:
+            expected |= mask
+        is_end = self.ended_us is not None and int(polls.polled_us[high - 1]) >= self.ended_us
+        return (not self._flush_us or is_end) and expected != 0 and not expected & ~reported
+
+    def _advance(self, polls: _Ordered, low: int, high: int, reported: Sequence[int]) -> tuple[str, ...]:
+        """Count a cell's polls and close it; return what is to be said of it."""
+        self._reported = [*self._reported, *reported][-_EXPECTED_TIMES:]
+        self._count(polls, low, high)
+        self.closed_us = int(polls.polled_us[high - 1])
+        ends = [self._told_us, *_union(polls, low, high).ravel().tolist(), int(polls.ceased_us[low:high].max())]
+        interval_us = int(polls.interval_us[low:high].min())
+        has_gap = any(
+            right - left > _GAP_INTERVALS * interval_us for left, right in zip(ends[::2], ends[1::2], strict=True)
+        )
+        self._told_us = max(self._told_us, ends[-1])
+        return ("gap",) if has_gap else ()
+
+    def _released(self, is_final: bool) -> pl.DataFrame:
+        """Return the polls that wait, but for those that are ahead of most controllers by more than the horizon."""
+        if is_final or self._waiting.is_empty():
+            return self._waiting
+        times = np.unique(self._waiting["polled_us"].to_numpy())
+        ahead_us = self._ahead_us(times)
+        held = int((times > ahead_us).sum())
+        if not held:
+            self._held_at_us = None
+            return self._waiting
+        ontime = self._waiting.filter(pl.col("polled_us") <= ahead_us)
+        reached_us = max(self.closed_us, int(times[times <= ahead_us].max(initial=0)))
+        if self._held_at_us is None:
+            self._held_at_us = reached_us
+        elif held >= _HELD_TIMES and self._held_at_us == reached_us:
+            # Nothing came of the others since: these are all that is left.
+            return self._waiting
+        elif held >= _HELD_TIMES:
+            count = self._waiting.height - ontime.height
+            self.note(0, f"{count} polls are of clocks ahead of the others': not counted.")
+            self._waiting, self._held_at_us = ontime, None
+        return ontime
+
+    def _ahead_us(self, times: Ints) -> int:
+        """Return the instant behind which only few controllers have polls, after a jump of more than the horizon."""
+        before = np.concatenate([[self.closed_us], times[:-1]])
+        if self.closed_us == self.started_us:
+            before[0] = times[0]
+        jumps = np.flatnonzero(times - before > self._horizon_us)
+        if not jumps.size:
+            return _FAR_US
+        spans = self._waiting.group_by("controller").agg(
+            pl.col("polled_us").min().alias("first"), pl.col("polled_us").max().alias("last")
+        )
+        expected = {at for at in range(len(self._controllers)) if any(mask >> at & 1 for mask in self._reported)}
+        is_known = spans["controller"].is_in(list(expected)).to_numpy()
+        firsts = np.sort(spans["first"].to_numpy()[~is_known])
+        lasts = np.sort(spans["last"].to_numpy())
+        at_us = before[jumps]
+        known = len(expected) + np.searchsorted(firsts, at_us, "right")
+        ahead = len(lasts) - np.searchsorted(lasts, at_us, "right")
+        few = np.flatnonzero(2 * ahead < known)
+        return int(at_us[few[0]]) if few.size else _FAR_US
+
+    # ---- both
+
+    def _cells(self, polled_us: Ints) -> Iterator[tuple[int, int]]:
+        """Yield where polls of one flush begin and end: one poll time, or a step of the grid, open to the left."""
+        if not polled_us.size:
+            return
+        cell = polled_us if not self._flush_us else -((self.started_us - polled_us) // self._flush_us)
+        edges = np.flatnonzero(np.diff(cell)) + 1
+        yield from zip([0, *edges.tolist()], [*edges.tolist(), len(cell)], strict=True)
+
+    def _count(self, polls: _Ordered, low: int, high: int) -> None:
+        """Remember which polls were counted; those that told nothing may still come."""
+        measured = low + np.flatnonzero(polls.is_measured[low:high])
+        times, masks = _masks(polls.polled_us[measured], polls.controller[measured])
+        for time_us, mask in zip(times, masks, strict=True):
+            self._seen.add(time_us, mask)
+
+    def _reporters(self, polls: _Ordered, low: int, high: int) -> list[int]:
+        return _masks(polls.polled_us[low:high], polls.controller[low:high])[1]
+
+    def _flush(self, polls: _Ordered, low: int, high: int) -> Flush:
+        moves = {}
+        for direction, volumes in polls.volumes.items():
+            at = low + np.flatnonzero(~np.isnan(volumes[low:high]))
+            if at.size:
+                began_s, ceased_s = self._seconds(polls.began_us[at]), self._seconds(polls.ceased_us[at])
+                moves[direction] = Moves(began_s, ceased_s, volumes[at])
+        until_us = int(polls.ceased_us[low:high].max())
+        until_s = (until_us - self.started_us) / 1e6
+        return Flush(moves, until_s, self.plain(), self._seconds(_union(polls, low, high)))
+
+    def _said(self) -> tuple[tuple[tuple[int, str], ...], tuple[str, ...]]:
+        """Return what waits to be said, once."""
+        refused, events = tuple(self._notes), (*self._events, *(["refused"] if self._notes else []))
+        self._notes, self._events = [], []
+        return refused, events
+
+    def final(self, until_us: int) -> Flush:
+        """Return the flush that says that the run is over."""
+        refused, told = self._said()
+        until_s = (until_us - self.started_us) / 1e6
+        return Flush({}, until_s, self.plain(), np.empty((0, 2)), (*told, "end"), refused)
+
+    def _seconds(self, times_us: Ints) -> Reals:
+        found: Reals = (times_us - self.started_us) / 1e6
+        return found
+
+
+def _first_of_each(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep one poll of each controller and instant: a value beats a gap, then what came first counts."""
+    ordered = rows.sort("is_gap", maintain_order=True)
+    return ordered.unique(["controller", "polled_us"], keep="first", maintain_order=True)
+
+
+def _masks(polled_us: Ints, controller: Ints) -> tuple[list[int], list[int]]:
+    """Return the distinct instants in order, and the controllers of each as the bits of a number."""
+    times, at = np.unique(polled_us, return_inverse=True)
+    if not times.size:
+        return [], []
+    bits = np.zeros((len(times), int(controller.max()) + 1), np.bool_)
+    bits[at, controller] = True
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    return times.tolist(), [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+
+def _union(polls: _Ordered, low: int, high: int) -> Ints:
+    """Return the time (k, 2) [us] that any poll measured, apart and in order."""
+    measured = low + np.flatnonzero(polls.is_measured[low:high])
+    if not measured.size:
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(polls.began_us[measured], kind="stable")
+    began, ceased = polls.began_us[measured][order], np.maximum.accumulate(polls.ceased_us[measured][order])
+    starts = np.flatnonzero(np.concatenate([[True], began[1:] > ceased[:-1]]))
+    return np.stack([began[starts], ceased[np.append(starts[1:], len(began)) - 1]], axis=1)

@@ -1,0 +1,303 @@
+"""Landed polls of a job that runs, as flushes; and what all feeds of polls have in common.
+
+A position names the landings of which polls still wait, and of the last hour's those that were read whole: earlier
+ones count as read. After a restart only the former are read again, from the last poll time that was handed over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from iosig.settings.model import Settings
+from iosig.streams.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
+from iosig.streams.following.merged_polls import SCHEMA, FeedParams, MergedPolls
+from iosig.streams.following.rows import Identity
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.following.flushes import Flush
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.store import Store
+
+#: flushes that are handed over at a time: bounds the memory
+MOST_FLUSHES = 1024
+#: landings that may be under way at once: one that began before others may be seen after them
+_LATEST = 500
+
+
+def micros(instant: datetime) -> int:
+    """Return an instant in whole microseconds since 1970."""
+    return (instant - datetime(1970, 1, 1, tzinfo=instant.tzinfo)) // timedelta(microseconds=1)
+
+
+class PollFeed:
+    """A feed of polls: what it follows, and flushes as they come, at most `MOST_FLUSHES` at a time.
+
+    A kind of feed says in `_news` what is new, and in `_source_position` how far its source was read.
+    """
+
+    #: how often in a row the source was asked in vain
+    failed_count = 0
+    is_quiet = False
+
+    def __init__(
+        self,
+        followed_id: str,
+        cluster: str | None,
+        subject_id: str,
+        filesystem: str,
+        merged: MergedPolls,
+        params: FeedParams,
+        clock: Callable[[], float],
+    ) -> None:
+        self.identity = Identity(
+            followed_id, "job", cluster, subject_id, filesystem, source="server", is_shared_traffic=True
+        )
+        self.filesystem = filesystem
+        self.is_behind = False
+        self.is_over = False
+        self._has_more = False
+        self._merged, self._params, self._clock = merged, params, clock
+        self._stream: Iterator[Flush] | None = None
+        self._ended_since_s: float | None = None
+
+    def poll(self) -> list[Flush]:
+        """Return what is new; where `is_behind` is true afterwards, there is more already."""
+        if self.is_over:
+            return []
+        if self._stream is None:
+            self._stream = self._advance()
+        flushes = list(islice(self._stream, MOST_FLUSHES))
+        is_cut = len(flushes) == MOST_FLUSHES
+        if not is_cut:
+            self._stream = None
+        self.is_behind = is_cut or self._has_more
+        return flushes
+
+    def pending(self) -> list[Flush]:
+        """Return nothing: what waits of polls waits for others of their time."""
+        return []
+
+    def finish(self) -> list[Flush]:
+        """Return what is new and all that waits, and an `end`: nothing more will be asked for."""
+        flushes = self.poll()
+        while self.is_behind:
+            flushes += self.poll()
+        if not self.is_over:
+            has_ended = self._merged.ended_us is not None
+            flushes += self._ready(is_final=True)
+            flushes.append(self._final(is_over=has_ended))
+            self.is_over = True
+        return flushes
+
+    def _advance(self) -> Iterator[Flush]:
+        yield from self._news()
+        if self._merged.ended_us is None or self._has_more:
+            return
+        if self._ended_since_s is None:
+            self._ended_since_s = self._clock()
+        if not self._merged.is_over:
+            if self._clock() - self._ended_since_s < self._params.end_wait_s:
+                return
+            yield from self._ready(is_final=True)
+        self.is_over = True
+        yield self._final(is_over=True)
+
+    def _pushed(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
+        return map(self._placed, self._merged.push(rows, is_again=is_again))
+
+    def _ready(self, *, is_final: bool = False) -> Iterator[Flush]:
+        return map(self._placed, self._merged.ready(is_final=is_final))
+
+    def _final(self, *, is_over: bool) -> Flush:
+        merged = self._merged
+        until_us = max(merged.closed_us, merged.started_us) if merged.ended_us is None else merged.ended_us
+        return self._placed(merged.final(until_us), is_over=is_over)
+
+    def _placed(self, flush: Flush, *, is_over: bool = False) -> Flush:
+        position = {
+            "started_us": self._merged.started_us,
+            "polls": flush.position,
+            "source": self._source_position(),
+            "is_over": is_over,
+        }
+        return replace(flush, position=position)
+
+    def _news(self) -> Iterator[Flush]:
+        raise AssertionError("each kind of feed has its own")
+
+    def _source_position(self) -> Mapping[str, Any]:
+        raise AssertionError("each kind of feed has its own")
+
+
+def merged_from(
+    started_at: datetime, settings: Settings, params: FeedParams, position: Mapping[str, Any] | None
+) -> tuple[MergedPolls, Mapping[str, Any] | None]:
+    """Return the polls so far and the position that holds: none if it is of another run, which is then `replaced`."""
+    started_us, limit = micros(started_at), settings.polls.controller_limit_bytes_per_s
+    if position is None or position["started_us"] == started_us:
+        return MergedPolls(started_us, limit, params, position and position["polls"]), position
+    merged = MergedPolls(started_us, limit, params)
+    merged.tell("replaced")
+    return merged, None
+
+
+@dataclass(slots=True)
+class _Lot:
+    """A landing with polls of the run's days: files by day that are to be read, and how far it was."""
+
+    landing: Landing
+    files: dict[str, list[Path]]
+    read_day: str | None = None
+    last_us: int = 0
+
+
+class LandedPollFeed(PollFeed):
+    """The landed polls of the file system that a job uses, from its start on, until it ends."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        job: FollowedJob,
+        position: Mapping[str, Any] | None = None,
+        *,
+        params: FeedParams | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        params = params or FeedParams()
+        merged, held = merged_from(job.started_at, settings, params, position)
+        super().__init__(job.followed_id, job.cluster, job.job_id, job.filesystem, merged, params, clock)
+        self.is_over = bool(held and held["is_over"])
+        told: Mapping[str, Any] = held["source"] if held else {"read": [], "open": {}}
+        self._since: int = told.get("since_sequence", 0)
+        # what a position of iosig 0.1 says instead
+        self._since_at: str = told.get("since", "")
+        self._read: dict[str, int | None] = dict.fromkeys(told["read"])
+        self._opened: dict[str, str] = dict(told["open"])
+        self._store = store
+        self._watched = WatchedJob(store, settings, job)
+        self._landings = Landings(store)
+        self._lots: dict[str, _Lot] = {}
+        self._told: Mapping[str, Any] | None = None
+        self._settled_us = 0
+
+    # ---- what was landed
+
+    def _news(self) -> Iterator[Flush]:
+        new = self._landings.look()
+        job = self._watched.update(new)
+        if job.ended_at is not None:
+            self._merged.end(micros(job.ended_at))
+        self._take(new, job)
+        yield from self._again()
+        for day in sorted({day for lot in self._lots.values() for day in lot.files}):
+            yield from self._day(day)
+        self._forget()
+
+    def _take(self, new: Iterable[Landing], job: FollowedJob) -> None:
+        """Note which files of new landings hold polls of the run's days that were not read before."""
+        for landing, part in polls_of_days(new, job.started_at, job.ended_at):
+            name = landing.landing_id
+            is_read = name in self._read or landing.sequence <= self._since or landing.landed_at <= self._since_at
+            if is_read and name not in self._opened:
+                if name in self._read:
+                    self._read[name] = landing.sequence
+                continue
+            lot = self._lots.setdefault(name, _Lot(landing, {}, self._opened.get(name)))
+            lot.files.setdefault(str(part.day), []).append(self._store.local(part.path))
+            self._told = None
+
+    def _again(self) -> Iterator[Flush]:
+        """Read anew, from landings that were read before a restart, what was not handed over then."""
+        found = []
+        for name, day in self._opened.items():
+            lot = self._lots.get(name)
+            if lot is not None:
+                known = [lot.files.pop(of) for of in sorted(lot.files) if of <= day]
+                rows = self._rows([path for files in known for path in files], self._merged.closed_us)
+                lot.last_us = _latest(rows)
+                found.append(rows)
+        self._opened = {}
+        if found:
+            yield from self._pushed(pl.concat(found), is_again=True)
+            yield from self._ready()
+
+    def _day(self, day: str) -> Iterator[Flush]:
+        """Read a day's files that are new, all together."""
+        lots = sorted(
+            (lot for lot in self._lots.values() if day in lot.files),
+            key=lambda lot: (lot.landing.sequence, lot.landing.landing_id),
+        )
+        found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
+        yield from self._pushed(pl.concat(rows for _, rows in found))
+        # From here on a position says that they were read: before, they are read again.
+        for lot, rows in found:
+            del lot.files[day]
+            lot.read_day = max(lot.read_day or day, day)
+            lot.last_us = max(lot.last_us, _latest(rows))
+        self._told = None
+        yield from self._ready()
+
+    def _rows(self, files: list[Path], after_us: int) -> pl.DataFrame:
+        """Return a landing's polls of the file system after an instant."""
+        after = pl.lit(after_us, pl.Int64).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        there = [path for path in files if path.is_file()]
+        if len(there) < len(files):
+            self._merged.note(0, "Landed files are gone: their polls are not counted.")
+        if not there:
+            return pl.DataFrame(schema=SCHEMA)
+        polls = scan_parquet(there).filter(pl.col("filesystem") == self.filesystem, pl.col("polled_at") > after)
+        return polls.select(
+            "controller",
+            pl.col("polled_at").dt.epoch("us").alias("polled_us"),
+            (pl.col("interval_s") * 1e6).round().cast(pl.Int64).alias("interval_us"),
+            "read_bytes_per_s",
+            "write_bytes_per_s",
+        ).collect()
+
+    # ---- the position
+
+    def _forget(self) -> None:
+        """Leave those landings that were read whole to their place in the order of landing."""
+        for lot in self._lots.values():
+            self._read.setdefault(lot.landing.landing_id, lot.landing.sequence)
+        newest = max((place for place in self._read.values() if place is not None), default=0)
+        self._since = max(self._since, newest - _LATEST)
+        self._read = {name: place for name, place in self._read.items() if place is None or place > self._since}
+        for name in [name for name, lot in self._lots.items() if self._is_done(lot)]:
+            del self._lots[name]
+        self._told = None
+
+    def _is_done(self, lot: _Lot) -> bool:
+        return not lot.files and lot.last_us <= self._merged.closed_us
+
+    def _source_position(self) -> Mapping[str, Any]:
+        if self._told is None or self._merged.closed_us >= self._settled_us:
+            open_lots = {
+                name: lot.read_day
+                for name, lot in self._lots.items()
+                if lot.read_day is not None and not self._is_done(lot)
+            }
+            done = [name for name, lot in self._lots.items() if self._is_done(lot)]
+            read = [name for name in dict.fromkeys([*self._read, *done]) if name not in open_lots]
+            waiting = [lot.last_us for lot in self._lots.values() if lot.last_us > self._merged.closed_us]
+            self._settled_us = min(waiting, default=1 << 62)
+            self._told = {
+                "since_sequence": self._since,
+                "since": self._since_at,
+                "read": read,
+                "open": {**open_lots, **self._opened},
+            }
+        return self._told
+
+
+def _latest(rows: pl.DataFrame) -> int:
+    latest: int | None = rows["polled_us"].max()  # type: ignore[assignment]
+    return latest or 0

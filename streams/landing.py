@@ -1,0 +1,464 @@
+"""Landing many inputs: files, folders and databases, each on its own, so that a bad one costs only itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from iosig.settings.model import Settings
+from iosig.warehouse import processes
+from iosig.warehouse.engine_paths import is_url
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.opening import content_hash, file_size, unreadable
+from iosig.warehouse.sources.protocol import Reading, Source, owner, sources
+from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.ledger import Known
+from iosig.warehouse.store.lots import MOST_INPUTS, SMALL_BYTES, Lot
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.pseudonyms import Names, names_of
+from iosig.warehouse.store.store import Store
+
+#: a file of an input's name and this says that the input is whole
+DONE = ".done"
+#: a file is worth a process of its own from here on
+_LARGE_BYTES = 16 << 20
+
+
+class _Size(NamedTuple):
+    """How files of a size are landed side by side.
+
+    fewest_count: so many are worth processes, which take a second to start. at_once: so many go to one of them.
+    most_count: so many are looked at together.
+    """
+
+    fewest_count: int
+    at_once: int
+    most_count: int
+
+
+#: small ones go by lots. What waits for a process has its place in the order of landing already: who follows landings
+#: waits for no more than is looked at together, or is under way
+_SMALL = _Size(fewest_count=2 * MOST_INPUTS, at_once=MOST_INPUTS, most_count=40 * MOST_INPUTS)
+_LARGE = _Size(fewest_count=4, at_once=1, most_count=64)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user says about the inputs of one call; it goes before the settings."""
+
+    filesystem: str | None = None
+    time_zone: str | None = None
+    direction: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What became of one input: landed now or before, or refused whole with the reason; nothing new if neither.
+
+    name: its path or address. names: what hides names in what is shown, in a private warehouse.
+    """
+
+    name: str
+    landed: Landed | None
+    refusal: InputRefused | None
+    names: Names | None = None
+    #: the zone in which its local times would be read now, where it was landed before with another one
+    other_zone: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The name as it may be shown: in a private warehouse the pseudonym that the tables have."""
+        return self.name if self.names is None else self.names.path(self.name)
+
+    @property
+    def shown_refusal(self) -> InputRefused | None:
+        """The refusal as it may be shown; its sentences may quote the input."""
+        if self.refusal is None or self.names is None:
+            return self.refusal
+        return InputRefused(self.names.said(self.refusal.reason), self.names.said(self.refusal.remedy))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing of the input could be read, now or when it landed."""
+        return self.refusal is not None or (self.has_refusals and not self.row_count)
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether any of the input was refused, now or when it was landed."""
+        return self.refusal is not None or (self.landed is not None and self.landed.landing.refused_count > 0)
+
+    @property
+    def row_count(self) -> int:
+        """Rows that the input holds in the warehouse."""
+        return self.landed.landing.row_count() if self.landed else 0
+
+    def line(self) -> str:
+        """Return what became of the input, in one line without control characters."""
+        return one_line(self._line())
+
+    def _line(self) -> str:
+        name = self.shown_name
+        if self.refusal:
+            return f"{name}: refused. {self.shown_refusal}"
+        if not self.landed:
+            return f"{name}: nothing new"
+        landing = self.landed.landing
+        refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
+        rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
+        if self.landed.is_new:
+            return f"{name}: landed {rows}{_times_text(landing)}"
+        if self.other_zone:
+            return (
+                f"{name}: landed before with the time zone {landing.time_zone}, nothing changed; --replace lands "
+                f"it with {self.other_zone}. It holds {rows}{_times_text(landing)}"
+            )
+        return f"{name}: landed before, nothing changed; it holds {rows}{_times_text(landing)}"
+
+
+def _times_text(landing: Landing) -> str:
+    """Return the range of a landing's times, and the zone that they were read in; nothing where it has no times."""
+    if landing.first_at is None or landing.last_at is None:
+        return ""
+    first, last = (f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S}" for at in (landing.first_at, landing.last_at))
+    zone = f", local times read as {landing.time_zone}" if landing.time_zone else ""
+    return f", {first} to {last} UTC{zone}"
+
+
+def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
+    """Return how a format is to be read: by what the user says, else by the settings for it and for its kind."""
+    sections = {
+        "jobs": settings.jobs,
+        "polls": settings.polls,
+        "series": settings.series,
+        "counters": settings.counters,
+    }
+    section = sections.get(source.kind)
+    known = section.params(Reading) if section else Reading()
+    known = dataclasses.replace(known, **{name: value for name, value in asdict(told).items() if value})
+    zones = settings.time_zones
+    if told.time_zone:
+        return known
+    if source.name in zones:
+        return dataclasses.replace(known, time_zone=zones[source.name])
+    return dataclasses.replace(
+        known, time_zone=zones.get(known.filesystem or "", known.time_zone), filesystem_zones=zones
+    )
+
+
+def names_in(store: Store, settings: Settings) -> Names | None:
+    """Return what hides the names that land in a warehouse, None where they are not hidden; see `names_of`."""
+    return names_of(store, settings, settings.privacy.key())
+
+
+def land_paths(
+    store: Store,
+    settings: Settings,
+    paths: Iterable[str],
+    told: Told,
+    *,
+    format_name: str | None = None,
+    replace: bool = False,
+) -> Iterator[Arrival]:
+    """Land files, what lies within folders in the order of the names, and database URLs.
+
+    Small traces are landed many at a time: what became of them is told together. Large files that follow each other,
+    and many small ones, are landed side by side (by processes, or by the workers of other machines), as if one came
+    after the other.
+    """
+    call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
+    for arrival in map(call.with_other_zone, _land_paths(call, paths)):
+        # addresses of databases are the operator's own
+        yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
+
+
+def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
+    """Land inputs in order: by lots, in parallel, or one after the other."""
+    is_helped = not call.is_anew and (call.worker_count > 1 or processes.are_elsewhere())
+    for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
+        if size is None:
+            yield from call.in_turn(run)
+            continue
+        while files := [path for path in islice(run, size.most_count) if isinstance(path, Path)]:
+            # workers of other machines are there already
+            is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and processes.are_elsewhere())
+            yield from _side_by_side(call, files, size) if is_worth_it else call.in_turn(files)
+
+
+def _size(path: Path | str | Arrival) -> _Size | None:
+    """Return how files of that size are landed side by side; None for those in between, and for what is no file."""
+    byte_count = file_size(path) if isinstance(path, Path) else None
+    if byte_count is None or SMALL_BYTES < byte_count < _LARGE_BYTES:
+        return None
+    return _LARGE if byte_count >= _LARGE_BYTES else _SMALL
+
+
+def _landed(lot: Lot) -> Iterator[Arrival]:
+    """Land what is in a lot, and yield what became of each input."""
+    for outcome in lot.land():
+        yield Arrival(str(outcome.path), None if outcome.refusal else outcome.landed, outcome.refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What inputs of one call have in common: where they land, how they are read, what was landed before."""
+
+    store: Store
+    settings: Settings
+    told: Told
+    format_name: str | None
+    is_anew: bool
+    known: Known
+    names: Names | None
+
+    @property
+    def worker_count(self) -> int:
+        """How many processes land side by side."""
+        return processes.workers(self.settings.engine.worker_count)
+
+    def in_turn(self, inputs: Iterable[Path | str | Arrival], sequence: int | None = None) -> Iterator[Arrival]:
+        """Land inputs one after the other, small traces together, and yield what became of each.
+
+        sequence: the place of the first in the order of landing, if they have some; what became of it already has none.
+        """
+        lot = Lot(self.store, self.known, self.names)
+        for rank, one in enumerate(inputs):
+            own = None if sequence is None else sequence + rank
+            if isinstance(one, Path) and self._is_taken(lot, one, own):
+                yield from _landed(lot) if lot.is_full else ()
+                continue
+            # what comes later is landed later, too
+            yield from _landed(lot)
+            yield one if isinstance(one, Arrival) else self.land(one, own)
+        yield from _landed(lot)
+
+    def taken(self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None) -> Iterator[Arrival]:
+        """Yield what became of files that others were to land, from a place in the order of landing on.
+
+        arrivals: None where they did not see them; then they are landed here.
+        """
+        for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
+            if arrivals is not None and arrival.landed:
+                self.known.with_one(arrival.landed)
+            yield dataclasses.replace(arrival, name=str(path))
+
+    def _is_taken(self, lot: Lot, path: Path, sequence: int | None) -> bool:
+        if self.is_anew:
+            return False
+        columns, format_name = self.settings.polls.columns, self.format_name
+        with limited(self.settings.limits.params(Limits)):
+            return lot.add(path, self._reading, columns=columns, format_name=format_name, sequence=sequence)
+
+    def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
+        """Land an input by itself, at its place in the order of landing if it has one, and return what became of it."""
+        name = str(path) if isinstance(path, Path) else _without_secret(path)
+        try:
+            if isinstance(path, Path):
+                landed = self._land_file(path, sequence)
+            else:
+                landed = _land_database(self.store, self.settings, path, self.told, self.names, is_anew=self.is_anew)
+        except InputRefused as refusal:
+            return Arrival(name, None, refusal)
+        return Arrival(name, landed, None)
+
+    def _land_file(self, path: Path, sequence: int | None) -> Landed:
+        with limited(self.settings.limits.params(Limits)):
+            return landing.land(
+                self.store,
+                path,
+                self._reading,
+                columns=self.settings.polls.columns,
+                format_name=self.format_name,
+                replace=self.is_anew,
+                known=self.known,
+                names=self.names,
+                sequence=sequence,
+            )
+
+    def _reading(self, source: Source) -> Reading:
+        return reading_of(source, self.settings, self.told)
+
+    def with_other_zone(self, arrival: Arrival) -> Arrival:
+        """Return an arrival that was landed before with the zone in which it would be read now, if that differs."""
+        if arrival.landed is None or arrival.landed.is_new or arrival.landed.landing.time_zone is None:
+            return arrival
+        before = arrival.landed.landing
+        source = next((one for one in sources() if one.name == before.format), None)
+        reading = self._reading(source) if source else Reading()
+        is_same = before.time_zone in {reading.time_zone, *reading.filesystem_zones.values()}
+        return arrival if is_same else dataclasses.replace(arrival, other_zone=reading.time_zone)
+
+
+def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
+    """Land files in processes, or on other machines, and yield what became of each, in order."""
+    # a large one is hashed by who lands it
+    firsts, before = _firsts(paths, call.known if size is _SMALL else None)
+    ready = {place: Arrival(str(paths[place]), landed, None) for place, landed in before.items()}
+    groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
+    are_first = set(firsts)
+    with processes.pool(call.worker_count) as pool:
+        answers = processes.in_order(pool, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL))
+        for place, path in enumerate(paths):
+            if place in are_first and place not in ready:
+                (group, sequence), arrivals = next(answers)
+                ready.update(zip(group, call.taken([paths[own] for own in group], sequence, arrivals), strict=True))
+            # the like of any other has landed by now
+            yield ready.pop(place) if place in ready else call.land(path)
+
+
+def _tasks(
+    call: _Call, paths: Sequence[Path], groups: Iterable[list[int]], *, are_new: bool
+) -> Iterator[tuple[tuple[list[int], int], tuple[Any, ...]]]:
+    """Yield groups with the place of the first of each in the order of landing, as their turns come; and what to do."""
+    for group in groups:
+        sequence = landing.reserved(call.store, len(group))
+        # who lands it may stand elsewhere
+        given = [paths[place].absolute() for place in group]
+        asked = (call.store.root.absolute(), call.settings, call.told, call.format_name, given, sequence, are_new)
+        yield (group, sequence), asked
+
+
+def _land_apart(
+    root: Path,
+    settings: Settings,
+    told: Told,
+    format_name: str | None,
+    paths: Sequence[Path],
+    sequence: int,
+    are_new: bool,
+) -> list[Arrival] | None:
+    """Land files in a process of its own; None where that is on a machine that does not see them.
+
+    are_new: nothing of them was landed before, so that nobody has to look it up.
+    """
+    if not all(path.exists() for path in paths):
+        return None
+    store = Store(root)
+    known = Known(store, is_empty=are_new)
+    call = _Call(store, settings, told, format_name, False, known, names_in(store, settings))
+    return [*call.in_turn(paths, sequence)]
+
+
+def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int], dict[int, Landed]]:
+    """Return the places of files unlike all before them: only those of one size are looked into.
+
+    known: where it is given, all are, and what was landed before is returned apart, by its place.
+    """
+    sizes = [file_size(path) for path in paths]
+    counts = Counter(sizes)
+    seen: set[str] = set()
+    found, before = [], {}
+    for place, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        with suppress(InputRefused):
+            content = content_hash(path) if size is not None and (known or counts[size] > 1) else None
+            if content in seen:
+                continue
+            if known and content and (earlier := known.generations(content)):
+                # what landed without a row may be tried again, by who called
+                if earlier[-1].row_count():
+                    before[place] = Landed(earlier[-1], is_new=False)
+                continue
+            seen |= {content} if content else set()
+        found.append(place)
+    return found, before
+
+
+def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
+    """Yield files, URLs, and what became of folders that cannot be looked into."""
+    for text in paths:
+        path = Path(text)
+        if is_url(text) and not path.exists():
+            yield text
+        elif os.path.isdir(path):
+            closed: list[OSError] = []
+            yield from sorted(within(path, closed))
+            yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in closed)
+        else:
+            yield path
+
+
+def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
+    """Yield the inputs of a folder: those of its folders that are one input, and every file that is of none.
+
+    closed: gets the faults of folders that cannot be looked into. Files that only say that another one is whole are
+    no inputs.
+    In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
+    """
+    for place, folders, files in os.walk(folder, onerror=closed.append):
+        found = owner(Path(place))
+        if found is not None:
+            yield Path(place)
+            folders[:] = [name for name in folders if not name.startswith("_")]
+        taken = set(found[1]) if found is not None else set()
+        taken |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
+        # what is no file, as a socket or a link to nothing, is refused with that reason
+        yield from (Path(place, name) for name in files if name not in taken and not name.startswith("."))
+
+
+def _land_database(
+    store: Store, settings: Settings, url: str, told: Told, names: Names | None, *, is_anew: bool
+) -> Landed:
+    """Land what is new in a database from its stored cursor on; is_anew: all of it, in place of what landed before.
+
+    Raises InputRefused where its local times were read in another zone before: the same traffic would land twice.
+    """
+    from iosig.warehouse.sources.polls import lmt_database
+
+    reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
+    begun = _database_position(store, name, reading)
+    before = begun.last()
+    if is_anew:
+        begun = dataclasses.replace(begun, cursor=None)
+    with recorded_zones() as zones:
+        batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
+    zone = ", ".join(sorted(zones)) or None
+    known = before.landing.time_zone if before else None
+    if known and zone and known != zone and not is_anew:
+        raise InputRefused(
+            f"The database was landed with the time zone {known} before; with {zone} its traffic would be there twice.",
+            f"Land it with {known}, or once with --replace, which lands all of it with {zone}.",
+        )
+    if is_anew:
+        _withdraw(store, name if names is None else names.path(name), lmt_database.SOURCE.name)
+    elif not batches and before:
+        return before
+    return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names, zone)
+
+
+def _database_position(store: Store, name: str, reading: Reading) -> Position:
+    """Return the position in a database, whatever the zone; earlier versions kept one for each zone."""
+    own = position(store, f"{name} {dataclasses.replace(reading, time_zone=None)}")
+    earlier = position(store, f"{name} {reading}") if own.cursor is None and reading.time_zone else own
+    return dataclasses.replace(earlier, name=own.name)
+
+
+def _withdraw(store: Store, source_file: str, format_name: str) -> None:
+    """Supersede every landing of an input by one without rows."""
+    for known in landing.ledger(store):
+        if (known.source_file, known.format) == (source_file, format_name) and known.row_count():
+            landing.write(store, source_file, known.content_sha256, format_name, [known], iter(()))
+
+
+def _without_secret(url: str) -> str:
+    """Return a database URL without its password: it is shown and kept."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return url.split("://", 1)[0] + "://…"

@@ -1,0 +1,111 @@
+"""A Prometheus server asked for what is new of counters, a bounded time at a time, each of which lands whole or not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from iosig.settings.model import Settings
+from iosig.streams.landing import Arrival, Told, names_in, reading_of
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.external.deadlines import Timeouts
+from iosig.warehouse.sources.counters import prometheus
+from iosig.warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.store.positions import Position, position
+from iosig.warehouse.store.store import Store
+
+#: no less is asked for where an answer is too much [s]
+_LEAST_S = 60
+_DAY_S = 86_400
+
+
+def land_prometheus(
+    store: Store, settings: Settings, url: str, told: Told, *, since: datetime | None = None
+) -> Iterator[Arrival]:
+    """Land what is new in a Prometheus server: since it was asked last, or from an instant on.
+
+    Each piece of time is asked for and lands by itself, with the position to go on from: a call that is killed costs
+    one. Raises UsageError for what is no address; what the server does not give is told by an arrival.
+    """
+    server = Server.of(url, settings.prometheus.matchers, settings.live.params(Timeouts))
+    reading = reading_of(prometheus.SOURCE, settings, told)
+    asking = _Asking(store, settings, server, reading)
+    now_s = time.time()
+    until_s = int(now_s - settings.prometheus.delay_s)
+    at_s = int(now_s - _DAY_S * settings.live.first_days)
+    begun = asking.position()
+    if since is not None:
+        at_s = int(since.timestamp())
+    elif begun.cursor is not None:
+        at_s = begun.cursor["until_s"]
+    try:
+        yield from asking.pieces(at_s, until_s, has_any=begun.last() is not None)
+    except InputRefused as refusal:
+        yield Arrival(server.url, None, refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A server that is asked for the settings' metrics, and where they land."""
+
+    store: Store
+    settings: Settings
+    server: Server
+    reading: Reading
+
+    def position(self) -> Position:
+        """Return how far it was asked: for whatever metrics, so that one more makes nothing land twice."""
+        return position(self.store, f"{self.server.url} {self.server.matchers}")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The metrics that are asked for: those of the presets, and the site's own."""
+        own = (theirs for ours, theirs in self.reading.columns.items() if ours.startswith("total_"))
+        return tuple(
+            dict.fromkeys([*(name for preset in self.settings.prometheus.presets for name in PRESETS[preset]), *own])
+        )
+
+    def pieces(self, at_s: int, until_s: int, *, has_any: bool) -> Iterator[Arrival]:
+        """Land from one second to another, a piece of time after the other.
+
+        has_any: whether anything of the server has ever landed; raises InputRefused where nothing does.
+        """
+        chunk_s, is_new = self.settings.prometheus.chunk_s, False
+        while at_s < until_s:
+            to_s = min(at_s + chunk_s, until_s)
+            try:
+                arrival = self._piece(at_s, to_s)
+            except TooMuch:
+                if to_s - at_s <= _LEAST_S:
+                    raise
+                chunk_s = max(_LEAST_S, (to_s - at_s) // 2)
+                continue
+            at_s, is_new = to_s, is_new or arrival is not None
+            if arrival is not None:
+                yield arrival
+        if not is_new and not has_any:
+            raise InputRefused(
+                f"{self.server.url} has none of the metrics that count bytes or operations of storage.",
+                "Name the site's own (counters.columns), or look at prometheus.presets and prometheus.matchers.",
+            )
+        if not is_new:
+            yield Arrival(self.server.url, None, None)
+
+    def _piece(self, since_s: int, until_s: int) -> Arrival | None:
+        """Land what the server has of a piece of time; None where it has nothing."""
+        begun, cursor = self.position(), {"until_s": until_s}
+        with limited(self.settings.limits.params(Limits)):
+            batches = self.server.read(self._names, since_s, until_s, self.reading)
+        if not batches:
+            # until anything has landed the names of the metrics may be wrong
+            if begun.landing_id is not None:
+                begun.move(cursor)
+            return None
+        name = f"{self.server.url} {datetime.fromtimestamp(until_s, UTC):%Y%m%dT%H%M%SZ}"
+        names = names_in(self.store, self.settings)
+        landed = begun.land(name, prometheus.SOURCE.name, batches, cursor, names)
+        return Arrival(name, landed, None)

@@ -1,0 +1,24 @@
+"""What a scheduler said runs, beside what the job log knows."""
+
+from __future__ import annotations
+
+from iosig.answers.advice.queue import beside_the_log
+from tests.sql.given import rows
+
+QUEUE = """
+cluster job_id queue_state started_at
+titan   1      RUNNING     10:00:00
+titan   2      RUNNING     10:00:00
+titan   3      PENDING     .
+titan   4      RUNNING     .
+summit  1      COMPLETING  09:00:00
+"""
+
+
+def test_only_jobs_that_run_and_are_not_in_the_log_are_beside_it() -> None:
+    logged = [{"cluster": "titan", "job_id": "1.0"}, {"cluster": "summit", "job_id": "7"}]
+    found = beside_the_log(rows("stage.queued_jobs", QUEUE), logged)
+    assert [(job["cluster"], job["job_id"], job["ended_at"]) for job in found] == [
+        ("titan", "2", None),
+        ("summit", "1", None),
+    ]

@@ -1,0 +1,65 @@
+"""A real day through a whole release: who asks for a minute in which a benchmark had a file system for itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from iosig.answers.attribution.query import TABLES, Asked, who
+from iosig.flows import nightly
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.studies.real_day import Day
+from iosig.studies.unexplained.real import asked_minutes, with_decoys
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
+
+SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
+
+
+def log_of(day: Day, seed: int, path: Path) -> None:
+    """Write the job log of a day with its decoys, whose numbers are those of `with_decoys`."""
+    runs, started_s = with_decoys(day, seed)
+    ended_s = started_s + (day.ended_s - day.started_s)[runs]
+
+    def when(seconds: float) -> str:
+        return f"{datetime.fromtimestamp(day.began_s + seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    rows = [
+        f"{number}|tokio|abc|{day.name[run]}|regular|128|{when(started)}|{when(ended)}|COMPLETED|0:0|fs=scratch1"
+        for number, (run, started, ended) in enumerate(zip(runs, started_s, ended_s, strict=True))
+    ]
+    head = "JobID|User|Account|JobName|Partition|NNodes|Start|End|State|ExitCode|Comment"
+    path.write_text("\n".join([head, *rows]) + "\n")
+
+
+@pytest.mark.long
+def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path) -> None:
+    polls = shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt"
+    day = Day.read(polls, shared_data / "jobs" / "edison-2018-02-09.sacct")
+    log = tmp_path / "decoys.sacct"
+    log_of(day, 400, log)
+    store = Store(tmp_path / "warehouse")
+    arrivals = list(land_paths(store, SETTINGS, [str(polls), str(log)], Told()))
+    assert not any(arrival.has_refusals for arrival in arrivals)
+    release = nightly.run_inline(store, SETTINGS, lambda *_: None)
+    minutes, true = asked_minutes(day)
+    ranks = []
+    for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
+        at = datetime.fromtimestamp(day.began_s + 60 * minute, UTC)
+        with opened(store, release, TABLES) as connection:
+            told = who(connection, Asked("snx11025", at, at + timedelta(minutes=1)))
+        moved = pl.concat(
+            [
+                told.jobs.select("job_id", moved_bytes="explained_bytes"),
+                told.others.select("job_id", moved_bytes=pl.col("likely_bytes").fill_null(0)),
+            ]
+        )
+        own = moved.filter(job_id=str(run))["moved_bytes"].sum()
+        ranks.append(moved.filter(pl.col("moved_bytes") > own).height if own else moved.height)
+    assert len(ranks) >= 10
+    assert sum(rank == 0 for rank in ranks) >= 0.9 * len(ranks), ranks
+    assert sum(rank < 3 for rank in ranks) >= 0.95 * len(ranks), ranks

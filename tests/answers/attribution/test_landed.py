@@ -1,0 +1,102 @@
+"""Who moved what after the last poll of a release: landed polls and jobs, and the signatures of the release."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from iosig.answers.attribution import query, slowdowns
+from iosig.answers.attribution.landed import Landed, open_tables
+from iosig.answers.attribution.query import Answer, Asked, is_released
+from iosig.answers.attribution.slowdowns import HurtAnswer
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.flows.advised_sites import at, land_site, publish_site
+from tests.nights import Cli
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
+    """Polls of half an hour before noon and the job log have landed; a release has signatures, and polls of nine."""
+    root = tmp_path_factory.mktemp("landed")
+    store = Store(root / "warehouse")
+    land_site(store, root / "in")
+    publish_site(store)
+    return store, releases.find(store, None)
+
+
+def who(site: tuple[Store, Release], asked: Asked) -> Answer:
+    with open_tables(*site, Settings(), asked, query.TABLES) as (connection, is_landed):
+        return query.who(connection, asked, is_landed=is_landed)
+
+
+def hurt(site: tuple[Store, Release], asked: Asked) -> HurtAnswer:
+    with open_tables(*site, Settings(), asked, slowdowns.TABLES) as (connection, is_landed):
+        return slowdowns.hurt(connection, asked, is_landed=is_landed)
+
+
+def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
+    told = who(site, Asked("scratch", at(-20), None, ("write",)))
+    assert told.is_landed
+    assert told.until == at(0)
+    moved = dict(told.jobs.select("job_id", "explained_bytes").rows())
+    # 503 did both of its bursts, 500 the first one so far, which begins with the step in which 503 ended: to the byte
+    # what was written, though signatures say twice as much
+    assert moved == pytest.approx({"503": 1e9 * 30 + 2e9 * 120, "500": 1e9 * 30}, rel=0.01)
+    assert told.measured_bytes == pytest.approx(0.5e9 * 1200 + sum(moved.values()), rel=0.05)
+    assert told.others["job_id"].to_list() == ["501"], "neither of another file system nor of later"
+
+
+def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
+    told = hurt(site, Asked("scratch", at(-20), None, ("write",)))
+    # both have bursts that were found; and of so few runs nobody knows what crowding makes of them
+    assert (told.is_landed, told.run_count, told.runs.height) == (True, 2, 0)
+
+
+def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
+    told = who(site, Asked("projects", at(-2), at(0)))
+    assert (told.jobs.height, told.others["job_id"].to_list()) == (0, ["502"])
+
+
+def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> None:
+    store, release = site
+    nine = at(-180)
+    assert is_released(store, release, Asked("scratch", nine, None))
+    assert not is_released(store, release, Asked("scratch", nine + timedelta(seconds=90), None))
+    assert not is_released(store, release, Asked("nowhere", nine, None))
+    code, out, _ = cli("--warehouse", store.root, "who", "scratch", "--since", "2018-02-09T11:40")
+    assert code == 0
+    assert "moved, as far as it has landed" in out
+    code, _, err = cli("--warehouse", store.root, "who", "scratch", "--at", "2018-02-10T11:40")
+    assert (code, "No polls of scratch from 2018-02-10" in err) == (0, True)
+
+
+def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site: tuple[Store, Release]) -> None:
+    later = Asked("scratch", at(600), None)
+    with pytest.raises(NothingToDo, match="have landed"):
+        Landed.of(*site, Settings(), later)
+    for ask in (who, hurt):
+        with pytest.raises(NothingToDo, match="the release has some from 2018-02-09T09:00:30Z to 2018-02-09T09:01:30Z"):
+            ask(site, later)
+        with pytest.raises(UsageError, match="'nowhere' was polled"):
+            ask(site, Asked("nowhere", at(-20), None))
+
+
+def test_slow_polls_are_shared_among_the_steps_that_they_cover(tmp_path: Path) -> None:
+    lines = ["polled_at,controller,filesystem,interval_s,read_bytes_per_s,write_bytes_per_s"]
+    lines += [f"{at(0.5 * step):%FT%TZ},c0,lake,30,0,{1e6 * step}" for step in range(1, 9)]
+    lines.append(f"{at(6):%FT%TZ},c0,lake,120,0,5e6")
+    (tmp_path / "polls.csv").write_text("\n".join(lines) + "\n")
+    store = Store(tmp_path / "warehouse")
+    assert not any(one.has_refusals for one in land_paths(store, Settings(), [str(tmp_path / "polls.csv")], Told()))
+    landed = Landed.of(store, None, Settings(), Asked("lake", at(0), None, ("write",)))
+    traffic = landed.laid[0].traffic
+    assert traffic.volume_bytes.tolist() == [3e7 * step for step in range(1, 9)] + [1.5e8] * 4

@@ -1,0 +1,129 @@
+"""Who moved what: which minutes are meant, how it adds up, and what is told where there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import polars as pl
+import pytest
+
+from iosig.answers.attribution.query import Answer, Asked, document, who
+from iosig.warehouse.errors import NothingToDo, UsageError
+from tests.flows.attributed_releases import opened
+from tests.sql.given import at, rows
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[duckdb.DuckDBPyConnection]:
+    with opened() as connection:
+        yield connection
+
+
+def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> Answer:
+    return who(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+
+
+def test_whole_minutes_are_asked_for() -> None:
+    half = datetime(2026, 3, 3, 12, 10, 30, tzinfo=UTC)
+    of = Asked.of("lake", half, None, None, "read")
+    assert (of.since, of.until) == (half - timedelta(seconds=30), half + timedelta(seconds=30))
+    of = Asked.of("lake", None, half, half + timedelta(minutes=1), None)
+    assert (of.since, of.until) == (half - timedelta(seconds=30), half + timedelta(seconds=90))
+    assert of.directions == ("read", "write")
+    full = half.replace(second=0)
+    assert Asked.of("lake", None, full, full + timedelta(minutes=1), None).until == full + timedelta(minutes=1)
+    assert Asked.of("lake", full, None, None, None).until == full + timedelta(minutes=1)
+    assert Asked.of("lake", None, full, None, None).until is None
+
+
+@pytest.mark.parametrize(("at_", "since", "until"), [(0, None, None), (1, 1, None), (1, None, 2), (0, 2, 1), (0, 0, 1)])
+def test_a_time_that_is_none_is_told(at_: int, since: int | None, until: int | None) -> None:
+    first, second, third = (datetime(2026, 3, 3, hour, tzinfo=UTC) if hour else None for hour in (at_, since, until))
+    with pytest.raises(UsageError, match=r"since|Say when"):
+        Asked.of("lake", first, second, third, None)
+
+
+@pytest.mark.parametrize("year", [1, 1969, 9999])
+def test_years_without_polls_are_told(year: int) -> None:
+    with pytest.raises(UsageError, match=f"the year {year}"):
+        Asked.of("lake", datetime(year, 12, 31, 23, 59, tzinfo=UTC), None, None, None)
+
+
+def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site, "10:00:00", "10:02:00", "write")
+    columns = ["explained_bytes", "low_bytes", "high_bytes", "certainty", "fit"]
+    assert told.jobs.select("job_id", *columns).rows() == [
+        ("2", 600, 600, 600, 1.0, "counted"),
+        ("1", 400, 300, 500, pytest.approx((0.9 * 120 + 0.5 * 280) / 400), "fair"),
+        ("3", 200, 50, 400, 0.2, "poor"),
+    ]
+    assert told.users.select("user", "job_count", *columns).rows() == [
+        ("ann", 2, 1000, 900, 1100, pytest.approx(0.848), "good"),
+        ("bob", 1, 200, 50, 400, 0.2, "poor"),
+    ]
+    assert told.applications.select("application", "job_count", "explained_bytes").rows() == [
+        ("ior", 2, 600),
+        ("s3d", 1, 600),
+    ]
+    # of the second minute 80 bytes more than polled were given away: they explain nothing
+    assert (told.measured_bytes, told.explained_bytes, told.unexplained_bytes) == (1300, 1120, 180)
+    assert told.others["job_id"].to_list() == ["4"], "neither on another file system, a batch step, nor who came later"
+
+
+def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site, "10:00:00", None)
+    assert told.until == at("10:03:00")
+    assert told.measured_bytes == 1350
+    assert told.jobs.select("job_id", "explained_bytes").row(0) == ("2", 640)
+    # while the one of most nodes was there nothing flowed
+    assert told.others.select("job_id", pl.col("likely_bytes") > 0).rows() == [("4", True), ("7", False)]
+
+
+def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site, "10:00:00", "10:02:00", "write")
+    likely = dict(told.jobs.select("job_id", "likely_bytes").iter_rows())
+    assert likely["2"] is None, "servers counted all that it moved"
+    assert likely["1"] > 0, "its signature does not explain all of the first minute"
+    assert likely["3"] == 0, "nothing is left of the second one, with which it came"
+    assert told.likeliest["job_id"].to_list() == ["2", "1", "3", "4"]
+    (first, *_, last) = told.likeliest.select("explained_bytes", "likely_bytes").rows()
+    assert first == (600, None)
+    assert last == (0, told.others["likely_bytes"][0])
+
+
+def test_a_time_in_which_nothing_moved_has_no_jobs(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site, "10:02:00", "10:03:00")
+    assert (told.measured_bytes, told.jobs.height, told.users.height) == (0, 0, 0)
+
+
+def test_what_is_not_there_is_told_with_what_is(site: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(NothingToDo, match="2018-02-09T10:00:30Z to 2018-02-09T10:03:00Z"):
+        ask(site, "11:00:00", "11:05:00")
+    with pytest.raises(UsageError, match="polls of: lake, pond"):
+        who(site, Asked("sea", at("10:00:00"), None))
+
+
+def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> None:
+    told = document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id")
+    assert (told["release_id"], told["since"], told["until"]) == (
+        "an-id",
+        "2018-02-09T10:00:00Z",
+        "2018-02-09T10:02:00Z",
+    )
+    assert [[row["explained_bytes"] for row in told[name]] for name in ("jobs", "users", "applications")] == [
+        [600],
+        [1000],
+        [600],
+    ]
+    assert told["jobs"][0]["started_at"] == "2018-02-09T09:00:00Z"
+    assert (told["job_count"], told["other_job_count"]) == (3, 1)
+    assert told["other_jobs"][0]["application"] == "ior"
+
+
+def test_a_release_without_polls_says_so() -> None:
+    with opened() as connection:
+        connection.register("ticks", rows("stage.ticks", "").to_arrow())
+        with pytest.raises(UsageError, match="polls of: none"):
+            who(connection, Asked("lake", at("10:00:00"), None))

@@ -1,0 +1,67 @@
+"""A traced job in a release: its job log, its bytes and its trace told together, for a screen and for its page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from iosig.answers.job import query as job
+from iosig.answers.report.runs import hours, read_runs
+from iosig.answers.single.one_input import TraceInput, opened as opened_input
+from iosig.flows import nightly
+from iosig.flows.demo.simulated import shipped_logs
+from iosig.reports.site.packing import unpacked
+from iosig.reports.site.runs import hours as hour_files
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.store.store import Store
+
+LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
+
+
+def write_job(folder: Path) -> str:
+    """Write a job log in which the traced run is, and a second run under its id a day later."""
+    with opened_input(LOG, Settings(), Told()) as trace:
+        assert isinstance(trace, TraceInput)
+        row = trace.jobs.row(0, named=True)
+    began = row["started_at"].replace(microsecond=0)
+    lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
+    for day in (0, 1):
+        start, end = (began.timestamp() + 86400 * day + offset for offset in (-60, 600))
+        times = [f"{datetime.fromtimestamp(at, UTC):%FT%TZ}" for at in (start, end)]
+        lines.append(f"{row['traced_job_id']}|ann|ior|batch|1|{'|'.join(times)}|COMPLETED")
+    (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
+    return str(row["traced_job_id"])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("quick_checks")
+def test_a_traced_job_is_told_by_its_log_its_bytes_and_its_trace(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    job_id = write_job(tmp_path)
+    assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], Told()))) == 2
+    release = nightly.run_inline(store, Settings(), lambda *_: None)
+    last = job.of_release(store, release, job_id)
+    assert (last.traces, len(last.other_runs)) == ((), 1)
+    told = job.of_release(store, release, job_id, started=last.other_runs[0])
+    (trace,) = told.traces
+    with opened_input(LOG, Settings(), Told()) as alone:
+        assert isinstance(alone, TraceInput)
+        (expected,) = (job.traced.of_input(alone),)
+    assert trace.findings.equals(expected.findings)
+    assert {one.direction for one in trace.maps} == {"write", "read"}
+    document = job.document(told, 5)
+    assert document["job"]["user"] == "ann"
+    assert {row["direction"] for row in document["io"]} == {"write", "read"}
+    assert "Ranks and time" in job.page_of(told, 5)
+    with opened(store, release) as connection:
+        chosen = {hour: days for hour, days in hours(connection).items() if hour <= told.job["started_at"]}
+        (content, *_) = hour_files(read_runs(connection, chosen))
+    (row,) = unpacked(content.data)
+    assert [one["module"] for one in row["traces"][0]["layers"]] == ["H5D", "H5F", "MPIIO", "POSIX", "STDIO"]
+    with pytest.raises(UsageError, match="started then"):
+        job.of_release(store, release, job_id, started=datetime(2020, 1, 1, tzinfo=UTC))

@@ -1,0 +1,110 @@
+"""A population: each run once, its bytes by the best witness, the paper's tables, and what nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import duckdb
+import pytest
+
+from iosig.answers.population.query import Asked, By, Population, counted
+from tests.flows.populated_releases import opened
+
+NINTH = date(2018, 2, 9)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[duckdb.DuckDBPyConnection]:
+    with opened() as connection:
+        yield connection
+
+
+def ask(site: duckdb.DuckDBPyConnection, by: By = "application") -> Population:
+    return counted(site, Asked(by=by))
+
+
+def test_each_run_counts_once_and_no_step_of_a_job(site: duckdb.DuckDBPyConnection) -> None:
+    told = ask(site)
+    assert told.run_count == 6, "five jobs and a series; neither an application's signature nor a batch step"
+    assert told.node_hours == pytest.approx(2 + 2 + 0.01 + 1 + 1)
+    assert told.measured_bytes == 1205
+    writes = told.runs.filter(direction="write").select("subject_id", "bytes", "witness", "period_s")
+    assert sorted(writes.rows()) == [
+        ("1", 100.0, "exact", 60.0),
+        ("2", 40.0, "signature", None),
+        ("3", None, "none", None),
+        ("4", None, "trace", None),
+        ("5", 50.0, "trace", None),
+        ("node7", 7.0, "exact", None),
+    ]
+
+
+def test_runs_by_both_classes(site: duckdb.DuckDBPyConnection) -> None:
+    assert sorted(ask(site).labels().rows(), key=str) == [
+        ("OTHER", None, 1),
+        ("START", None, 1),
+        ("UNIFORM", "NO_USAGE", 1),
+        ("UNIFORM", None, 1),
+        (None, None, 2),
+    ]
+
+
+def test_shares_are_of_runs_that_have_a_class(site: duckdb.DuckDBPyConnection) -> None:
+    shares = ask(site).shares()
+    assert shares.filter(direction="write").select("label", "run_ratio", "bytes_ratio").rows() == [
+        ("OTHER", 0.25, pytest.approx(7 / 197)),
+        ("START", 0.25, pytest.approx(50 / 197)),
+        ("UNIFORM", 0.5, pytest.approx(140 / 197)),
+    ]
+    assert shares["periodic_ratio"].unique().sort().to_list() == [0.0, 0.25]
+    assert shares.filter(direction="read")["bytes_ratio"].to_list() == [None], "nothing is known to be read"
+
+
+def test_groups_have_their_commonest_class(site: duckdb.DuckDBPyConnection) -> None:
+    columns = ["name", "run_count", "bytes", "label", "stability", "periodic_ratio"]
+    assert ask(site).groups().select(columns).rows() == [
+        ("ior", 3, 140.0, "UNIFORM", 1.0, pytest.approx(1 / 3)),
+        ("s3d", 2, 50.0, "START", 1.0, 0.0),
+        ("node7", 1, 7.0, "OTHER", 1.0, 0.0),
+    ]
+    assert ask(site, "user").groups()["name"].to_list() == ["ann", "bob", None]
+    assert ask(site, "account").groups().select("name", "run_count").rows() == [("a", 2), (None, 2), ("b", 2)]
+
+
+def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConnection) -> None:
+    found = ask(site)
+    writes = found.runs.filter(direction="write", subject_kind="job").select("subject_id", "label", "basis")
+    assert writes.rows() == [
+        ("1", "UNIFORM", "counted"),
+        ("2", "UNIFORM", "inferred"),
+        ("3", None, "inferred"),
+        ("4", None, "inferred"),
+        ("5", "START", "traced"),
+    ]
+    assert found.bases().rows() == [("counted", 2), ("series", 1), ("traced", 1), ("inferred", 1)]
+    assert found.unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("untrusted_signature", 1)]
+
+
+def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
+    assert ask(site).witnesses().rows() == [
+        ("exact", 2, 107.0),
+        ("trace", 2, 50.0),
+        ("signature", 1, 40.0),
+        ("none", 1, 0.0),
+    ]
+
+
+def test_periods_are_of_even_runs(site: duckdb.DuckDBPyConnection) -> None:
+    assert ask(site).periods("write").to_list() == [60.0]
+    assert ask(site).periods("read").to_list() == []
+    assert ask(site).days()["run_count"].sum() == 4, "a series ended on no day"
+
+
+@pytest.mark.parametrize(("since", "until", "count"), [(NINTH, None, 5), (NINTH, NINTH, 5), (None, NINTH, 5)])
+def test_days_are_those_on_which_runs_ended(
+    site: duckdb.DuckDBPyConnection, since: date | None, until: date | None, count: int
+) -> None:
+    told = counted(site, Asked(since, until))
+    assert told.run_count == count
+    assert told.measured_bytes == (1205 if until is None else 1200)

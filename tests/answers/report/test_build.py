@@ -1,0 +1,76 @@
+"""A release as pages, by the command and after a night: whole, of use to programs, and never in the release's way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from iosig.answers.report import build
+from iosig.answers.report.writing import Written
+from iosig.flows.report import after_release
+from iosig.settings.model import Settings
+from iosig.warehouse.releases import expiring
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.flows.signature_releases import Made, publish
+from tests.nights import Cli
+
+_RELEASE = cast(Release, SimpleNamespace(release_id="r1"))
+
+
+def settings_with(into: Path, **more: object) -> Settings:
+    return Settings.model_validate({"report": {"into": str(into), **more}})
+
+
+def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
+    assert after_release(Store(tmp_path), Settings(), _RELEASE) is None
+
+
+def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Written:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(build, "report", fail)
+    told = after_release(Store(tmp_path), settings_with(tmp_path / "pages"), _RELEASE)
+    assert told == ("report: not written, the release stands: ZeroDivisionError: a bug", 0)
+
+
+def test_the_settings_say_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def keep(_: Store, __: Release, folder: Path, hider: object, ___: Settings) -> Written:
+        given.append((folder, hider is not None))
+        return Written(folder / "latest/index.html", 3, 9, 2, ())
+
+    monkeypatch.setattr(build, "report", keep)
+    for is_hidden in (False, True):
+        told = after_release(Store(tmp_path), settings_with(tmp_path / "pages", hide_users=is_hidden), _RELEASE)
+        assert told == (f"report {tmp_path / 'pages/latest/index.html'}", 2)
+    assert given == [(tmp_path / "pages", False), (tmp_path / "pages", True)]
+
+
+@pytest.mark.slow
+def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp_path: Path) -> None:
+    store, into = Store(tmp_path / "warehouse"), tmp_path / "pages"
+    for name in ("first", "second"):
+        publish(store, name, [Made(), Made("zoe/x/8", bursts=((1, 9, 1e9),))])
+        code, printed, _ = cli("--warehouse", store.root, "report", "--into", into, "--json", "--hide-users")
+        assert code == 0
+    told = json.loads(printed)
+    assert told["release_id"] == "2018-02-09-second"
+    # the releases' ids are all that differs, and the history of what both have
+    assert 0 < told["new_count"] < told["file_count"] / 1.5
+    assert "zoe" not in "".join(path.read_text() for path in into.rglob("*.html"))
+    expiring.expire(store, 1)
+    code, printed, _ = cli("--warehouse", store.root, "report", "--into", into, "--hide-users")
+    assert "2018-02-09-first: its pages are gone" in printed
+    assert sorted(path.name for path in into.iterdir() if path.is_dir()) == ["2018-02-09-second", "latest"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("")
+    code, _, said = cli("--warehouse", store.root, "report", "--into", tmp_path / "mine")
+    assert code == 2
+    assert "holds other things than a report" in said

@@ -1,0 +1,61 @@
+"""Users as pseudonyms: nobody is named, equal names stay equal, and what is no name stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given, settings, strategies as st
+
+from iosig.answers.report.pseudonyms import Hider, hider_of
+from iosig.settings.model import Settings
+from iosig.warehouse.store.pseudonyms import Names
+from iosig.warehouse.store.store import Store
+from tests.budget import examples
+
+_HIDER = Hider(Names(Settings(), b"a key of the site's own, long enough"))
+_NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)
+
+
+@given(_NAMES, _NAMES)
+@settings(max_examples=examples(50), deadline=None)
+def test_nobody_is_named_and_equal_names_stay_equal(user: str, other: str) -> None:
+    ids = [f"{user}/ior/8", f"{other}%2Fx/s3d/16", f"{user}/ior/16"]
+    frame = pl.DataFrame(
+        {
+            "user": [user, other, user],
+            "account": [other, None, user],
+            "application_id": ids,
+            "source_file": [f"/home/{user}/x", f"{other}.darshan", ""],
+            "node_count": [8, 16, 16],
+        }
+    )
+    hidden = _HIDER.hide(frame)
+    assert not [name for name in (user, other) if name in str(hidden.to_dicts())]
+    assert hidden["node_count"].to_list() == [8, 16, 16]
+    assert hidden["account"][1] is None
+    told = hidden["application_id"].to_list()
+    assert [name.partition("/")[2] for name in told] == ["ior/8", "s3d/16", "ior/16"]
+    assert told[0].partition("/")[0] == told[2].partition("/")[0] == hidden["user"][0] == hidden["account"][2]
+
+
+def test_pseudonyms_are_the_same_in_every_report_and_of_the_sites_key_if_it_has_one(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    store.root.mkdir()
+    first, again = (hider_of(store, Settings()) for _ in range(2))
+    assert first
+    assert again
+    assert first.names.name("ann") == again.names.name("ann")
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    own = hider_of(store, Settings.model_validate({"privacy": {"key_file": str(key)}}))
+    assert own
+    assert own.names.name("ann") == Names(Settings(), b"k" * 32).name("ann") != first.names.name("ann")
+
+
+def test_what_is_hidden_already_is_left_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    store.root.mkdir()
+    (store.root / "privacy.json").write_text("{}")
+    assert hider_of(store, Settings()) is None

@@ -1,0 +1,110 @@
+"""Reports as folders: what is the same is not written again, what is gone goes, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from iosig.answers.report import writing
+from iosig.answers.report.existing import Page
+from iosig.warehouse.errors import UsageError
+
+_FIRST = (Page("index.html", b"one"), Page("data/a.js", b"a"), Page("data/b.js", b"b"))
+
+
+def marks(folder: Path) -> dict[str, int]:
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*.js")}
+
+
+def test_what_is_there_already_is_not_written_again(tmp_path: Path) -> None:
+    assert writing.write(tmp_path, "r1", _FIRST) == (3, 5, 3)
+    before = marks(tmp_path)
+    assert writing.write(tmp_path, "r1", _FIRST) == (3, 5, 0)
+    assert marks(tmp_path) == before
+    assert writing.write(tmp_path, "r1", (*_FIRST[:2], Page("data/b.js", b"c"))) == (3, 5, 1)
+    assert [name for name, at in marks(tmp_path).items() if at != before[name]] == ["r1/data/b.js"]
+
+
+def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
+    writing.write(tmp_path, "r1", _FIRST)
+    assert writing.write(tmp_path, "r2", (Page("index.html", b"two"), *_FIRST[1:])) == (3, 5, 1)
+    assert (tmp_path / "r1/data/a.js").samefile(tmp_path / "r2/data/a.js")
+    assert writing.write(tmp_path, "r2", (Page("index.html", b"two"), Page("data/a.js", b"A"))) == (2, 4, 1)
+    assert (tmp_path / "r1/data/a.js").read_bytes() == b"a"
+    assert not (tmp_path / "r2/data/b.js").exists()
+    assert (tmp_path / "r1/data/b.js").read_bytes() == b"b"
+
+
+def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> None:
+    for name in ("r1", "r2"):
+        writing.write(tmp_path, name, (Page("index.html", name.encode()),))
+        writing.show(tmp_path, name)
+        assert (tmp_path / "latest/index.html").read_text() == name
+    (tmp_path / "mine").mkdir()
+    assert writing.remove_all_but(tmp_path, ["r2"]) == ("r1",)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["latest", "mine", "r2"]
+
+
+def test_where_users_are_hidden_from_now_on_pages_that_name_them_go(tmp_path: Path) -> None:
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    writing.write(tmp_path, "r1", _FIRST)
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    assert writing.begin(tmp_path, is_hiding=True) == ("r1",)
+    writing.write(tmp_path, "r2", _FIRST)
+    assert writing.begin(tmp_path, is_hiding=True) == ()
+    assert writing.begin(tmp_path, is_hiding=False) == ()
+    assert [path.name for path in writing.folders(tmp_path)] == ["r2"]
+
+
+def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    for name in ("r1", "r2"):
+        writing.write(tmp_path, name, (Page("index.html", name.encode()), Page(f"data/{name}.js", b"")))
+        writing.show(tmp_path, name)
+        assert [path.name for path in (tmp_path / "latest").rglob("*.js")] == [f"{name}.js"]
+        assert (tmp_path / "latest/index.html").read_text() == name
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="other things"):
+        writing.require_own(tmp_path)
+    with pytest.raises(UsageError, match="is a file"):
+        writing.require_own(tmp_path / "thesis.tex")
+    writing.require_own(tmp_path / "new")
+    writing.begin(tmp_path / "new", is_hiding=False)
+    writing.write(tmp_path / "new", "r1", _FIRST)
+    writing.require_own(tmp_path / "new")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing.write(tmp_path, "r1", _FIRST)
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        writing.write(tmp_path, "r1", (Page("index.html", b"new"),))
+    assert (tmp_path / "r1/index.html").read_bytes() == b"one"
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
+    with writing.locked(tmp_path / "pages"):
+        told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or write this one"
+        with pytest.raises(UsageError, match=told), writing.locked(tmp_path / "pages"):
+            pass
+    with writing.locked(tmp_path / "pages"):
+        writing.begin(tmp_path / "pages", is_hiding=False)
+    assert not [path for path in (tmp_path / "pages").iterdir() if path.suffix == ".json"]
+
+
+def test_the_lock_of_one_that_died_is_lost(tmp_path: Path) -> None:
+    # as it is left by one that was killed before it had marked the folder as its own
+    (tmp_path / ".iosig-lock").touch()
+    (tmp_path / ".iosig-lock.json").write_text('{"host": "here", "process": 1, "since": "2026-03-04"}')
+    with writing.locked(tmp_path):
+        assert json.loads((tmp_path / ".iosig-lock.json").read_text())["process"] == os.getpid()

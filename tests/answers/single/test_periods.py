@@ -1,0 +1,309 @@
+"""`iosig period`: one input of any kind, its window, its sampling, and what it says where there is no answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import polars as pl
+import pytest
+
+from iosig.answers.single.periods import Asked, find_periods
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told
+from iosig.warehouse.errors import UsageError
+from tests.budget import one_in
+from tests.nights import Cli
+
+PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
+METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace in FTIO's own form: 6 MB in 0.3 s every 20 s, after a first phase of a minute at 90 s before."""
+    starts = [0.0, *(150.0 + PERIOD_S * k for k in range(COUNT))]
+    ends = [60.0, *(start + BURST_S for start in starts[1:])]
+    rates = [1e6, *[6e6 / BURST_S] * COUNT]
+    phases = {"b_rank_avr": rates, "t_rank_s": starts, "t_rank_e": ends}
+    path = tmp_path / "run.json"
+    total = {"total_bytes": 6e7 + 6e6 * COUNT, "number_of_ranks": 4, "bandwidth": phases}
+    path.write_text(json.dumps({"write_sync": total}))
+    return path
+
+
+@pytest.fixture
+def polls(tmp_path: Path) -> Path:
+    """An hour of polls of two controllers, every 5 s: reads of 10 s every minute, and a hole of half a minute."""
+    times = pl.datetime_range(
+        pl.datetime(2026, 3, 3), pl.datetime(2026, 3, 3, 1), "5s", closed="right", time_zone="UTC", eager=True
+    )
+    seconds = np.arange(1, len(times) + 1) * 5
+    reads = np.where((seconds % 60 > 10) & (seconds % 60 <= 20), 2e9, 1e6)
+    frame = pl.concat(
+        pl.DataFrame({"polled_at": times, "controller": name, "read_bytes_per_s": reads, "write_bytes_per_s": 0.0})
+        for name in ("c0", "c1")
+    )
+    path = tmp_path / "polls.parquet"
+    frame.filter(~pl.col("polled_at").dt.minute().is_in([30]) | (pl.col("polled_at").dt.second() > 30)).write_parquet(
+        path
+    )
+    return path
+
+
+def found(path: Path, **asked: Any) -> list[dict[str, Any]]:
+    return find_periods(path, Settings(), Told(), Asked(**asked)).rows.to_dicts()
+
+
+def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
+    (row,) = found(path, direction=direction, **asked)
+    return row
+
+
+def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli("--warehouse", tmp_path / "none", "period", trace, "--direction", "write", "--json")
+    assert (code, err) == (0, "")
+    (row,) = json.loads(out)["periods"]
+    assert (row["method"], row["outcome"]) == ("controlled", "periodic")
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_method_is_asked_at_once(trace: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", trace, "--method", "all")
+    assert code == 0
+    assert all(method in out for method in METHODS)
+    assert "no_io" in out, "nothing is read"
+
+
+@pytest.mark.parametrize("hz", [1.0, 10.0, 100.0])
+def test_the_answer_does_not_depend_on_the_sampling_frequency(hz: float, trace: Path) -> None:
+    row = one(trace, "write", sampling_hz=hz)
+    assert row["sampling_hz"] == hz
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "autoperiod"])
+def test_a_window_leaves_out_what_is_not_in_it(method: str, trace: Path) -> None:
+    row = one(trace, "write", window=(150.0, 750.0), sampling_hz=10.0, method=method)
+    assert row["window_start_s"] >= 150
+    assert row["window_end_s"] <= 750
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+    assert row["r_io"] == pytest.approx(BURST_S / PERIOD_S, rel=0.05)
+
+
+def test_the_first_phase_can_be_left_out(trace: Path) -> None:
+    row = one(trace, "write", skip_first_phase=True, method="dft")
+    assert row["window_start_s"] == 150.0
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+
+
+def test_ftio_samples_for_itself(trace: Path) -> None:
+    row = one(trace, "write", method="ftio")
+    assert (row["method"], row["is_default"]) == ("ftio", False)
+    assert row["window_start_s"] == 0.0
+
+
+WAYS = ("z-score", "dbscan", "forest", "lof", "peaks")
+
+
+@pytest.mark.parametrize("way", one_in(5, WAYS))
+def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: Cli, tmp_path: Path) -> None:
+    asked = ("period", trace, "--direction", "write", "--method", "dft", "--skip-first-phase", "--outliers", way)
+    code, out, err = cli(*asked, "--json")
+    assert (code, err) == (0, "")
+    (row,) = json.loads(out)["periods"]
+    assert (row["method"], row["outliers"], row["outcome"]) == ("dft", way, "periodic")
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+    code, out, _ = cli(*asked, "--plot", tmp_path / "period.png")
+    assert code == 0
+    assert (tmp_path / "period.png").is_file()
+    assert (f"dft ({way})" in out) == (way != "z-score")
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("Z-score", "z-score"),
+        ("DB-Scan", "dbscan"),
+        ("db", "dbscan"),
+        ("Isolation_forest", "forest"),
+        ("Isolation-forest", "forest"),
+        ("LOF", "lof"),
+        ("local outlier factor", "lof"),
+        ("peak", "peaks"),
+        ("Find-peaks", "peaks"),
+    ],
+)
+def test_the_names_that_ftio_has_are_taken(name: str, way: str, trace: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", trace, "--method", "merged", "--outliers", name, "--json")
+    assert code == 0
+    assert {row["outliers"] for row in json.loads(out)["periods"]} == {way}
+
+
+def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: Cli) -> None:
+    _, out, _ = cli("period", trace, "--method", "all", "--outliers", "peaks", "--json")
+    told = {row["method"]: row["outliers"] for row in json.loads(out)["periods"]}
+    assert {method for method, way in told.items() if way} == {"dft", "merged"}
+    _, out, _ = cli("period", trace, "--method", "dft", "--json")
+    assert {row["outliers"] for row in json.loads(out)["periods"]} == {"z-score"}
+
+
+@pytest.mark.parametrize("method", ["controlled", "autocorrelation", "autoperiod", "ftio"])
+def test_outliers_are_refused_where_they_have_no_meaning(method: str, trace: Path, cli: Cli) -> None:
+    code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
+    assert (code, out) == (2, "")
+    assert f"--outliers has no meaning with --method {method}: use it with dft, merged or all." in err
+    assert cli("period", trace, "--method", "dft", "--outliers", "median")[0] == 2
+
+
+def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", polls, "--direction", "read", "--filesystem", "scratch")
+    assert code == 0
+    assert "scratch" in out
+    assert "2026-03-03 00:00" in out
+    row = one(polls, "read")
+    assert row["period_s"] == pytest.approx(60.0, rel=1e-3)
+    assert row["basis"] == "polled"
+    assert row["missing_ratio"] > 0, "a hole is not a pause"
+    assert one(polls, "write")["outcome"] == "no_io"
+
+
+def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path, cli: Cli) -> None:
+    code, out, _ = cli(
+        "period", polls, "--direction", "read", "--window", "2026-03-03T00:10Z/2026-03-03T00:25Z", "--json"
+    )
+    assert code == 0
+    (row,) = json.loads(out)["periods"]
+    assert 600 <= row["window_start_s"] < row["window_end_s"] <= 1500
+    assert row["period_s"] == pytest.approx(60.0, rel=1e-2)
+    code, _, err = cli("period", trace, "--window", "2026-03-03T00:10Z/")
+    assert code == 2
+    assert "UTC" in err
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [("5", "two numbers"), ("a:b", "number of seconds"), ("9:3", "before"), ("x/y", "instant"), ("nan:3", "number")],
+)
+def test_a_window_that_is_none_is_told(window: str, told: str, trace: Path, cli: Cli) -> None:
+    code, _, err = cli("period", trace, "--window", window)
+    assert code == 2
+    assert told in err
+
+
+def test_an_open_window_ends_where_the_input_does(trace: Path) -> None:
+    assert one(trace, "write", window=(150.0, float("inf")), method="dft")["window_end_s"] == pytest.approx(731, abs=1)
+
+
+def test_too_many_samples_are_refused_at_once(trace: Path) -> None:
+    with pytest.raises(UsageError, match="too many"):
+        found(trace, sampling_hz=1e9)
+
+
+def test_a_picture_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    code, _, err = cli("period", trace, "--plot", tmp_path / "period.png")
+    assert code == 0
+    assert "write" in err
+    assert min(matplotlib.image.imread(tmp_path / "period.png").shape[:2]) > 500
+
+
+def test_what_is_drawn_is_what_is_told_by_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    told = find_periods(trace, Settings(), Told(), Asked(method="all", direction="write"))
+    rows = {row["method"]: row for row in told.rows.to_dicts()}
+    assert [one.method for one in told.drawn] == list(rows)
+    for one in told.drawn:
+        row, (period_s,), (confidence,) = rows[one.method], one.detections.period_s, one.detections.confidence
+        assert one.detections.outcome[0] == row["outcome"]
+        if row["outcome"] == "periodic":
+            assert period_s == pytest.approx(row["period_s"])
+            sure = row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"]
+            assert np.nan_to_num(confidence) == pytest.approx(sure or 0.0)
+    assert {one.title for one in told.drawn} == {trace.name}, "no path"
+    assert cli("period", trace, "--method", "all", "--plot", tmp_path / "all.svg")[0] == 0
+    text = (tmp_path / "all.svg").read_text()
+    assert text.startswith("<?xml")
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
+    series = tmp_path / "idle.csv"
+    series.write_text("time_s,write_bytes_per_s\n" + "".join(f"{60 * k},0\n" for k in range(1, 30)))
+    code, _, err = cli("period", series, "--plot", tmp_path / "period.png")
+    assert code == 2
+    assert "nothing to draw" in err
+    assert not (tmp_path / "period.png").exists()
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A series of 20 s bursts, then slow large ones with fast small ones between them."""
+    place = np.arange(3000)
+    later = (place % 110 < 12) * 2e9 + (place % 9 < 2) * 1e8
+    rates = np.where(place < 1200, (place % 20 < 3) * 1e9, later)
+    path = tmp_path / "several.csv"
+    lines = (f"{at + 1},{rate}" for at, rate in zip(place.tolist(), rates.tolist(), strict=True))
+    path.write_text("time_s,write_bytes_per_s\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", several, "--json")
+    assert code == 0
+    (row,) = json.loads(out)["periods"]
+    segments = row["segments"]
+    assert [each["segment"] for each in segments] == list(range(1, len(segments) + 1))
+    assert {round(each["period_s"]) for each in segments} == {20, 110, 9}
+    (main,) = (each for each in segments if each["is_main"])
+    assert {name: main[name] for name in main if name in row} == {name: row[name] for name in main if name in row}
+    assert main["segment_bytes"] == max(each["segment_bytes"] for each in segments)
+    assert (main["burst_width_s"], main["duty_ratio"]) == (12, pytest.approx(12 / 110, rel=1e-2))
+    assert "is_main" not in row
+    code, out, _ = cli("period", several)
+    assert code == 0
+    assert "Several periods, in order of time" in out
+    assert all(text in out for text in ("error_s", "burst_s", "duty"))
+
+
+def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: Path, cli: Cli) -> None:
+    (row,) = json.loads(cli("period", several, "--method", "ftio-wavelet", "--json")[1])["periods"]
+    assert (row["method"], row["outcome"], row["is_default"]) == ("ftio-wavelet", "periodic", False)
+    for path in (trace, polls):
+        code, out, _ = cli("period", path, "--method", "ftio-wavelet", "--json")
+        assert code == 0
+        rows = json.loads(out)["periods"]
+        for each in rows:
+            assert all(one["frequency_hz"] == each["frequency_hz"] for one in each["segments"])
+            assert sum(one["is_main"] for one in each["segments"]) == bool(each["segments"])
+        assert any(each["segments"] for each in rows) or path == polls
+
+
+def test_a_method_without_segments_and_a_single_period_show_none(several: Path, trace: Path, cli: Cli) -> None:
+    assert json.loads(cli("period", several, "--method", "dft", "--json")[1])["periods"][0]["segments"] == []
+    code, out, _ = cli("period", trace, "--direction", "write", "--window", "140:600")
+    assert code == 0
+    assert "Several periods" not in out
+
+
+def test_what_tells_of_no_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
+    log = tmp_path / "jobs.sacct"
+    log.write_text("JobID|User|JobName|Partition|NNodes|Start|End|State\n")
+    code, out, _ = cli("period", log)
+    assert (code, out) == (3, "")
+
+
+def test_ftio_sees_requests_without_bytes(tmp_path: Path) -> None:
+    starts = [0.0, *(20.0 * k for k in range(1, 21))]
+    rates = [0.0, *[1e6] * 20]
+    phases = {"b_rank_avr": rates, "t_rank_s": starts, "t_rank_e": [start + 2.0 for start in starts]}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"write_sync": {"total_bytes": 4e7, "number_of_ranks": 1, "bandwidth": phases}}))
+    ftio = one(path, "write", method="ftio", sampling_hz=1.0)
+    # from the request without bytes to the last one's end: 402 samples; from the first byte on there would be 382
+    assert (ftio["window_start_s"], ftio["window_end_s"]) == (0.0, 402.0)
+    assert ftio["frequency_hz"] == pytest.approx(20 / 402)
+    ours = one(path, "write", sampling_hz=1.0)
+    assert ours["window_start_s"] == pytest.approx(20.0, abs=1.0)
+    assert ours["period_s"] == pytest.approx(20.0, rel=1e-3)

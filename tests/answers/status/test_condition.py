@@ -1,0 +1,96 @@
+"""What a warehouse says of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from iosig.answers.status.condition import _incomplete, condition_of, next_run
+from iosig.settings.model import ScheduleSettings, Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.store.form import mark_form
+from iosig.warehouse.store.store import Store, locked
+from tests.nights import Night
+
+JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
+
+
+def test_before_anything_was_released(landed_site: Store) -> None:
+    found = condition_of(landed_site, Settings())
+    assert (found.release_id, found.released_at, found.filesystems) == (None, None, ())
+    assert {"job_records", "polls"} <= {source.table for source in found.sources}
+    assert 0 < len(found.waiting) <= sum(len(source.landed_at) for source in found.sources)
+    assert 0 < found.disk_free_bytes < found.disk_total_bytes
+    assert found.held_by is None
+
+
+def test_after_a_night(checked_night: Night) -> None:
+    found = condition_of(checked_night.store, Settings())
+    assert (found.release_id, found.verdict) == (checked_night.release.release_id, checked_night.release.verdict)
+    assert found.waiting == ()
+    (filesystem,) = found.filesystems
+    assert filesystem.bytes_moved > 0
+    assert (filesystem.missing_ratio, filesystem.is_partial_day, filesystem.incomplete_days) == (0.0, True, ())
+    assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_refused_inputs_are_those_of_the_last_days(tmp_path: Path) -> None:
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "jobs.sacct").write_text(
+        f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n104|ann\n"
+    )
+    store = Store(tmp_path / "warehouse")
+    list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], Told()))
+    found = condition_of(store, Settings()).refused_inputs
+    assert [(Path(one.file).name, one.refused_rows, one.rows) for one in found] == [
+        ("torn.parquet", 1, 0),
+        ("jobs.sacct", 1, 1),
+    ]
+    assert condition_of(store, Settings(), datetime.now(UTC) + timedelta(days=8)).refused_inputs == ()
+
+
+def on(day: int) -> date:
+    return date(2026, 3, day)
+
+
+@pytest.mark.parametrize(
+    ("missing", "newest", "expected"),
+    [
+        ({1: 0.0, 2: 0.05, 3: 0.0}, 3, {}),
+        ({1: 0.0, 2: 0.2, 3: 0.0}, 3, {2: 0.2}),
+        ({1: 0.0, 4: 0.0}, 4, {2: 1.0, 3: 1.0}),
+        ({1: 0.0, 2: 0.0}, 3, {}),
+        ({1: 0.0, 2: 0.0}, 5, {3: 1.0, 4: 1.0}),
+        ({1: 0.0, 2: 0.0}, 20, {}),
+    ],
+    ids=["whole", "a gap", "days without polls", "polled today later", "silent", "decommissioned"],
+)
+def test_days_with_missing_polls(missing: dict[int, float], newest: int, expected: dict[int, float]) -> None:
+    found = _incomplete({on(day): ratio for day, ratio in missing.items()}, on(newest), 0.1)
+    assert {one.day.day: one.missing_ratio for one in found} == expected
+
+
+def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    mark_form(store)
+    with locked(store):
+        assert (condition_of(store, Settings()).held_by or {})["process"] == os.getpid()
+    assert condition_of(store, Settings()).held_by is None
+    with locked(store):
+        told = json.loads((tmp_path / "lock.json").read_text())
+    for change, is_told in (({"process": 2**22 - 3}, False), ({"process": "x"}, False), ({"host": "elsewhere"}, True)):
+        (tmp_path / "lock.json").write_text(json.dumps(told | change))
+        assert (condition_of(store, Settings()).held_by is not None) == is_told
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [("UTC", "2026-03-21T02:30"), ("Europe/Berlin", "2026-03-21T01:30"), ("Asia/Tokyo", "2026-03-20T17:30")],
+)
+def test_the_next_night_is_in_the_zone_of_the_schedule(zone: str, expected: str) -> None:
+    found = next_run(ScheduleSettings(time_zone=zone), datetime(2026, 3, 20, 12, tzinfo=UTC))
+    assert found.isoformat()[:16] == expected

@@ -1,0 +1,5 @@
+"""Tests here do not wait for the disk."""
+
+from tests.quick_disk import no_waiting_for_the_disk
+
+__all__ = ["no_waiting_for_the_disk"]

@@ -1,0 +1,60 @@
+"""What a shell completes, at each press of a key: quickly, and without a trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import BashComplete
+
+from iosig.cli.main import iosig
+from tests.nights import Night
+
+
+def completed(*words: str, begun: str = "") -> list[str]:
+    return [item.value for item in BashComplete(iosig, {}, "iosig", "_IOSIG_COMPLETE").get_completions([*words], begun)]
+
+
+def files(root: Path) -> dict[Path, int]:
+    return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+
+def test_names_of_a_warehouse(checked_night: Night) -> None:
+    root, release_id = str(checked_night.store.root), checked_night.release.release_id
+    before = files(checked_night.store.root)
+    of = ("--warehouse", root)
+    assert completed(*of, "export", begun="signature_") == ["signature_bursts", "signature_checks", "signature_points"]
+    assert completed(*of, "sql", "--release", begun="20") == [release_id]
+    assert completed(*of, "diff", release_id, begun="20") == [release_id]
+    assert completed(*of, "advise", begun="s3d") == ["ann/s3d/8"]
+    assert completed(*of, "plot", "signature", begun="") == ["ann/ior/8", "ann/s3d/8"]
+    assert completed(*of, "advise", "--user", begun="a") == ["ann"]
+    assert completed(*of, "who", begun="") == ["default"]
+    assert files(checked_night.store.root) == before
+
+
+def test_commands_and_options() -> None:
+    assert completed(begun="rel") == ["releases", "relocate"]
+    assert "--wide" in completed("status", begun="--")
+    assert completed("period", "--method", begun="ft") == ["ftio", "ftio-wavelet"]
+
+
+@pytest.mark.parametrize("root", ["nowhere", "s3://bucket/prefix"])
+def test_where_nothing_can_be_read_nothing_is_completed(root: str, tmp_path: Path) -> None:
+    of = ("--warehouse", root if "://" in root else str(tmp_path / root))
+    assert completed(*of, "sql", "--release") == completed(*of, "advise") == completed(*of, "who") == []
+    (tmp_path / "release_index").mkdir()
+    (tmp_path / "release_index" / "torn.json").write_text("{")
+    assert completed("--warehouse", str(tmp_path), "rollback") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(shell: str) -> None:
+    environment = os.environ | {"_IOSIG_COMPLETE": f"{shell}_source"}
+    code = "import sys; sys.argv = ['iosig']; from iosig.cli import main; main()"
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 0
+    assert "_IOSIG_COMPLETE" in told.stdout

@@ -1,0 +1,131 @@
+"""`iosig diff`: which signatures differ between two releases, and by how much."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from iosig.answers.signatures.changes import SCHEMA, signature_changes
+from iosig.warehouse.releases.releases import find
+from iosig.warehouse.store.store import Store
+from tests.flows.signature_releases import Made, publish
+from tests.nights import Cli
+
+SAME, MOVED, LOUDER = Made("ana/same/4"), Made("ana/moved/4"), Made("ana/louder/4", bursts=((60, 90, 2e9),))
+LOST, HOSTILE = Made("ana/lost/4", direction="read"), Made("o'x/'); drop table signatures; --/8")
+OLD, NEW = "2018-02-09-old", "2018-02-09-new"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    made = Store(tmp_path_factory.mktemp("changed") / "warehouse")
+    few = Made("ana/few/4", outcome="too_few_samples", run_count=3)
+    publish(made, "old", [SAME, MOVED, LOUDER, LOST, HOSTILE, few, replace(few, application_id="ana/never/4")])
+    publish(
+        made,
+        "new",
+        [
+            replace(SAME, run_count=9),
+            # its second burst is elsewhere now
+            replace(MOVED, bursts=((60, 90, 2e9), (240, 280, 1e9))),
+            replace(LOUDER, bursts=((60, 90, 2.5e9),)),
+            replace(LOST, outcome="no_common_bursts"),
+            Made("ana/few/4"),
+            replace(few, application_id="ana/never/4"),
+            replace(HOSTILE, method="iosi"),
+            replace(SAME, method="mean", is_default=False, bursts=((1, 2, 1.0),)),
+        ],
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def changes(store: Store) -> dict[str, dict[str, object]]:
+    found = signature_changes(store, find(store, OLD), find(store, NEW))
+    assert dict(found.schema) == SCHEMA
+    return {row["application_id"]: row for row in found.iter_rows(named=True)}
+
+
+def test_what_is_the_same_is_left_out_and_the_most_changed_comes_first(changes: dict[str, object]) -> None:
+    assert list(changes) == ["ana/moved/4", "ana/louder/4", HOSTILE.application_id, "ana/lost/4", "ana/few/4"]
+
+
+def test_a_burst_elsewhere_has_vanished_and_appeared(changes: dict[str, dict[str, object]]) -> None:
+    row = changes["ana/moved/4"]
+    assert (row["status"], row["method_before"], row["method"]) == ("changed", "robust", "robust")
+    assert (row["appeared_burst_count"], row["vanished_burst_count"]) == (1, 1)
+    assert (row["appeared_peaked_s"], row["vanished_peaked_s"]) == ([260.0], [200.0])
+    assert row["change_of_volume"] == pytest.approx(0.0)
+    # 30 s of 2 and 40 s of 1 in 300 s: the covariance lacks the 40 s of 1
+    mean, squares = 100 / 300, 160 / 300
+    assert row["change_correlation"] == pytest.approx((120 / 300 - mean**2) / (squares - mean**2))
+
+
+def test_a_louder_signature_is_as_alike_as_before(changes: dict[str, dict[str, object]]) -> None:
+    row = changes["ana/louder/4"]
+    assert row["change_correlation"] == pytest.approx(1.0)
+    assert row["change_of_volume"] == pytest.approx(0.25)
+    assert (row["volume_bytes_before"], row["volume_bytes"]) == (6e10, 7.5e10)
+    assert (row["appeared_burst_count"], row["vanished_burst_count"]) == (0, 0)
+    assert row["change_ratio"] == pytest.approx(0.25)
+
+
+def test_a_signature_on_one_side_only_is_new_or_gone(changes: dict[str, dict[str, object]]) -> None:
+    lost, few = changes["ana/lost/4"], changes["ana/few/4"]
+    assert (lost["status"], lost["outcome"], lost["volume_bytes"]) == ("gone", "no_common_bursts", None)
+    assert (few["status"], few["outcome_before"], few["volume_bytes_before"]) == ("new", "too_few_samples", None)
+    assert lost["change_correlation"] is few["change_correlation"] is None
+
+
+def test_another_default_method_is_a_change(changes: dict[str, dict[str, object]]) -> None:
+    row = changes[HOSTILE.application_id]
+    assert (row["status"], row["method_before"], row["method"]) == ("changed", "robust", "iosi")
+    assert row["change_ratio"] == pytest.approx(0.0)
+
+
+def test_one_method_alone(store: Store) -> None:
+    found = signature_changes(store, find(store, OLD), find(store, NEW), "mean")
+    assert found.select("application_id", "status").rows() == [("ana/same/4", "new")]
+    assert signature_changes(store, find(store, NEW), find(store, OLD), "mean")["status"].to_list() == ["gone"]
+
+
+def test_a_release_does_not_differ_from_itself(store: Store, cli: Cli) -> None:
+    one = find(store, NEW)
+    assert signature_changes(store, one, one).is_empty()
+    assert cli("--warehouse", store.root, "diff", NEW, NEW)[1] == "The two releases hold the same tables.\n"
+
+
+def test_command_tells_people(store: Store, cli: Cli) -> None:
+    code, out, _ = cli("--warehouse", store.root, "diff", OLD, NEW)
+    assert code == 0
+    told = out[out.index("Signatures that differ") :]
+    lines = {line.split()[0]: line for line in told.splitlines() if "ana/" in line}
+    assert "0.684" in lines["ana/moved/4"]
+    assert lines["ana/louder/4"].split("robust")[1].split() == [
+        "changed", "1.000", "60", "GB", "→", "75", "GB", "+25.0%", "0", "0",
+    ]  # fmt: skip
+    assert "gone" in lines["ana/lost/4"]
+    assert "robust → iosi" in told
+    assert "drop table signatures; --/8" in told
+
+
+def test_command_says_when_no_signature_differs(store: Store, cli: Cli) -> None:
+    out = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "dtw")[1]
+    assert out.endswith("No signature differs.\n")
+
+
+def test_json_lists_tables_and_signatures_tell_their_changes(store: Store, cli: Cli) -> None:
+    document = json.loads(cli("--warehouse", store.root, "diff", OLD, NEW, "--json")[1])["tables"]
+    told = {table["table"]: table for table in document}
+    assert {"rows_before", "added", "removed", "changed"} <= told["signature_points"].keys()
+    assert told["signatures"]["rows_before"] == 7
+    assert [change["status"] for change in told["signatures"]["changes"]] == [*["changed"] * 3, "gone", "new"]
+    assert [name for name, table in told.items() if "changes" in table] == ["signatures"]
+
+
+def test_an_unknown_method_is_told_with_those_that_there_are(store: Store, cli: Cli) -> None:
+    code, out, err = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "fft")
+    assert (code, out) == (2, "")
+    assert "no method 'fft' of signatures; there are warped, robust, stretched, iosi" in err

@@ -1,0 +1,111 @@
+"""`iosig export`: a table or a whole release, into a file, a folder or a pipe."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli
+from tests.warehouse.releasing import publish
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse with one release, which no export changes."""
+    store = Store(tmp_path_factory.mktemp("export") / "warehouse")
+    publish(
+        store,
+        "first",
+        {"jobs": {9: "job_id user \n 1 =1+1 \n 2 bob"}, "applications": {None: "application_id \n a/b/1"}},
+    )
+    return store
+
+
+@pytest.mark.slow
+def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli("--warehouse", store.root, "export", "--all", "--into", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert out == f"{tmp_path / 'out'}: release 2018-02-09-first, 3 rows in 2 of {len(published())} tables\n"
+    assert pl.read_parquet(tmp_path / "out" / "jobs").height == 2
+    (own,) = releases.files_of(store, releases.find(store, None))["jobs"]
+    assert own.stat().st_nlink > 1
+
+
+@pytest.mark.slow
+def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Path) -> None:
+    for option in ([], ["--copy"]):
+        code, out, _ = cli("--warehouse", store.root, "export", "--all", "--to", tmp_path / "all.duckdb", *option)
+        assert (code, "3 rows in 2 of" in out) == (0, True)
+        with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
+            assert connection.sql("select count(*) from jobs").fetchall() == [(2,)]
+
+
+def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
+    def piped(*arguments: str) -> bytes:
+        code = "from iosig.cli import main; main()"
+        command = [
+            sys.executable,
+            "-c",
+            code,
+            "--warehouse",
+            str(store.root),
+            "export",
+            "jobs",
+            "--to",
+            "-",
+            *arguments,
+        ]
+        return subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
+
+    assert pl.read_parquet(io.BytesIO(piped()))["user"].to_list() == ["=1+1", "bob"]
+    assert pl.read_csv(piped("--format", "csv"))["user"].to_list() == ["'=1+1", "bob"]
+
+
+def test_csv_files_have_no_formulas_unless_asked(store: Store, cli: Cli, tmp_path: Path) -> None:
+    for option, user in (([], "'=1+1"), (["--raw-csv"], "=1+1")):
+        cli("--warehouse", store.root, "export", "jobs", "--to", tmp_path / "jobs.csv", *option)
+        assert pl.read_csv(tmp_path / "jobs.csv")["user"].to_list() == [user, "bob"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["jobs", "--to", "x.json"], ".parquet or .csv"),
+        (["jobs", "--to", "x.duckdb"], "--all"),
+        (["jobs"], "--to"),
+        (["--to", "x.parquet"], "TABLE"),
+        ([], "--all"),
+        (["--all"], "--into a folder"),
+        (["--all", "--into", "x", "--to", "x.duckdb"], "--into a folder"),
+        (["--all", "--to", "x.parquet"], ".duckdb"),
+        (["--all", "--to", "-"], ".duckdb"),
+        (["--all", "jobs", "--into", "x"], "TABLE cannot be given of --all"),
+        (["--all", "--feed", "--into", "x"], "--feed cannot"),
+        (["--all", "--into", "x", "--format", "csv"], "--format cannot"),
+        (["--all", "--into", "x", "--raw-csv"], "--raw-csv cannot"),
+        (["jobs", "--into", "x"], "--into cannot be given without --all"),
+        (["jobs", "--to", "x.csv", "--copy"], "--copy cannot be given without --all"),
+        (["jobs", "--to", "x.csv", "--format", "csv"], "--format cannot"),
+        (["jobs", "--to", "x.csv", "--valid-days", "3"], "--valid-days cannot be given without --feed"),
+        (["signatures", "--feed", "--to", "-"], "end in .json or .parquet"),
+        (["nothing", "--to", "-"], "No table is called 'nothing'"),
+        (["jobs", "--to", "-", "--format", "json"], "'parquet', 'csv'"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    arguments: list[str], told: str, store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("--warehouse", store.root, "export", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert list(tmp_path.iterdir()) == []

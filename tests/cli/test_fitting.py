@@ -1,0 +1,117 @@
+"""How tables fit a terminal: what is wrapped, what is left out, and how numbers look in a column."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from iosig.cli.fitting import GAP, amount_texts, fitted, number_texts, width_of, wrapped
+from iosig.cli.printing import show
+
+NAMES = ("application", "file system", "what happened", "volume")
+ROW = ("ann/a_long_name_of_a_program/16", "scratch", "one two three four five six seven eight nine ten", "689 GB")
+NUMBERS = (False, False, False, True)
+
+
+def taken(widths: tuple[int, ...]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def test_what_has_room_is_as_wide_as_it_is() -> None:
+    fit = fitted(NAMES, [ROW], NUMBERS, 200)
+    assert (fit.places, fit.widths) == ((0, 1, 2, 3), (31, 11, 48, 6))
+    assert fitted(NAMES, [ROW], NUMBERS, None) == fit
+
+
+def test_texts_are_wrapped_before_columns_are_left_out() -> None:
+    fit = fitted(NAMES, [ROW], NUMBERS, 80)
+    assert fit.places == (0, 1, 2, 3)
+    assert taken(fit.widths) == 80
+    assert fit.widths[3] == 6, "a number is not wrapped"
+
+
+def test_what_is_named_last_goes_first() -> None:
+    assert fitted(NAMES, [ROW], NUMBERS, 60, ("file system",)).places == (0, 2, 3)
+    assert fitted(NAMES, [ROW], NUMBERS, 60).places == (0, 1, 2)
+    assert fitted(NAMES, [ROW], NUMBERS, 5, ("application",)).places == (0,), "the first one stays"
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=60), min_size=3, max_size=3), max_size=4),
+    st.integers(1, 150),
+)
+def test_no_line_is_wider_than_what_there_is(rows: list[list[str]], width: int) -> None:
+    fit = fitted(("a", "b", "c"), rows, (False, False, True), width)
+    assert taken(fit.widths) <= width
+    for row in rows:
+        for place, own in zip(fit.places, fit.widths, strict=True):
+            if own > 1:
+                assert all(width_of(line) <= own for line in wrapped(row[place], own))
+
+
+@given(st.text(max_size=80), st.integers(2, 40))
+def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
+    assert "".join("".join(wrapped(text, width)).split()) == "".join(text.split())
+
+
+def test_texts_break_between_words_and_after_slashes() -> None:
+    assert wrapped("no whole word is cut", 8) == ["no whole", "word is", "cut"]
+    assert wrapped("ann/program/16", 12) == ["ann/program/", "16"]
+    assert wrapped("deoxyribonucleic", 6) == ["deoxyr", "ibonuc", "leic"]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([470.0, 624.3], ["470.0", "624.3"]),
+        ([470.0, 600.0], ["470", "600"]),
+        ([1.0, 2, None], ["1", "2", None]),
+        ([0.5, 12_345.6], ["0.5", "12,346"]),
+        ([1e-9, 3.0], ["1e-09", "3"]),
+        ([1234, 5], ["1,234", "5"]),
+        ([0.0, 0.25, 0.1], ["0.00", "0.25", "0.10"]),
+    ],
+)
+def test_numbers_of_a_column_are_written_alike(values: list[float | None], texts: list[str | None]) -> None:
+    assert number_texts(values) == texts
+
+
+@pytest.mark.parametrize(
+    ("given_texts", "texts"),
+    [
+        (["5 MB", "65.1 MB", "0 B"], ["5.00 MB", "65.1 MB", "0 B"]),
+        (["7.4 ms", "1 s"], ["7.40 ms", "1.00 s"]),
+        (["15.562 s", "17.5 s", "-"], ["15.562 s", "17.500 s", "-"]),
+        (["0.00012 s", "0.5 s"], ["0.00012 s", "0.50000 s"]),
+        (["2.50748 s", "29.1 s"], ["2.507 s", "29.100 s"]),
+        (["60 GB", "75 GB"], ["60 GB", "75 GB"]),
+    ],
+)
+def test_amounts_of_a_column_are_written_alike(given_texts: list[str], texts: list[str]) -> None:
+    assert list(amount_texts(given_texts)) == texts
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_table_says_what_it_lacks(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = tuple(f"column_{number}" for number in range(20))
+    monkeypatch.setenv("COLUMNS", str(width))
+    show("A title of some words that is longer than forty letters", names, [tuple(range(20))], ways="--wide")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    told = " ".join(lines)
+    shown = len(lines[[line.startswith("column_0") for line in lines].index(True)].split())
+    assert f"… {20 - shown} more columns: column_{shown}, " in told
+    assert "(--wide)" in told
+
+
+def test_in_a_pipe_a_row_is_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    show("", ("name", "text"), [("x" * 100, "word " * 50)])
+    assert capsys.readouterr().out.splitlines()[2] == f"{'x' * 100}  {('word ' * 50).rstrip()}"
+
+
+def test_amounts_go_to_the_right_and_ids_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    show("", ("id", "volume"), [("100", "689 GB"), ("9", "65.1 GB")])
+    assert capsys.readouterr().out.splitlines()[2:4] == ["100   689 GB", "9    65.1 GB"]

@@ -1,0 +1,63 @@
+"""`iosig land` of what is asked for by itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fake_prometheus import fake_prometheus
+from tests.nights import Cli
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ((), "Give the files or folders to land"),
+        (("--since", "2026-03-01", "x"), "--since goes with --prometheus and --slurm"),
+        (("--since", "2026-03-01", "--slurm", "--follow"), "--since does not go with --follow"),
+        (("--follow",), "With --follow give the folders to watch"),
+        (("--prometheus", "ftp://ann:mine@host"), "ftp://host is no address of a Prometheus server"),
+    ],
+)
+def test_what_does_not_go_together_is_told(cli: Cli, tmp_path: Path, told: tuple[str, ...], sentence: str) -> None:
+    code, _, err = cli("--warehouse", tmp_path / "w", "land", *told)
+    assert (code, sentence in err) == (2, True), err
+
+
+@pytest.mark.slow
+def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = ("--warehouse", tmp_path / "w", "land", "--json")
+    with fake_prometheus() as fake:
+        fake.add("lustre_read_bytes_total", {time.time() - 200: "5"})
+        (tmp_path / "w").mkdir()
+        (tmp_path / "w" / "iosig.toml").write_text("live.first_days = 0.01")
+        code, out, _ = cli(*ours, "--prometheus", fake.url)
+        assert (code, json.loads(out)["landed_rows"]) == (0, 2)
+        monkeypatch.setenv("PATH", "")
+        code, out, _ = cli(*ours, "--strict", "--prometheus", fake.url, "--slurm")
+    files = json.loads(out)["files"]
+    assert (code, files[0]["landed_rows"]) == (3, 0)
+    assert [one["reason"] for one in files[1:]] == [
+        f"`{name}` is not on this machine, or may not be run." for name in ("sacct", "squeue")
+    ]
+
+
+def test_the_zone_and_the_range_of_times_are_printed(cli: Cli, tmp_path: Path) -> None:
+    log, warehouse = tmp_path / "jobs.sacct", ("--warehouse", tmp_path / "w")
+    log.write_text("JobID|Start|End|State\n7|2026-03-03T10:00:00|2026-03-03T11:30:00|COMPLETED\n")
+    code, out, err = cli(*warehouse, "land", log)
+    assert "The start time 2026-03-03T10:00:00 has no time zone. Give the zone of the input with --time-zone" in err
+    assert "1 whole file" in out
+    code, _, err = cli(*warehouse, "land", log, "--time-zone", "Europe/Berlin")
+    assert code == 0
+    assert "2026-03-03 09:00:00 to 2026-03-03 10:30:00 UTC, local times read as Europe/Berlin" in err
+    code, out, err = cli(*warehouse, "land", log, "--time-zone", "Asia/Tokyo", "--json")
+    (file,) = json.loads(out)["files"]
+    assert "--replace lands it with Asia/Tokyo" in err
+    assert (file["time_zone"], file["other_time_zone"]) == ("Europe/Berlin", "Asia/Tokyo")
+    assert (file["first_at"], file["last_at"]) == ("2026-03-03T09:00:00+00:00", "2026-03-03T10:30:00+00:00")
+    code, out, _ = cli(*warehouse, "land", log, "--time-zone", "Asia/Tokyo", "--replace", "--json")
+    assert json.loads(out)["files"][0]["first_at"] == "2026-03-03T01:00:00+00:00"

@@ -1,0 +1,283 @@
+"""`iosig plot signature`: which signature is meant, what is drawn of it, and what is told when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+
+from iosig.answers.signatures.view import Asked, choose_application, view_of
+from iosig.reports.style import DARK
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.releases import Release, find
+from iosig.warehouse.store.store import Store
+from tests.flows.signature_releases import Made, curve, publish
+from tests.nights import Cli
+
+HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
+#: what servers counted of four runs, on steps of their own, while storage saw others too
+COUNTED = curve([(60, 90, 2e9), (180, 220, 1e9)])[::2] * 0.9
+GAPPED = np.append(curve([(0, 10, 1e9)], 20), [np.nan, 3e9])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse with two releases: the first has nothing but one application, which the second has not."""
+    made = Store(tmp_path_factory.mktemp("drawn") / "warehouse")
+    publish(made, "first", [Made("zoe/first/1")])
+    publish(
+        made,
+        "second",
+        [
+            Made(run_count=7, outlier_job_ids=("223001",), samples=tuple([GAPPED] * 7)),
+            Made(method="iosi", is_default=False, bursts=((70, 90, 1e9),), band_ratio=None, support_ratio=None),
+            Made(method="dtw", is_default=False, outcome="no_common_bursts"),
+            Made(direction="read", outcome="no_io", background_bytes_per_s=None),
+            Made("ana/ior_ab/16", outcome="too_few_samples", run_count=3),
+            Made("ben/s3d/1024", direction="read", bursts=((10, 20, 5e9),)),
+            Made("ben/s3d/1024", bursts=((10, 20, 1e9),)),
+            Made("ben/s3d/2048", filesystem="scratch"),
+            Made("ben/s3d/2048", filesystem="work", bursts=((10, 30, 1e9),)),
+            Made("eve/nyx/8", run_count=4, exact=(COUNTED,) * 4),
+            Made(HOSTILE),
+        ],
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def release(store: Store) -> Release:
+    return find(store, None)
+
+
+# ---- which one is meant
+
+KNOWN = ["ana/ior_a/16", "ana/ior_ab/16", "ben/s3d/1024", "ben/s3d/2048", "cy/S3D_old/16"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("ana/ior_a/16", "ana/ior_a/16"),
+        ("ior_a", "ana/ior_a/16"),
+        ("IOR_A", "ana/ior_a/16"),
+        ("ana/ior_a", "ana/ior_a/16"),
+        ("ab", "ana/ior_ab/16"),
+        ("s3d/2048", "ben/s3d/2048"),
+        ("1024", "ben/s3d/1024"),
+        ("s3d_", "cy/S3D_old/16"),
+    ],
+)
+def test_a_part_that_means_no_other_is_enough(asked: str, meant: str) -> None:
+    assert choose_application(KNOWN, asked) == meant
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("s3d", r"could be ben/s3d/1024, ben/s3d/2048\. Give more"),
+        ("ior", r"could be ana/ior_a/16, ana/ior_ab/16"),
+        ("ior_b", r"called 'ior_b'\. Is it .*ana/ior_ab/16"),
+        ("lammps", r"There are ana/ior_a/16, ana/ior_ab/16, ben"),
+        ("", "There are"),
+    ],
+)
+def test_what_means_none_or_several_is_told_with_what_there_is(asked: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        choose_application(KNOWN, asked)
+
+
+def test_only_the_first_of_very_many_names_are_told() -> None:
+    with pytest.raises(UsageError, match=r"app7/8 and 92 more\."):
+        choose_application([f"u/app{number}/8" for number in range(100)], "app")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (Asked("s3d/2048"), "several file systems: scratch, work; say which with --filesystem"),
+        (Asked("s3d/2048", filesystem="home"), "no signature of file system 'home'; it has those of scratch, work"),
+        (Asked("s3d/2048", filesystem="work", direction="read"), "has no read signature; it has those of write"),
+        (Asked("ior_ab", method="iosi"), "no signature of method iosi; it has those of robust"),
+        (Asked("ior_a", overlaid=("mean",)), "no signature of method mean; it has those of dtw, iosi, robust"),
+        (Asked("zoe"), "No application with signatures is called 'zoe'"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(asked: Asked, told: str, store: Store, release: Release) -> None:
+    with pytest.raises(UsageError, match=told):
+        view_of(store, release, asked)
+
+
+def test_takes_the_default_method_and_the_direction_that_moves_most(store: Store, release: Release) -> None:
+    for asked, meant in (("ior_a", ("write", "robust")), ("1024", ("read", "robust")), ("ior_ab", ("write", "robust"))):
+        view = view_of(store, release, Asked(asked))
+        assert (view.direction, view.main.method) == meant
+    assert view_of(store, release, Asked("ior_a", direction="read")).main.signature.outcome == "no_io"
+
+
+# ---- what is drawn
+
+
+def test_view_holds_what_the_release_holds(store: Store, release: Release) -> None:
+    view = view_of(store, release, Asked("ior_a", overlaid=("iosi", "robust", "dtw")))
+    assert [(one.method, one.signature.outcome) for one in view.signatures] == [
+        ("robust", "extracted"),
+        ("iosi", "extracted"),
+        ("dtw", "no_common_bursts"),
+    ]
+    found = view.main.signature
+    assert np.array_equal(found.bytes_per_s, Made().rates)
+    assert np.array_equal(found.low_bytes_per_s, Made().rates * 0.9)
+    assert (found.bursts.started_s.tolist(), found.bursts.ended_s.tolist()) == ([60.0, 180.0], [90.0, 220.0])
+    assert found.background_bytes_per_s == 1e8
+    iosi = view.signatures[1].signature
+    assert np.isnan(iosi.low_bytes_per_s).all()
+    assert np.isnan(iosi.bursts.support_ratio).all()
+    assert (view.main.sample_count, view.main.used_sample_count) == (7, 6)
+
+
+def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Release) -> None:
+    view = view_of(store, release, Asked("ior_a"))
+    assert len(view.samples) == 7
+    assert {one.started_s for one in view.samples} == {-0.5}
+    assert all(np.array_equal(one.bytes_per_s, GAPPED, equal_nan=True) for one in view.samples)
+    assert [one.job_id for one in view.samples if one.is_outlier] == [view.samples[1].job_id] == ["223001"]
+
+
+def test_exact_samples_are_those_that_the_set_was_made_of(store: Store, release: Release, tmp_path: Path) -> None:
+    view = view_of(store, release, Asked("nyx"))
+    assert [one.is_exact for one in view.samples] == [True] * 4
+    assert all(np.array_equal(one.bytes_per_s, COUNTED) for one in view.samples)
+    assert not any(one.is_exact for one in view_of(store, release, Asked("s3d/1024")).samples)
+
+
+def test_names_are_data(store: Store, release: Release) -> None:
+    view = view_of(store, release, Asked("drop table"))
+    assert view.application_id == HOSTILE
+    assert len(view.samples) == 6
+
+
+def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> None:
+    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "drop table", "--to", tmp_path / "a.png")
+    assert code == 0
+    assert "drop table jobs" in out
+    assert "\x1b" not in out
+
+
+# ---- the command
+
+
+@pytest.mark.parametrize("name", ["a.png", "deep/a.SVG"])
+def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "signature", "ior_a", "--with", "iosi", "--to", tmp_path / name)
+    code, out, err = cli("--warehouse", store.root, *arguments)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"{tmp_path / name}: write of ana/ior_a/16 on scratch (robust)",
+        "A run of 300 s writes 100 GB in 2 bursts; 1 burst of the samples is not in it  ·  6 of 7 runs used  ·  "
+        "up to 2 GB/s",
+    ]
+    if name.endswith("png"):
+        assert imread(tmp_path / name).shape[1] == 1320
+    else:
+        assert (tmp_path / name).read_text().startswith("<?xml")
+
+
+def test_draws_samples_alone_with_the_reason(cli: Cli, store: Store, tmp_path: Path) -> None:
+    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "ior_ab", "--to", tmp_path / "a.png")
+    assert code == 0
+    assert "No signature: there are too few samples (3)" in out
+
+
+def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "signature", "first", "--release", "2018-02-09-first", "--to", tmp_path / "a.png")
+    assert cli("--warehouse", store.root, *arguments)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("ior_a", "--to", "a.pdf"), "a.pdf: give the picture a name that ends in .png or .svg"),
+        (("lammps",), "There are ana/ior_a/16"),
+        (("ior_a", "--direction", "both"), "'both' is not one of"),
+        ((), "APPLICATION"),
+    ],
+)
+def test_usage_ends_with_2_and_draws_nothing(
+    arguments: tuple[str, ...], told: str, cli: Cli, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("--warehouse", store.root, "plot", "signature", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
+    from tests.warehouse import releasing
+
+    store = Store(tmp_path / "warehouse")
+    releasing.publish(store, "none", {"jobs": {9: "job_id ended_on\n1 9"}})
+    code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--to", tmp_path / "a.png")
+    assert code == 2
+    assert "holds no signatures" in err
+
+
+# ---- figures for the wall
+
+
+@pytest.fixture(scope="module")
+def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse whose second release has another signature than the first."""
+    from tests.flows.attributed_releases import TABLES
+    from tests.warehouse.releasing import publish
+
+    made = Store(tmp_path_factory.mktemp("wall") / "warehouse")
+    signed = (
+        "application_id filesystem direction is_default outcome volume_bytes duration_s peak_bytes_per_s burst_count"
+    )
+    row = "ann/ior/8 lake write yes extracted {} 100 50 5"
+    periodic = "subject_kind subject_id filesystem direction is_default outcome period_s bytes_per_period burst_width_s"
+    beat = "application ann/ior/8 lake write yes periodic 100 200 10"
+    for name, volume in (("first", 1000), ("second", 3000)):
+        signatures = {9: f"{signed} \n {row.format(volume)}"}
+        publish(made, name, TABLES | {"signatures": signatures, "periods": {9: f"{periodic} \n {beat}"}})
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("who", "lake"), "ann/s3d/8 moved most, 47% of 1.35 kB; 14% is nobody's"),
+        (("who", "lake", "--direction", "write"), "ann/s3d/8 wrote most, 46% of 1.3 kB"),
+        (("calendar",), "lake moved 1.35 kB in 1 day"),
+        (("calendar", "pond", "--direction", "read"), "pond moved 7 B in 1 day"),
+        (("map",), "One application moves anything: ann/ior/8 most"),
+        (("clock",), "1 application with a period; none of their bursts met in the last day"),
+        (("changes",), "1 of 1 signature changed: ann/ior/8 write most, bytes \u00d7 3"),
+    ],
+)
+def test_a_figure_says_where_it_is_and_what_it_shows(
+    arguments: tuple[str, ...], told: str, cli: Cli, two_nights: Store, tmp_path: Path
+) -> None:
+    code, out, err = cli(
+        "--warehouse", two_nights.root, "plot", *arguments, "--to", tmp_path / "a.png", "--style", "dark"
+    )
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{tmp_path / 'a.png'}: ")
+    assert told in " ".join(out.split())
+    assert to_hex(imread(tmp_path / "a.png")[0, 0]).upper() == DARK.ground
+
+
+@pytest.mark.slow
+def test_nothing_can_have_changed_since_the_first_release(cli: Cli, two_nights: Store, tmp_path: Path) -> None:
+    arguments = ("plot", "changes", "--release", "2018-02-09-first", "--to", tmp_path / "a.png")
+    code, _, err = cli("--warehouse", two_nights.root, *arguments)
+    assert (code, "nothing can have changed" in err) == (0, True)
+    assert cli("--warehouse", two_nights.root, "plot", "calendar", "sea", "--to", tmp_path / "a.png")[0] == 2
+    assert not (tmp_path / "a.png").exists()

@@ -1,0 +1,27 @@
+"""`iosig releases`: which id leads where is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli
+from tests.warehouse.releasing import publish, supersede
+
+
+@pytest.mark.slow
+def test_an_id_that_leads_elsewhere_says_so(cli: Cli, tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    old = publish(store, "first", {"jobs": {9: "job_id \n 1"}})
+    new = supersede(store, old, "second", {"jobs": {9: "job_id \n 2"}})
+    asked = ["--warehouse", str(store.root)]
+    _, printed, said = cli(*asked, "sql", "select job_id from jobs", "--release", old.release_id, "--format", "jsonl")
+    assert json.loads(printed)["job_id"] == "2"
+    assert f"{old.release_id} gave way to {new.release_id} on 2" in said
+    assert "to test it" in said
+    assert "gave way" not in cli(*asked, "sql", "select 1", "--release", new.release_id)[2]
+    assert json.loads(cli(*asked, "releases", "--json")[1])["releases"][0]["replaced"] == [old.release_id]
+    assert f"for {old.release_id}" in cli(*asked, "releases")[1]

@@ -1,0 +1,56 @@
+"""`iosig status`: for people, for programs and for Prometheus, with an exit code for monitors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli, Night
+
+
+def test_a_night_as_table_as_json_and_for_prometheus(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    asked = ("--warehouse", str(checked_night.store.root), "status")
+    code, out, _ = cli(*asked)
+    assert code == 0
+    assert out.startswith("All is well.")
+    assert checked_night.release.release_id in out
+    assert max(map(len, out.splitlines())) <= 100
+    code, out, _ = cli(*asked, "--json")
+    told = json.loads(out)
+    assert (code, told["release_id"], told["problems"]) == (0, checked_night.release.release_id, [])
+    code, out, _ = cli(*asked, "--format", "prometheus", "--to", str(tmp_path / "iosig.prom"))
+    assert (code, out) == (0, "")
+    assert f'release_id="{checked_night.release.release_id}"' in (tmp_path / "iosig.prom").read_text()
+
+
+def test_what_is_wrong_comes_first_and_ends_with_7(cli: Cli, landed_site: Store, tmp_path: Path) -> None:
+    settings = tmp_path / "iosig.toml"
+    settings.write_text("[watch]\nleast_free_ratio = 1.0\nrelease_late_after_s = 1e-6\n")
+    code, out, _ = cli("--warehouse", str(landed_site.root), "--settings", str(settings), "status")
+    assert code == 7
+    first, second = out.splitlines()[:2]
+    assert "landed inputs are in no release" in first
+    assert "of the disk is free" in second
+
+
+def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    store = checked_night.copy(tmp_path / "warehouse")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
+    assert cli("--warehouse", store.root, "land", tmp_path / "torn.parquet")[0] == 3
+    code, out, _ = cli("--warehouse", store.root, "status")
+    assert code == 7
+    assert out.startswith("! 1 input (torn.parquet) was refused whole")
+    assert "All is well" not in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [((), "There is no warehouse in"), (("--to", "x"), "There is no warehouse in")],
+)
+def test_what_cannot_be_told(cli: Cli, tmp_path: Path, asked: tuple[str, ...], sentence: str) -> None:
+    code, _, err = cli("--warehouse", str(tmp_path / "none"), "status", *asked)
+    assert code == 2
+    assert sentence in err

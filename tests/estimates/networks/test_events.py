@@ -1,0 +1,119 @@
+"""The network of a trace of request events: latencies per hop, clocks, devices, requests that stand out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from iosig.answers.single.networks import NetworkInput, network_input
+from iosig.estimates.networks import events as event_networks
+from iosig.estimates.networks.making import Asked
+from iosig.settings.model import Settings
+from iosig.transforms.networks.network import NetworkParams
+from iosig.warehouse.errors import InputRefused, UsageError
+from tests.request_event_files import Plan, planted, write
+
+PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8)
+
+
+def network_of_file(path: Path, asked: Asked | None = None) -> NetworkInput:
+    return network_input(path, Settings.model_construct(), asked or Asked(), NetworkParams(window_count=8))
+
+
+def times_of(found: NetworkInput) -> dict[int, float]:
+    """Return the mean time of each hop."""
+    hops = found.network.edges.with_row_index("edge").cast({"edge": pl.Int32})
+    sums = found.network.totals.join(hops, on="edge").group_by("hop")
+    means = sums.agg(pl.col("transfer_time_s").sum() / pl.col("transfer_count").sum())
+    return dict(means.iter_rows())
+
+
+def test_each_hop_has_its_latency(tmp_path: Path) -> None:
+    write(tmp_path / "events.csv", PLAN)
+    found = network_of_file(tmp_path / "events.csv")
+    assert [(layer.name, layer.node_count) for layer in found.network.layers] == [
+        ("rank", 16),
+        ("io_node", 4),
+        ("storage", 2),
+        ("device", 2),
+    ]
+    assert found.network.time_kinds == ("latency", "latency", "write_time")
+    assert found.made.request_count == 16 * 8
+    assert times_of(found) == pytest.approx(
+        {0: PLAN.first_latency_s, 1: PLAN.inner_latency_s, 2: PLAN.write_time_s}, rel=0.02
+    )
+
+
+def test_bytes_are_the_same_at_every_hop(tmp_path: Path) -> None:
+    write(tmp_path / "events.parquet", PLAN)
+    found = network_of_file(tmp_path / "events.parquet")
+    hops = found.network.edges.with_row_index("edge").cast({"edge": pl.Int32})
+    sums = found.network.totals.join(hops, on="edge").group_by("hop").agg(pl.col("written_bytes").sum())
+    assert set(sums["written_bytes"]) == {16 * 8 * float(PLAN.request_bytes)}
+
+
+def test_clocks_are_set_before_latencies_are_taken(tmp_path: Path) -> None:
+    """Skew of 50 ms would bury latencies of 2 ms; so far, the spread that is left is that of the opens."""
+    plan = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8, skew_s=0.05)
+    write(tmp_path / "events.csv", plan)
+    found = network_of_file(tmp_path / "events.csv")
+    assert found.made.skew is not None
+    assert found.made.skew.offset_s is not None
+    assert found.made.skew.offset_s == pytest.approx(planted(plan).offset_s, abs=0.005)
+    assert found.made.negative_count == 0
+    assert times_of(found)[0] == pytest.approx(plan.first_latency_s, rel=0.2)
+    assert any("up to 5" in note for note in found.made.notes)
+
+
+def test_negative_latencies_are_counted_and_told(tmp_path: Path) -> None:
+    """Without collective opens, nothing tells how far the clocks are apart."""
+    plan = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8, skew_s=0.05)
+    events = planted(plan).events.filter(pl.col("event") != "open")
+    events.write_csv(tmp_path / "events.csv")
+    found = network_of_file(tmp_path / "events.csv")
+    assert found.made.skew is not None
+    assert found.made.skew.outcome == "no_collective_open"
+    assert found.made.negative_count > 0
+    assert any("are negative" in note for note in found.made.notes)
+
+
+def test_the_slow_storage_node_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "events.csv", Plan(16, 4, 4, 8, slow_storage_node=2))
+    assert network_of_file(tmp_path / "events.csv").nodes("device")["node"][0] == "2"
+
+
+def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "events.csv", PLAN)
+    whole = network_of_file(tmp_path / "events.csv").network
+    monkeypatch.setattr(event_networks, "_CHUNK_ROWS", 100)
+    parts = network_of_file(tmp_path / "events.csv").network
+    for name in ("edges", "counts", "totals", "timeline"):
+        assert getattr(whole, name).equals(getattr(parts, name)), name
+
+
+def test_one_huge_request_is_a_bottleneck_with_its_nodes(tmp_path: Path) -> None:
+    events = planted(PLAN).events
+    first = events.filter(pl.col("event") == "request", pl.col("rank") == 3)["request_id"][0]
+    is_it = (pl.col("rank") == 3) & (pl.col("request_id") == first) & (pl.col("event") == "request")
+    huge = events.with_columns(pl.when(is_it).then(4e12).otherwise("bytes").alias("bytes"))
+    huge.write_csv(tmp_path / "events.csv")
+    found = network_of_file(tmp_path / "events.csv").made.bottlenecks.filter(pl.col("metric") == "size")
+    (row,) = found.iter_rows(named=True)
+    assert (row["source_layer"], row["source_node"], row["target_layer"]) == ("rank", "3", "io_node")
+    assert row["value"] == 4e12
+    taken = events.filter(pl.col("layer") == "io_node", pl.col("rank") == 3, pl.col("request_id") == first)
+    assert row["target_node"] == taken["node"][0]
+
+
+def test_layers_are_the_traces_own(tmp_path: Path) -> None:
+    write(tmp_path / "events.csv", PLAN)
+    with pytest.raises(UsageError, match="its own layers"):
+        network_of_file(tmp_path / "events.csv", Asked(("rank", "host")))
+
+
+def test_one_layer_is_no_network(tmp_path: Path) -> None:
+    planted(PLAN).events.filter(pl.col("layer") == "application").write_csv(tmp_path / "events.csv")
+    with pytest.raises(InputRefused, match="one layer only"):
+        network_of_file(tmp_path / "events.csv")

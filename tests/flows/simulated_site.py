@@ -1,0 +1,159 @@
+"""A small site over many nights, whose inputs come late, twice, wrong, never or broken, as a seed draws it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from iosig.flows import nightly
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS, UNNAMED_PATTERNS
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.store import Store
+
+FIRST = datetime(2026, 3, 2, tzinfo=UTC)
+#: what may befall inputs, and what may befall the machine that does the nights
+OF_INPUTS = ("late", "doubled", "corrected", "missing", "hostile", "unreadable")
+OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once", "database down")
+_HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
+#: what is said of the release before, and of landings: it depends on how many releases there were
+_HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+#: traffic is attributed by the signatures of its night, which get better as nights go by; so is what is left of it
+_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNNAMED_PATTERNS)
+_BY_SIGNATURES = ("explained_bytes", "unexplained_bytes", "over_explained_bytes", "certainty")
+
+
+def drawn(seed: int, night_count: int, kinds: Sequence[str] = (*OF_INPUTS, *OF_MACHINE)) -> dict[int, str]:
+    """Draw on which night what befalls the site: each kind once, not on the first nor on the last two nights."""
+    nights = random.Random(seed).sample(range(1, night_count - 2), len(kinds))
+    return dict(zip(nights, kinds, strict=True))
+
+
+@dataclass
+class Site:
+    """A site's inbox, and all that came into it, in order."""
+
+    folder: Path
+    faults: dict[int, str]
+    seed: int
+    #: of each night, the files that came: where they lie in the inbox, and what is in them
+    came: list[list[tuple[str, bytes]]] = field(default_factory=list)
+    _late: list[tuple[int, str, bytes]] = field(default_factory=list)
+
+    def night(self) -> str | None:
+        """Let a night's files come, and return what befalls it."""
+        number = len(self.came)
+        fault = self.faults.get(number)
+        jobs, polls = f"{number:02}-jobs.sacct", f"{number:02}-polls.csv"
+        files = [(jobs, self._jobs(number, is_wrong=fault == "corrected")), (polls, self._polls(number))]
+        if fault in ("late", "missing"):
+            late = files.pop()
+            self._late += [(number + 2, *late)] if fault == "late" else []
+        elif fault == "corrected":
+            self._late.append((number + 1, f"{number:02}-jobs-again.sacct", self._jobs(number)))
+        elif fault == "doubled":
+            # the same bytes under another name, and the same polls in other bytes
+            files += [(f"{number:02}-twice.csv", files[1][1]), (f"{number:02}-more.csv", self._polls(number, "{:.1f}"))]
+        elif fault == "hostile":
+            noise = random.Random(self.seed).randbytes(5000)
+            broken = f"{_HEAD}\n{number}77|x|y\n{number}78|\x1b[31m|`$(x)`|b|8|never|now|{'z' * 3000}\n".encode()
+            files += [(f"{number:02}-no\x1bise\n", noise), (f"{number:02}-broken.sacct", broken)]
+        files += [(name, content) for night, name, content in self._late if night == number]
+        self.came.append(files)
+        self.folder.mkdir(exist_ok=True)
+        for name, content in files:
+            (self.folder / name).write_bytes(content)
+        if fault == "unreadable":
+            (self.folder / f"{number:02}-closed").write_bytes(b"nobody may read it")
+            (self.folder / f"{number:02}-closed").chmod(0)
+        return fault
+
+    def _jobs(self, number: int, *, is_wrong: bool = False) -> bytes:
+        lines, day = [_HEAD], FIRST + timedelta(days=number)
+        for place in range(4):
+            began = day + timedelta(hours=10, minutes=15 * place)
+            ended = began + timedelta(minutes=6 if is_wrong else 12)
+            user, name = ("ann", "bob")[place % 2], ("ior", "s3d")[place // 2]
+            lines.append(f"{number}{place:02}|{user}|{name}|batch|8|{began:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
+        return ("\n".join(lines) + "\n").encode()
+
+    def _polls(self, number: int, form: str = "{}") -> bytes:
+        chance, day = random.Random(f"{self.seed} {number}"), FIRST + timedelta(days=number)
+        lines = ["polled_at,controller,read_bytes_per_s,write_bytes_per_s"]
+        for step in range(160):
+            at = day + timedelta(hours=9, minutes=50, seconds=30 * step)
+            for controller in ("c0", "c1"):
+                rates = [float(chance.randrange(1, 50) * 10**6 * (step % 30 < 12)) for _ in range(2)]
+                lines.append(f"{at:%FT%TZ},{controller}," + ",".join(map(form.format, rates)))
+        return ("\n".join(lines) + "\n").encode()
+
+
+def counters(seed: int, night_count: int) -> Iterator[list[tuple[datetime, list[tuple[int, int]]]]]:
+    """Yield what LMT's database has of each night: at each instant what two targets have read and written so far."""
+    chance, totals = random.Random(f"counters {seed}"), [[0, 0], [0, 0]]
+    for number in range(night_count):
+        night = []
+        for step in range(160):
+            for total in totals:
+                total[:] = [each + chance.randrange(1, 1 << 30) * (step % 40 < 9) for each in total]
+            at = FIRST + timedelta(days=number, hours=9, minutes=50, seconds=30 * step)
+            night.append((at, [(total[0], total[1]) for total in totals]))
+        yield night
+
+
+def undisturbed(site: Site, root: Path, *databases: str) -> Store:
+    """Return a warehouse that got the same inputs in the same order, and made all days at once."""
+    store, inbox = Store(root / "warehouse"), root / "inbox"
+    inbox.mkdir(parents=True)
+    for files in site.came:
+        for name, content in files:
+            (inbox / name).write_bytes(content)
+        list(land_paths(store, Settings(), [str(inbox)], Told()))
+        # what was landed is not looked at again
+        shutil.rmtree(inbox)
+        inbox.mkdir()
+    list(land_paths(store, Settings(), databases, Told()))
+    nightly.run_inline(store, Settings(), lambda *_: None)
+    return store
+
+
+def contents(store: Store) -> dict[str, list[str]]:
+    """Every row of every table of the current release but for what depends on how many releases there were."""
+    found = {}
+    with opened(store, releases.find(store, None)) as connection:
+        for table in published():
+            if table in _OF_THEIR_NIGHT:
+                continue
+            left_out = _HISTORY + (_BY_SIGNATURES if table == EXPLAINED_DAYS else ())
+            names = [f'"{name}"' for name in table.column_names if name not in left_out]
+            query = (
+                f'select struct_pack({", ".join(f"{name} := {name}" for name in names)})::varchar from "{table.name}"'
+            )
+            if "table_name" in table.column_names:
+                left = ", ".join(f"'{one.name}'" for one in _OF_THEIR_NIGHT)
+                query += f" where table_name not in ({left})"
+            found[table.name] = sorted(str(row) for (row,) in connection.sql(query).fetchall())
+    return found
+
+
+def refused(store: Store) -> pl.DataFrame:
+    """Return the refused rows of the current release."""
+    with opened(store, releases.find(store, None)) as connection:
+        rows: pl.DataFrame = connection.sql("select source_file, line, reason from rejects").pl()
+        return rows
+
+
+def open_again(folder: Path) -> None:
+    """Let files be read that nobody might read, so that a test's folder can be removed."""
+    for path in folder.glob("*-closed"):
+        os.chmod(path, 0o600)

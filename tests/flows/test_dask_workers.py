@@ -1,0 +1,396 @@
+"""Workers of Dask: the same tables, what is lost is done again, what cannot be done is named, strangers are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import iosig.streams.landing
+from iosig.flows import dask_workers, executors, nightly
+from iosig.flows.steps.pieces import Given, Piece
+from iosig.settings.model import EngineSettings, Settings, SlurmSettings, load
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse import processes
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.processes import WorkerLost
+from iosig.warehouse.releases import releases
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.nights import Night, write_small_site
+from tests.servers import Dask, dask, free_port, slurm
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Dask]:
+    """A scheduler and two workers, which all tests of this file share."""
+    with dask(2) as started:
+        yield started
+
+
+@pytest.fixture
+def settings(cluster: Dask) -> Settings:
+    return Settings(engine=EngineSettings(runner="dask", scheduler=cluster.address))
+
+
+def worked(given: Given) -> int:
+    """Do what the piece's name says."""
+    place = given.root / given.piece.name
+    if given.piece.name == "poison":
+        os._exit(9)
+    if given.piece.name == "faulty":
+        raise ValueError("no such thing")
+    if given.piece.name == "warning":
+        logging.getLogger("flows.of_a_piece").warning("from afar")
+    if given.piece.name.startswith("slow"):
+        place.with_suffix(".begun").write_text(str(os.getpid()))
+        time.sleep(2.0 if place.with_suffix(".once").exists() else 600.0)
+    if given.piece.name == "handing on":
+        with processes.pool(None) as pool:
+            tasks = [(number, (number,)) for number in range(9)]
+            place.write_text(str([answer for _, answer in processes.in_order(pool, _squared, tasks)]))
+        return 9
+    return place.write_text(str(os.getpid()))
+
+
+def _squared(number: int) -> int:
+    return number**2
+
+
+def pieces(*names: str) -> list[Piece]:
+    function = f"{worked.__module__}:{worked.__name__}"
+    return [Piece(name, function, (), (), (), Settings(), "built", f"{name}.json") for name in names]
+
+
+def digests(store: Store, release: Release) -> dict[str, list[str]]:
+    return {
+        name: [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)]
+        for name, paths in releases.files_of(store, release).items()
+    }
+
+
+# ---- what needs no workers
+
+
+def test_without_dask_it_is_refused_with_the_line_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    engine = EngineSettings(runner="dask", scheduler="tcp://127.0.0.1:1")
+    with (
+        pytest.raises(UsageError, match="uv sync --extra dask"),
+        executors.opened(Settings(engine=engine), tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.extra
+def test_without_slurm_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with (
+        pytest.raises(UsageError, match="sbatch"),
+        executors.opened(Settings(engine=EngineSettings(runner="slurm")), tmp_path),
+    ):
+        pass
+
+
+def test_a_scheduler_is_named_where_and_only_where_it_is_asked(tmp_path: Path) -> None:
+    for text in ('runner = "dask"', 'scheduler = "tcp://head:8786"'):
+        (tmp_path / "iosig.toml").write_text(f"[engine]\n{text}\n")
+        with pytest.raises(UsageError, match="runner = 'dask' and scheduler go together"):
+            load(None, tmp_path)
+
+
+def test_inline_is_this_process(tmp_path: Path) -> None:
+    with executors.opened(Settings(engine=EngineSettings(runner="inline")), tmp_path) as executor:
+        assert [done.name for done in executor.each(tmp_path, pieces("a", "b", "c", "d", "e"))] == list("abcde")
+    assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
+
+
+@pytest.mark.extra
+def test_documented_environment_gives_the_configuration_of_the_code() -> None:
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    page = Path(__file__).resolve().parents[2] / "docs" / "many-machines.md"
+    documented = dict(re.findall(r"\b(DASK_[A-Z_]+)=(\S+)", page.read_text(encoding="utf-8")))
+    script = "import dask, distributed, json, sys; print(json.dumps({n: dask.config.get(n) for n in sys.argv[1:]}))"
+    command = [sys.executable, "-c", script, *dask_workers.CONFIGURATION]
+    output = subprocess.run(command, env=os.environ | documented, capture_output=True, text=True, check=True).stdout
+    assert json.loads(output) == dask_workers.CONFIGURATION
+    assert len(documented) == len(dask_workers.CONFIGURATION)
+    for name, value in dask_workers.ENVIRONMENT.items():
+        assert f"{name}={value}" in page.read_text(encoding="utf-8")
+        assert f"export {name}={value}" in list(dask_workers._exported())
+
+
+def test_what_comes_with_a_call_is_done_where_the_warehouse_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
+    url = "s3://iosig/of-a-test"
+    root = Store.named(url).root
+    call = dask_workers.Call.of(root, "builds/a", _squared, 7)
+    assert call.content is not None, "no store is asked for a few bytes"
+    for is_seen in (False, True, False):
+        monkeypatch.setattr(Store, "exists", property(lambda _, answer=is_seen: answer))
+        if is_seen or root in dask_workers._SEEN:
+            assert call() == 49
+        else:
+            with pytest.raises(MachineFault, match=f"does not see {url}"):
+                call()
+    dask_workers._SEEN.discard(root)
+
+
+def test_of_a_folder_no_call_comes_without_its_file(tmp_path: Path) -> None:
+    call = dask_workers.Call.of(tmp_path, "builds/a", _squared, 7)
+    assert (call.content, call()) == (None, 49)
+    call.undo()
+    with pytest.raises(MachineFault, match="does not see"):
+        call()
+
+
+# ---- what does
+
+
+@pytest.mark.slow
+def test_what_is_lost_is_done_again_and_what_cannot_be_done_is_named(
+    cluster: Dask, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.once").touch()
+    with executors.opened(settings, tmp_path) as executor:
+        done = executor.each(tmp_path, pieces("one", "handing on", "slow", "two"))
+        assert sorted(one.name for one in _with_a_kill(done, tmp_path / "slow.begun")) == [
+            "handing on", "one", "slow", "two",
+        ]  # fmt: skip
+        assert (tmp_path / "handing on").read_text() == str([number**2 for number in range(9)])
+        found = []
+        with pytest.raises(WorkerLost, match="'poison' ended 3 workers"):
+            found.extend(one.name for one in executor.each(tmp_path, pieces("poison", "three", "four")))
+    assert {(tmp_path / name).is_file() for name in ("three", "four")} == {True}, "the rest is done"
+
+
+def _with_a_kill(done: Iterator[object], begun: Path) -> Iterator[object]:
+    """Kill the worker that is at the slow piece once, and go on."""
+    for count, one in enumerate(done):
+        if not count:
+            while not begun.exists():
+                time.sleep(0.05)
+            os.kill(int(begun.read_text()), signal.SIGKILL)
+        yield one
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_worker_that_is_another_program_is_refused(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_workers, "program", lambda: "iosig 7")
+    with (
+        executors.opened(settings, tmp_path) as executor,
+        pytest.raises(UsageError, match=r"another program. Here: iosig 7; there: iosig 0"),
+    ):
+        list(executor.each(tmp_path, pieces("one")))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_worker_that_does_not_see_the_warehouse_is_told(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: 0)
+    with (
+        executors.opened(settings, tmp_path) as executor,
+        pytest.raises(MachineFault, match="does not see"),
+    ):
+        list(executor.each(tmp_path, pieces("one")))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_faults_and_words_of_workers_come_here(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with executors.opened(settings, tmp_path) as executor:
+        with pytest.raises(ValueError, match="no such thing"):
+            list(executor.each(tmp_path, pieces("one", "faulty", "two")))
+        list(executor.each(tmp_path, pieces("warning")))
+        assert executor.begin(tmp_path, pieces("begun")[0]).result().name == "begun"
+        time.sleep(1.0)
+    assert (tmp_path / "two").is_file(), "the rest is done"
+    assert "from afar" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_where_nobody_answers_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_workers, "_PATIENCE_S", 1.0)
+    engine = EngineSettings(runner="dask", scheduler=f"tcp://127.0.0.1:{free_port()}")
+    with (
+        pytest.raises(MachineFault, match="No Dask scheduler answers"),
+        executors.opened(Settings(engine=engine), tmp_path),
+    ):
+        pass
+    with dask(0) as lonely:
+        engine = EngineSettings(runner="dask", scheduler=lonely.address)
+        with pytest.raises(MachineFault, match="has no workers"), executors.opened(Settings(engine=engine), tmp_path):
+            pass
+
+
+@pytest.mark.long
+def test_the_release_is_that_of_one_machine(
+    settings: Settings, landed_site: Store, checked_night: Night, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with executors.opened(settings, store.root) as executor:
+        release = nightly.run_inline(store, settings, lambda *_: None, executor=executor)
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not list(store.builds.iterdir())
+
+
+@pytest.mark.long
+def test_large_files_land_by_workers_as_they_do_here(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iosig.streams.landing, "_LARGE_BYTES", 1)
+    write_small_site(tmp_path / "site")
+    polls = (tmp_path / "site" / "polls.csv").read_text().splitlines()
+    for number in range(6):
+        rows = polls[1 + number * 400 : 401 + number * 400]
+        (tmp_path / "site" / f"polls-{number}.csv").write_text("\n".join([polls[0], *rows]) + "\n")
+    (tmp_path / "site" / "polls-again.csv").write_text((tmp_path / "site" / "polls-0.csv").read_text())
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for name, given in (("here", Settings()), ("afar", settings)):
+        store = Store(Path(name))
+        with executors.helped(given, store.root):
+            arrivals = list(land_paths(store, given, ["site"], Told()))
+        found[name] = [
+            (arrival.line(), arrival.landed and (arrival.landed.landing.sequence, arrival.landed.landing.parts))
+            for arrival in arrivals
+        ]
+    assert found["afar"] == found["here"]
+    assert len(found["here"]) == 9
+
+
+class _Killed(BaseException):
+    """What no step may survive."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whom", ["worker", "scheduler", "flow"])
+@pytest.mark.parametrize("moment", range(1, 24, 3))
+def test_killed_at_any_moment_a_run_makes_the_same_release(
+    whom: str, moment: int, landed_site: Store, checked_night: Night, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    left = moment
+
+    def at_the_moment(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            return
+        if whom == "worker":
+            killed.workers[0].send_signal(signal.SIGTERM)
+            os.killpg(killed.workers[0].pid, signal.SIGKILL)
+        elif whom == "scheduler":
+            os.killpg(killed.scheduler.pid, signal.SIGKILL)
+        else:
+            raise _Killed
+
+    with dask(2) as killed:
+        settings = Settings(engine=EngineSettings(runner="dask", scheduler=killed.address))
+        try:
+            with executors.opened(settings, store.root) as executor:
+                nightly.run_inline(store, settings, at_the_moment, executor=executor)
+        except (_Killed, MachineFault):
+            assert whom != "worker"
+    assert left <= 0
+    if not releases.history(store):
+        with executors.opened(Settings(), store.root) as executor:
+            nightly.run_inline(store, Settings(), lambda *_: None, executor=executor)
+    (release,) = releases.history(store)
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+
+
+# ---- Slurm
+
+
+_SBATCH = """\
+#!/bin/sh
+# what Slurm does with a job script, on this machine alone
+for script; do :; done
+cp "$script" "{folder}/script"
+SLURM_JOB_ID=7 setsid sh "{folder}/script" >"{folder}/out" 2>&1 &
+echo $! >>"{folder}/pids"
+echo 7
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_slurm_is_asked_for_what_the_settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("sbatch", _SBATCH.format(folder=tmp_path)), ("scancel", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    slurm = SlurmSettings(
+        partition="io", account="ops", walltime="00:07:00", interface="lo", directives=["--qos=low"], prologue=["true"]
+    )
+    given = Settings(engine=EngineSettings(runner="slurm"), slurm=slurm)
+    with executors.opened(given, tmp_path / "warehouse") as executor:
+        assert sorted(done.name for done in executor.each(tmp_path, pieces("one", "two"))) == ["one", "two"]
+    script = (tmp_path / "script").read_text()
+    for line in ("-p io", "-A ops", "-t 00:07:00", "--qos=low"):
+        assert f"#SBATCH {line}\n" in script
+    assert "tls://" in script
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        _ended(pid)
+    assert not list((tmp_path / "warehouse").iterdir()), "keys and logs are gone"
+
+
+def _ended(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(pid, signal.SIGKILL)
+    raise AssertionError("a worker outlived its run")
+
+
+@pytest.mark.long
+def test_by_slurm_the_release_is_that_of_one_machine(
+    landed_site: Store, checked_night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    asked = SlurmSettings(partition="io", memory="1500MB", job_count=2, walltime="00:20:00", interface="lo", wait_s=60)
+    settings = Settings(engine=EngineSettings(runner="slurm"), slurm=asked)
+    with slurm() as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
+        with executors.opened(settings, store.root) as executor:
+            release = nightly.run_inline(store, settings, lambda *_: None, executor=executor)
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not list(store.root.glob(".workers-*"))

@@ -1,0 +1,234 @@
+"""The nightly flow under Prefect: the same release as inline, with an artifact; one test server a session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosig.flows import nightly
+from iosig.flows.steps.pieces import Done
+from iosig.settings.model import Settings
+from iosig.streams.landing import Arrival
+from iosig.warehouse.errors import GateFailed, MachineFault, UsageError
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.store.store import Store, locked
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def prefect_server() -> Iterator[None]:
+    from prefect.settings import PREFECT_SERVER_ANALYTICS_ENABLED, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    # The server would ask the network to tell that it runs.
+    with temporary_settings({PREFECT_SERVER_ANALYTICS_ENABLED: False}), prefect_test_harness(120):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def warehouse_of_the_flow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the test's warehouse where the flow finds it: in the environment."""
+    monkeypatch.delenv("IOSIG_SETTINGS", raising=False)
+    if "site" in request.fixturenames:
+        monkeypatch.setenv("IOSIG_WAREHOUSE", str(request.getfixturevalue("site").root))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "quick_checks")
+def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+    from iosig.flows.deployments import nightly
+
+    shutil.copytree(site.root, tmp_path / "inline")
+    inline = nightly.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
+    release = nightly()
+    assert replace(release, release_id="", created_at="", snapshots={}) == replace(
+        inline, release_id="", created_at="", snapshots={}
+    )
+    assert nightly() is None, "there is nothing new"
+    assert releases.history(site) == [release]
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["iosig-release"])))
+        runs = {run.name: run.state_name for run in client.read_task_runs()}
+    assert release.release_id in found[0].description
+    assert '"job_io"' in found[0].data
+    assert {"stage polls", "stage jobs", "samples", "classes", "checks"} <= runs.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "quick_checks")
+@pytest.mark.long
+def test_work_that_is_done_is_not_done_again(
+    site: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from prefect.client.orchestration import get_client
+
+    from iosig.flows import deployments as nightly
+
+    def unpublished(*_: object) -> None:
+        raise ConnectionError("the server went away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", unpublished)
+        with pytest.raises(ConnectionError):
+            nightly.nightly()
+    assert releases.current(site) is None
+    release = nightly.nightly()
+    assert releases.history(site) == [release]
+    with get_client(sync_client=True) as client:
+        states = [run.state_name for run in client.read_task_runs() if run.name == "stage polls"]
+    assert "Cached" in states
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+class TestTold:
+    def test_a_failed_gate_is_a_sentence_and_an_artifact(
+        self, site: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+        from iosig.flows.deployments import nightly
+
+        def refused(*_: object) -> Iterator[Done]:
+            raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
+            yield
+
+        monkeypatch.setattr(nightly.Night, "do", refused)
+        with caplog.at_level("INFO"):
+            state = nightly(return_state=True)
+        assert state.is_failed()
+        assert state.message == "Nothing is released: 1 critical expectation does not hold."
+        assert "Traceback" not in caplog.text
+        with pytest.raises(GateFailed, match="twice"):
+            nightly()
+        with get_client(sync_client=True) as client:
+            found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["iosig-gate"])))
+        assert "- job_io.key_unique: twice" in found[0].data
+
+    @pytest.mark.parametrize(
+        ("parameters", "variables", "sentence"),
+        [
+            ({"since": "2026-01-05", "until": "2026-01-02"}, {}, "since (2026-01-05) comes after until (2026-01-02)"),
+            ({}, {"IOSIG_SETTINGS": "nowhere.toml"}, "There is no settings file nowhere.toml."),
+            ({}, {"IOSIG_WAREHOUSE": ""}, "Set IOSIG_WAREHOUSE in the environment of the worker"),
+        ],
+    )
+    @pytest.mark.long
+    def test_what_cannot_be_is_told_before_anything_starts(
+        self,
+        site: Store,
+        monkeypatch: pytest.MonkeyPatch,
+        parameters: dict[str, Any],
+        variables: dict[str, str],
+        sentence: str,
+    ) -> None:
+        from iosig.flows.deployments import nightly
+
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        state = nightly(**parameters, return_state=True)
+        assert state.is_failed()
+        assert state.message.startswith(sentence)
+
+    def test_parameters_are_checked_as_they_are_given(self, site: Store) -> None:
+        from prefect.exceptions import ParameterTypeError
+
+        from iosig.flows.deployments import nightly
+
+        with pytest.raises(ParameterTypeError, match="since"):
+            nightly(since="yesterday")
+
+    def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from iosig.flows import deployments
+
+        tries = []
+
+        def unsteady(*_: object) -> list[Arrival]:
+            tries.append(1)
+            if len(tries) < 3:
+                raise MachineFault("the disk is away")
+            raise UsageError("and now a fault of ours")
+
+        (site.root / "iosig.toml").write_text("[schedule]\nretry_delay_s = 0\nretry_count = 5\n")
+        monkeypatch.setattr(deployments, "land_new", unsteady)
+        state = deployments.nightly(return_state=True)
+        assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
+
+    @pytest.mark.long
+    def test_a_step_that_takes_too_long_fails(
+        self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from iosig.flows import deployments
+
+        def slow(*_: object) -> Iterator[Done]:
+            time.sleep(20)
+            yield from ()
+
+        (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\n")
+        monkeypatch.setattr(nightly.Night, "do", slow)
+        began = time.monotonic()
+        state = deployments.nightly(return_state=True)
+        assert state.is_failed()
+        assert time.monotonic() - began < 15
+
+    @pytest.mark.long
+    def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
+        from iosig.flows.deployments import nightly
+
+        with locked(site):
+            state = nightly(wait_s=0.0, return_state=True)
+        assert state.is_failed()
+        assert f"Another run is writing to {site.root} (process {os.getpid()} on" in state.message
+
+
+# ---- deployments
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.long
+def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+
+    from iosig.flows.deployments import deploy, deployment_name, free_name
+
+    one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
+    schedule = Settings().schedule
+    with get_client(sync_client=True) as client:
+        with pytest.raises(UsageError, match=r"There is no work pool iosig .*prefect work-pool create"):
+            deploy(one, schedule, "iosig", "nightly-spider")
+        client.create_work_pool(WorkPoolCreate(name="iosig", type="process"))
+        assert free_name(one, None) == deployment_name(one) == "nightly-spider"
+        for _ in range(2):
+            deploy(one, schedule, "iosig", free_name(one, None))
+        with pytest.raises(UsageError, match=f"belongs to another warehouse .{one.root}"):
+            free_name(other, None)
+        deploy(other, schedule, "iosig", free_name(other, "nightly-b"))
+        found = {
+            name: client.read_deployment_by_name(f"iosig-nightly/{name}") for name in ("nightly-spider", "nightly-b")
+        }
+    assert [known.job_variables["env"]["IOSIG_WAREHOUSE"] for known in found.values()] == [
+        str(one.root),
+        str(other.root),
+    ]
+    assert [known.parameters for known in found.values()] == [{}, {}], "a run's parameters name no warehouse"
+    assert found["nightly-b"].entrypoint == "iosig.flows.deployments.nightly"
+    schema = found["nightly-b"].parameter_openapi_schema["properties"]
+    assert {"type": "string", "format": "date"} in schema["since"]["anyOf"]
+    assert found["nightly-b"].enforce_parameter_schema

@@ -1,0 +1,192 @@
+"""Extrapolations through the night: published whole, the last word of each, with the reasons of what was refused."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from iosig.answers.single.classes import classify_input
+from iosig.cli.summary import extrapolations
+from iosig.flows import nightly
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.traces.extrapolation.records import land
+from iosig.warehouse.errors import InputRefused, NothingToDo
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.reading import count_differences, opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.extrapolations.source import METADATA_KEY
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli
+from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
+
+ROWS = pl.DataFrame(compressed_traces.schema().empty_table())
+MENDED = replace(EXTRAPOLATED, process_count=28)
+
+
+def run(store: Store) -> Release:
+    return nightly.run_inline(store, Settings(), lambda *_: None)
+
+
+def ask(store: Store, release: Release, query: str = "from extrapolations") -> list[dict[str, object]]:
+    with opened(store, release) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    return found.to_dicts()
+
+
+@dataclass(frozen=True)
+class Nights:
+    """A night of a trace and a refusal, and one of a better extrapolation where the refusal was."""
+
+    store: Store
+    first: Release
+    second: Release
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
+    """Two nights; nothing but extrapolations was ever landed. Not to be changed."""
+    store = Store(tmp_path_factory.mktemp("extrapolations") / "warehouse")
+    land(store, EXTRAPOLATED, "ior-1000.parquet")
+    land(store, REFUSED, "ior-28.parquet")
+    first = run(store)
+    land(store, MENDED, "ior-28.parquet")
+    return Nights(store, first, run(store))
+
+
+@pytest.fixture
+def warehouse(nights: Nights, tmp_path: Path) -> Store:
+    """A copy of the warehouse after both nights, to be changed at will."""
+    shutil.copytree(nights.store.root, tmp_path / "warehouse")
+    return Store(tmp_path / "warehouse")
+
+
+# ---- what is published
+
+
+@pytest.mark.long
+def test_each_set_of_traces_and_rank_count_is_a_row(nights: Nights) -> None:
+    refused, done = sorted(ask(nights.store, nights.first), key=lambda row: str(row["process_count"]), reverse=True)
+    assert done == EXTRAPOLATED.row() | {"source_file": "ior-1000.parquet"}
+    assert refused == REFUSED.row() | {"source_file": "ior-28.parquet"}
+
+
+def test_a_later_result_takes_the_place_of_an_earlier_one(nights: Nights) -> None:
+    outcomes = {row["process_count"]: row["outcome"] for row in ask(nights.store, nights.second)}
+    assert outcomes == {28: "extrapolated", 1000: "extrapolated"}
+    differing = count_differences(nights.store, nights.first, nights.second)
+    assert ("extrapolations", 2, 0, 0, 1) in differing
+    assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_days"}
+
+
+def test_another_night_has_nothing_to_do(nights: Nights) -> None:
+    with pytest.raises(NothingToDo, match=nights.second.release_id):
+        run(nights.store)
+
+
+# ---- what comes later
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
+    compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
+    (arrival,) = land_paths(elsewhere, Settings(), [str(path)], Told())
+    assert (arrival.row_count, arrival.has_refusals) == (1, False)
+    assert ask(elsewhere, run(elsewhere)) == [EXTRAPOLATED.row() | {"source_file": path.name}]
+
+
+@pytest.mark.long
+def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, nights: Nights, tmp_path: Path) -> None:
+    path = tmp_path / "ior-1000.parquet"
+    compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
+    list(land_paths(warehouse, Settings(), [str(path)], Told()))
+    assert ask(warehouse, run(warehouse)) == ask(warehouse, nights.second)
+
+
+@pytest.mark.long
+def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Store, nights: Nights) -> None:
+    list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], Told()))
+    third = run(warehouse)
+    assert ask(warehouse, third) == ask(warehouse, nights.second)
+    assert ask(warehouse, third, "select count(*) as n from jobs") == [{"n": 4}]
+    land(warehouse, replace(EXTRAPOLATED, process_count=2000), "ior-2000.parquet")
+    fourth = run(warehouse)
+    assert len(ask(warehouse, fourth)) == 3
+    assert fourth.dates == (), "no day is computed anew"
+    assert ask(warehouse, fourth, "from jobs order by all") == ask(warehouse, third, "from jobs order by all")
+
+
+def test_it_can_be_taken_back(warehouse: Store, nights: Nights) -> None:
+    holds.roll_back(warehouse, nights.first.release_id)
+    current = releases.current(warehouse)
+    assert current is not None
+    assert ask(warehouse, current) == ask(warehouse, nights.first)
+
+
+def test_a_damaged_record_costs_only_itself(warehouse: Store, tmp_path: Path) -> None:
+    good, bad = tmp_path / "1-good", tmp_path / "2-bad"
+    good.write_text(replace(EXTRAPOLATED, process_count=3).text())
+    bad.write_text(EXTRAPOLATED.text().replace('"extrapolated"', '"perhaps"'))
+    arrivals = list(land_paths(warehouse, Settings(), [str(tmp_path / "1-good"), str(bad)], Told()))
+    assert [arrival.has_refusals for arrival in arrivals] == [False, True]
+    assert arrivals[1].refusal is not None
+    assert "outcome is none of" in arrivals[1].refusal.reason
+
+
+def test_a_record_is_no_trace_to_be_classified(tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    path.write_text(EXTRAPOLATED.text())
+    with pytest.raises(InputRefused, match="neither a series nor a trace"):
+        classify_input(path, Settings(), Told())
+
+
+# ---- as people see it
+
+
+def test_the_documented_query_lists_refused_fields_with_their_reasons(nights: Nights, cli: Cli) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("iosig sql") and "refused_fields" in line]
+    _, *arguments = shlex.split(line)
+    code, out, _ = cli(
+        "--warehouse", nights.store.root, *arguments, "--format", "jsonl", "--release", nights.first.release_id
+    )
+    assert code == 0
+    listed = [json.loads(row) for row in out.splitlines()]
+    assert {(row["process_count"], row["outcome"], row["field"], row["reason"]) for row in listed} == {
+        (28, refused.outcome, refused.field, refused.reason) for refused in REFUSED.refused_fields
+    }
+
+
+def test_they_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "extrapolations.parquet"
+    code, _, _ = cli("--warehouse", nights.store.root, "export", "extrapolations", "--to", target)
+    assert code == 0
+    assert pl.read_parquet(target)["process_count"].to_list() == [28, 1000]
+    table = target.with_suffix(".csv")
+    assert cli("--warehouse", nights.store.root, "export", "extrapolations", "--to", table)[0] == 0
+    assert pl.read_csv(table)["rank_counts"].to_list() == ["[8, 12, 16, 24]"] * 2
+
+
+def test_a_summary_tells_of_them_in_a_line(nights: Nights) -> None:
+    with opened(nights.store, nights.first) as connection:
+        assert extrapolations(connection) == [
+            "1 of 2 extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
+        ]
+
+
+def test_without_any_nothing_is_said_of_them() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create table extrapolations (outcome varchar)")
+        assert extrapolations(connection) == []

@@ -1,0 +1,421 @@
+"""Predictions through the night: landed from the journal once, published by day, never twice; and asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from iosig.expectations import suites
+from iosig.flows import nightly
+from iosig.flows.steps import predictions
+from iosig.settings.model import PredictionSettings, Settings
+from iosig.streams.landing import Arrival, Told, land_paths
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.predictions import PREDICTIONS
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import locations, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.store import landing
+from iosig.warehouse.store.journal import Journal, State
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli
+from tests.prediction_rows import NO_PERIOD, NOON, job_prediction, prediction
+
+pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+
+PAGE = Path(__file__).parents[2] / "docs" / "predictions-sql.md"
+DAY = timedelta(days=1)
+KEEP_NONE = Settings(predictions=PredictionSettings(keep_days=0))
+
+
+def run(store: Store, settings: Settings | None = None) -> Release:
+    return nightly.run_inline(store, settings or Settings(), lambda *_: None)
+
+
+def ask(store: Store, query: str, release: Release | None = None) -> list[dict[str, Any]]:
+    with opened(store, releases.find(store, release.release_id if release else None), query) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    return found.to_dicts()
+
+
+def commit(store: Store, rows: Sequence[dict[str, Any]]) -> None:
+    """Commit rows as a follower does, each of its own."""
+    with Journal(store.journal) as journal:
+        for row in rows:
+            journal.follow(row["followed_id"])
+            journal.commit([row], [State(row["followed_id"], {"evaluation": row["evaluation"]})])
+
+
+def printed(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{line_of(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def land(store: Store, path: Path, *, replace: bool = False) -> None:
+    (arrival,) = land_paths(store, Settings(), [str(path)], Told(), replace=replace)
+    assert not arrival.has_refusals
+
+
+def published(store: Store) -> list[dict[str, Any]]:
+    return ask(store, "from predictions order by predicted_at, followed_id")
+
+
+def files(store: Store, release: Release, table: str = "predictions") -> dict[date | None, Path]:
+    return {locations.day_of(path): path for path in releases.files_of(store, release)[table]}
+
+
+def on(day: int, evaluation: int, followed_id: str = "/a", **changes: Any) -> dict[str, Any]:
+    """A prediction of some day after the first."""
+    return prediction(evaluation, followed_id, predicted_at=NOON + day * DAY + timedelta(seconds=evaluation), **changes)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "warehouse")
+
+
+def landed_counts(store: Store) -> list[int]:
+    """Return how many rows each landing holds, in the order of landing."""
+    return [lot.row_count() for lot in landing.ledger(store)]
+
+
+def land_journal(store: Store, settings: Settings | None = None) -> list[Arrival]:
+    return list(predictions.land_journal(store, settings or Settings()))
+
+
+# ---- the table
+
+FIRST = (on(0, 1, **NO_PERIOD), on(0, 2), job_prediction(1), on(5, 1, "/b"))
+LATER = (on(1, 3), job_prediction(2, predicted_at=NOON + DAY))
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: Store, tmp_path: Path) -> None:
+    commit(store, FIRST)
+    path = printed(tmp_path / "a.jsonl", FIRST[:2])
+    land(store, path)
+    first = run(store)
+    assert published(store) == sorted(FIRST, key=lambda row: (row["predicted_at"], row["followed_id"]))
+    # one of them differs from what is known on its own day, and one is of another day
+    land(store, printed(tmp_path / "b.jsonl", [on(0, 1, period_s=7.0), on(1, 2), on(1, 3)]))
+    (tmp_path / "cut.jsonl").write_text('{"format":"iosig-prediction/1","predic')
+    assert [each.has_refusals for each in land_paths(store, Settings(), [str(tmp_path / "cut.jsonl")], Told())] == [
+        True
+    ]
+    commit(store, LATER)
+    second = run(store)
+    assert published(store) == sorted(
+        (*FIRST, *LATER[1:], on(1, 3)), key=lambda row: (row["predicted_at"], row["followed_id"])
+    )
+    assert (first.dates, second.dates) == (("2026-02-09", "2026-02-14"), ("2026-02-09", "2026-02-10"))
+    other = NOON.date() + 5 * DAY
+    assert files(store, second)[other] == files(store, first)[other]
+    taken = ask(store, "from quarantine order by day")
+    assert [(row["day"], row["rule"]) for row in taken] == [
+        (NOON.date(), "predictions_agree"),
+        (NOON.date() + DAY, "predictions_agree"),
+    ]
+    assert json.loads(taken[0]["row_json"])["prediction"]["period_s"] == 7.0
+    (refused,) = ask(store, "from rejects")
+    assert (refused["source_file"], refused["line"]) == ("cut.jsonl", 1)
+    with pytest.raises(NothingToDo):
+        run(store)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_path: Path) -> None:
+    path = printed(tmp_path / "a.jsonl", [on(0, 1)])
+    land(store, path)
+    land(store, printed(tmp_path / "b.jsonl", [on(1, 1), on(1, 2)]))
+    run(store)
+    assert [row["predicted_on"] for row in published(store)] == [NOON.date(), NOON.date() + DAY]
+    land(store, path, replace=True)
+    run(store)
+    assert [row["predicted_on"] for row in published(store)] == [NOON.date() + DAY] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: Path) -> None:
+    """A day that has polls, jobs and quarantine keeps them when predictions of it come; others are not made anew."""
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 2.05e6}})
+    first = run(store, settings)
+    assert not store.journal.exists()
+    assert releases.files_of(store, first)["predictions"] == []
+    taken = ask(store, "select * from quarantine order by all")
+    assert taken
+    commit(store, [on(0, 1), prediction(2, "/a", predicted_at=datetime(2026, 3, 3, 1, tzinfo=UTC))])
+    steps: list[str] = []
+    second = nightly.run_inline(store, settings, lambda name, *_: steps.append(name))
+    assert second.dates == ("2026-02-09", "2026-03-03")
+    anew = ("stage polls", "samples", "job i/o", "classes 2", "traces ")
+    assert not [name for name in steps if name.startswith(anew)]
+    assert ask(store, "select * from quarantine order by all") == taken
+    for table in ("jobs", "ticks", "poll_days", "job_io", "samples"):
+        assert files(store, second, table) == files(store, first, table)
+    assert len(published(store)) == 2
+
+
+# ---- the journal, landed
+
+
+class Killed(BaseException):
+    """What stands for SIGKILL: nothing catches it."""
+
+
+def kill(*_: object, **__: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("place", ["fingerprint", "land_batches", "end_landing", "prune"])
+def test_a_landing_that_is_killed_loses_and_doubles_nothing(
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(store, FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(landing if place == "land_batches" else Journal, place, kill)
+        with pytest.raises(Killed):
+            land_journal(store, KEEP_NONE)
+    commit(store, LATER)
+    land_journal(store, KEEP_NONE)
+    assert landed_counts(store) == [len(FIRST), len(LATER)]
+    assert land_journal(store) == []
+
+
+def test_a_killed_landing_leaves_nothing_half(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictions, "_BATCH_ROWS", 2)
+    commit(store, [on(0, number) for number in range(1, 6)])
+    read = Journal.rows_after
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "rows_after", lambda *given: kill() if given[1] > 2 else read(*given))
+        with pytest.raises(Killed):
+            land_journal(store)
+    assert landing.ledger(store) == []
+    land_journal(store)
+    (lot,) = landing.ledger(store)
+    rows = pl.concat([pl.read_parquet(store.root / part.path) for part in lot.parts])
+    assert rows["evaluation"].to_list() == rows["line"].to_list() == [1, 2, 3, 4, 5]
+    assert [part.row_count for part in lot.parts] == [2, 2, 1]
+
+
+def test_the_journal_keeps_rows_for_some_time_and_states_for_good(store: Store) -> None:
+    commit(store, FIRST)
+    land_journal(store)
+    with Journal(store.journal) as journal:
+        assert journal.rows_after(0, 10)[0].height == len(FIRST)
+    land_journal(store, KEEP_NONE)
+    commit(store, LATER)
+    with Journal(store.journal) as journal:
+        assert journal.rows_after(0, 10)[0].height == len(LATER)
+        assert journal.state("/a") == State("/a", {"evaluation": 3})
+    land_journal(store, KEEP_NONE)
+    assert landed_counts(store) == [len(FIRST), len(LATER)]
+
+
+def test_a_follower_goes_on_meanwhile(store: Store) -> None:
+    with Journal(store.journal) as journal:
+        journal.follow("/a")
+        for evaluation in (1, 2):
+            journal.commit([on(0, evaluation)], [State("/a")])
+            land_journal(store)
+    assert landed_counts(store) == [1, 1]
+
+
+def test_a_damaged_journal_costs_only_itself(store: Store) -> None:
+    store.root.mkdir()
+    content = b"SQLite format 3\x00 but no further"
+    store.journal.write_bytes(content)
+    (arrival,) = land_journal(store)
+    assert arrival.has_refusals
+    assert "is no journal of predictions" in arrival.line()
+    assert store.journal.read_bytes() == content
+
+
+def test_a_journal_that_was_made_anew_is_landed_from_its_beginning(store: Store) -> None:
+    commit(store, FIRST)
+    land_journal(store)
+    store.journal.unlink()
+    commit(store, [on(0, 1, "/another"), on(0, 2, "/another")])
+    land_journal(store)
+    assert landed_counts(store) == [len(FIRST), 2]
+
+
+def test_without_a_journal_there_is_nothing_to_land(store: Store) -> None:
+    assert land_journal(store) == []
+    assert not store.root.exists()
+
+
+# ---- asked for
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A warehouse with what was followed."""
+
+    store: Store
+
+
+def followed_rows() -> Iterator[dict[str, Any]]:
+    """Yield a run with bursts 10 s apart, then 20 s, and a job of a small site that runs on."""
+    starts = [0.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0]
+    for number, (start, period) in enumerate(zip(starts, [0, 0, 10, 10, 10, 20, 20], strict=True), start=1):
+        known = {"period_s": float(period), "frequency_hz": 1 / period} if period else NO_PERIOD
+        times = {
+            "next_burst_earliest_s": start + period - 1,
+            "next_burst_start_s": start + period,
+            "next_burst_latest_s": start + period + 1,
+        }
+        is_change = number == 6
+        yield prediction(
+            number,
+            "/scratch/ior.jsonl",
+            **known
+            | (times if period else {})
+            | {
+                "window_end_s": start + 2,
+                "phase_count": number,
+                "last_phase_s": start,
+                "phase_state": "start" if not period else f"period_{1 if period == 10 else 2}",
+                "change": "longer" if is_change else None,
+                "changed_s": 30.0 if is_change else None,
+                "transition_cause": "change_point_up" if is_change else None,
+                "events": "rotated,refused" if number == 4 else "",
+                "is_final": number == 7,
+            },
+        )
+    yield job_prediction(1, "101", cluster="default", filesystem="default", direction="read")
+
+
+@pytest.fixture(scope="module")
+def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Followed:
+    """The small site's warehouse, in which a trace and a job were followed. Not to be changed."""
+    store = Store(tmp_path_factory.mktemp("followed") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    rows = list(followed_rows())
+    commit(store, rows)
+    other = printed(store.root.parent / "other.jsonl", [rows[0] | {"volume_bytes": 1.0}])
+    land_journal(store)
+    land(store, other)
+    run(store)
+    return Followed(store)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_checks_hold(followed: Followed) -> None:
+    """The gate takes seconds to be imported: its rules are asked of pandas, as it does."""
+    found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))
+    assert frames.require(found, PREDICTIONS).select(PREDICTIONS.key).is_unique().all()
+    for rule in suites.declared(PREDICTIONS):
+        query = rule.kwargs["row_condition"]["pass_through_filter"]
+        broken = found.to_pandas().query(query, engine="python")
+        assert len(broken) == (rule.name == "input_is_whole"), rule.name
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Yield each query of the page with its title."""
+    title = ""
+    for block in re.findall(r"^## [^\n]*$|```sh\n.*?```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        if block.startswith("## "):
+            title = block[3:]
+        else:
+            words = shlex.split(block.removeprefix("```sh").removesuffix("```"))
+            assert words[:2] == ["iosig", "sql"]
+            yield title, words[2]
+
+
+QUERIES = dict(queries())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", list(QUERIES), ids=[title.replace(" ", "-") for title in QUERIES])
+def test_a_query_of_the_page_answers(followed: Followed, title: str) -> None:
+    assert ask(followed.store, QUERIES[title]), "the night has what it asks for"
+
+
+@pytest.mark.slow
+def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
+    told = ask(followed.store, QUERIES["Last word"])
+    assert [(row["followed_id"], row["period_s"], row["is_final"]) for row in told] == [
+        ("edison/101 on snx11025", 8.75, False),
+        ("/scratch/ior.jsonl", 20.0, True),
+    ]
+
+
+@pytest.mark.slow
+def test_next_bursts_are_told_in_utc(followed: Followed) -> None:
+    (told,) = ask(followed.store, QUERIES["Next bursts"])
+    row = job_prediction(1)
+    ahead = timedelta(seconds=row["next_burst_start_s"] - row["window_end_s"])
+    assert abs(told["next_burst_at"] - (row["predicted_at"] + ahead)) < timedelta(milliseconds=1)
+
+
+@pytest.mark.slow
+def test_accuracy_is_of_what_came_next(followed: Followed) -> None:
+    """Predicted 30, 40, 60, 90; the next began at 30, 50, 70, 90."""
+    (told,) = ask(followed.store, QUERIES["Accuracy"])
+    assert (told["predictions"], told["median_error_s"], told["within_ratio"]) == (4, 5.0, 0.5)
+
+
+@pytest.mark.slow
+def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> None:
+    (changed,) = ask(followed.store, QUERIES["Changes"])
+    assert (changed["period_before_s"], changed["period_s"], changed["noticed_after_s"]) == (10.0, 20.0, 42.0)
+    phases = [row for row in ask(followed.store, QUERIES["Phases"]) if row["followed_id"] == "/scratch/ior.jsonl"]
+    assert {row["phase_state"]: row["duration_s"] for row in phases} == {
+        "start": 20.0,
+        "period_1": 50.0,
+        "period_2": 20.0,
+    }
+    assert phases[-1]["last_cause"] in ("change_point_up", None)
+
+
+@pytest.mark.slow
+def test_inputs_beside_and_contradictions(followed: Followed) -> None:
+    assert [(row["event"], row["inputs"]) for row in ask(followed.store, QUERIES["Inputs"])] == [
+        ("refused", 1),
+        ("rotated", 1),
+    ]
+    (beside,) = ask(followed.store, QUERIES["Beside the night's answer"])
+    assert beside["predicted"] == "periodic"
+    (contradicted,) = ask(followed.store, QUERIES["Contradictions"])
+    assert contradicted["followed_id"] == "/scratch/ior.jsonl"
+
+
+@pytest.mark.slow
+def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: Path) -> None:
+    query = ["sql", "select count(*) as n from predictions", "--format", "jsonl"]
+    code, out, _ = cli("--warehouse", followed.store.root, *query)
+    assert (code, json.loads(out)) == (0, {"n": 8})
+    target = tmp_path / "predictions.parquet"
+    assert cli("--warehouse", followed.store.root, "export", "predictions", "--to", target)[0] == 0
+    assert pl.read_parquet(target).columns == list(PREDICTIONS.column_names)
+
+
+def test_the_gate_looks_at_predictions(store: Store) -> None:
+    """A wrong row is told, and does not stop the release: no night is to wait for another's file."""
+    assert {rule.severity for rule in suites.declared(PREDICTIONS)} == {"warning", "info"}
+
+
+@pytest.mark.slow
+def test_a_night_leaves_the_journal_readable_to_others(followed: Followed) -> None:
+    with closing(sqlite3.connect(f"{followed.store.journal.as_uri()}?mode=ro", uri=True)) as connection:
+        assert connection.execute("select count(*) from predictions").fetchone() == (8,)

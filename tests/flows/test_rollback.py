@@ -1,0 +1,161 @@
+"""Nights after a rollback: nothing that was rolled back comes again until the rollback is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from iosig.flows.nightly import run_inline
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import holds, releases
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli
+
+GOOD, BAD = 1e6, 1e9
+
+
+@pytest.fixture(autouse=True)
+def _quick(quick_checks: None) -> None:
+    """Check nothing: which landings count is asked here."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "warehouse")
+
+
+def land(store: Store, folder: Path, number: int, rate: float = GOOD, hours: int = 24) -> list[str]:
+    """Land a day's polls of one rate; return the landings."""
+    begin = datetime(2026, 3, number, tzinfo=UTC)
+    rows = (f"{begin + timedelta(minutes=10 * step):%FT%TZ},c0,{rate},{rate}" for step in range(hours * 6))
+    path = folder / f"polls-{number}-{rate:.0f}-{hours}.csv"
+    path.write_text("\n".join(["polled_at,controller,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
+    arrivals = land_paths(store, Settings(), [str(path)], Told())
+    return [arrival.landed.landing.landing_id for arrival in arrivals if arrival.landed]
+
+
+def night(store: Store, settings: Settings | None = None) -> Release:
+    return run_inline(store, settings or Settings(), lambda *_: None)
+
+
+def peaks(store: Store) -> Mapping[int, float]:
+    """Return the peak rate of each day of the current release, without its zeros."""
+    with opened(store, releases.find(store, None)) as connection:
+        rows = connection.sql("select day(polled_on), peak_bytes_per_s / 2 from poll_days order by all").fetchall()
+    return dict(rows)
+
+
+def days(store: Store) -> list[tuple[int, int, float, bool]]:
+    query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial_day from poll_days order by all"
+    with opened(store, releases.find(store, None)) as connection:
+        return connection.sql(query).fetchall()
+
+
+@pytest.mark.slow
+def test_what_was_rolled_back_is_published_only_after_the_end(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1)
+    first = night(store)
+    bad = land(store, tmp_path, 2, BAD)
+    night(store)
+    assert peaks(store) == {1: GOOD, 2: BAD}
+    _, hold = holds.roll_back(store, "2026-03-01")
+    assert list(hold.landing_ids) == bad
+    with pytest.raises(NothingToDo, match=r"rollback to .* is in force"):
+        night(store)
+    land(store, tmp_path, 3)
+    third = night(store)
+    assert peaks(store) == {1: GOOD, 3: GOOD}
+    assert first.release_id in [release.release_id for release in releases.lineage(releases.history(store), third)]
+    holds.end(store)
+    night(store)
+    assert peaks(store) == {1: GOOD, 2: BAD, 3: GOOD}
+
+
+@pytest.mark.slow
+def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1)
+    night(store)
+    land(store, tmp_path, 2, BAD)
+    night(store)
+    holds.roll_back(store, "2026-03-01", table_names=["poll_days"])
+    night(store)
+    land(store, tmp_path, 3)
+    night(store)
+    assert peaks(store) == {1: GOOD}
+    with opened(store, releases.find(store, None)) as connection:
+        ticks = connection.sql("select distinct day(polled_on) from ticks order by all").fetchall()
+    assert ticks == [(1,), (2,), (3,)], "the other tables are published"
+    holds.end(store)
+    last = night(store)
+    assert peaks(store) == {1: GOOD, 2: BAD, 3: GOOD}
+    assert last.input_count == 0, "all landings are in the release already"
+    assert holds.read(store) is None
+    with pytest.raises(NothingToDo):
+        night(store)
+
+
+@pytest.mark.slow
+def test_a_run_with_other_settings_is_refused_unless_the_operator_chose(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1)
+    night(store)
+    bad = land(store, tmp_path, 2, BAD)
+    changed = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e12}})
+    night(store, changed)
+    holds.roll_back(store, releases.history(store)[0].release_id)
+    with pytest.raises(UsageError, match=r"settings are not those .*rollback --end"):
+        night(store, changed)
+    assert peaks(store) == {1: GOOD}
+    holds.roll_back(store, releases.history(store)[0].release_id, landing_ids=bad)
+    night(store, changed)
+    assert peaks(store) == {1: GOOD}
+
+
+@pytest.mark.slow
+def test_the_command_rolls_back_and_ends_it(store: Store, tmp_path: Path, cli: Cli) -> None:
+    land(store, tmp_path, 1)
+    night(store)
+    land(store, tmp_path, 2, BAD)
+    night(store)
+    at = ("--warehouse", store.root)
+    code, out, _ = cli(*at, "rollback", "2026-03-01")
+    assert (code, "runs exclude 1 landing (" in out, "rollback --end`" in out) == (0, True, True)
+    for command in ("status", "releases"):
+        code, out, _ = cli(*at, command)
+        assert (code, "is in force since" in out, "All is well" in out) == (0, True, False)
+    _, _, err = cli(*at, "run", "--inline")
+    assert "is in force since" in err
+    assert cli(*at, "rollback", "2026-03-01")[0] == 0
+    assert cli(*at, "rollback", "2026-03-01", "--strict")[0] == 5
+    assert cli(*at, "rollback", "--end")[0] == 0
+    assert cli(*at, "rollback", "--end", "--strict")[0] == 5
+    _, out, _ = cli(*at, "run", "--inline")
+    assert "is in force" not in out
+    assert peaks(store) == {1: GOOD, 2: BAD}
+
+
+@pytest.mark.slow
+def test_a_former_last_day_is_whole_once_later_days_are_there(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1)
+    land(store, tmp_path, 2, hours=12)
+    night(store)
+    assert days(store) == [(1, 144, 0.0, False), (2, 72, 0.0, True)]
+    land(store, tmp_path, 3)
+    night(store)
+    assert days(store) == [(1, 144, 0.0, False), (2, 144, 0.5, False), (3, 144, 0.0, False)]
+
+
+@pytest.mark.slow
+def test_the_only_day_is_counted_again_once_a_second_one_is_there(store: Store, tmp_path: Path) -> None:
+    land(store, tmp_path, 1, hours=12)
+    night(store)
+    assert days(store) == [(1, 72, 0.0, True)]
+    land(store, tmp_path, 2)
+    night(store)
+    assert days(store) == [(1, 144, 0.5, False), (2, 144, 0.0, False)]

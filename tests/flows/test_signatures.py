@@ -1,0 +1,314 @@
+"""Signatures through the nights: made of new samples, carried over where there are none, marked where they change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from iosig.answers.signatures.view import Asked, view_of
+from iosig.estimates.periods import rows_of
+from iosig.estimates.subjects import Subjects
+from iosig.flows import nightly
+from iosig.flows.steps import periods
+from iosig.settings.model import Settings, SignatureSettings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.flows.traced_runs import land, trace
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
+
+MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
+INTERVAL_S, DURATION_S = 5, 900
+GB = 1e9
+#: of an application: when a burst begins, how long it takes and what it writes
+WAVE = ((100, 40, 40 * GB), (400, 20, 20 * GB), (700, 40, 40 * GB))
+GROWN = ((100, 60, 90 * GB), (700, 60, 90 * GB))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run: what it is called, when it started from midnight, its bursts, its nodes, and how long it took."""
+
+    name: str
+    start_min: float
+    bursts: Sequence[tuple[float, float, float]] = WAVE
+    nodes: int = 8
+    duration_s: int = DURATION_S
+
+
+def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, last_min: float) -> list[str]:
+    """Write a job log of runs, and polls of a time in which they write beside a little background."""
+    folder.mkdir(parents=True, exist_ok=True)
+    edges = np.arange(first_min * 60, last_min * 60 + 1, INTERVAL_S)
+    total = 5e6 * (edges - edges[0])
+    lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
+    for number, ran in enumerate(runs):
+        begun = MIDNIGHT + timedelta(minutes=ran.start_min)
+        ended = begun + timedelta(seconds=ran.duration_s)
+        lines.append(f"{name}{number}|ann|{ran.name}|batch|{ran.nodes}|{begun:%FT%TZ}|{ended:%FT%TZ}|COMPLETED")
+        for at, lasting, volume in ran.bursts:
+            if at < ran.duration_s:
+                total += np.clip((edges - ran.start_min * 60 - at) / lasting, 0, 1) * volume
+    jobs, polls = folder / f"{name}.sacct", folder / f"{name}.csv"
+    jobs.write_text("\n".join(lines) + "\n")
+    pl.DataFrame(
+        {
+            "polled_at": [f"{MIDNIGHT + timedelta(seconds=float(edge)):%FT%TZ}" for edge in edges[1:]],
+            "controller": "c0",
+            "read_bytes_per_s": 0.0,
+            "write_bytes_per_s": np.diff(total) / INTERVAL_S,
+        }
+    ).write_csv(polls)
+    return [str(jobs), str(polls)]
+
+
+@dataclass(frozen=True)
+class Nights:
+    """Two nights of one site, and what the second one reads."""
+
+    store: Store
+    first: Release
+    second: Release
+
+    def rows(self, query: str, release: Release | None = None, **params: Any) -> list[dict[str, Any]]:
+        with opened(self.store, release or self.second) as connection:
+            found: pl.DataFrame = connection.sql(query, params=params).pl()
+        return found.to_dicts()
+
+    def one(self, application: str, release: Release | None = None, method: str = "warped") -> dict[str, Any]:
+        (row,) = self.rows(
+            "from signatures where application_id = $id and direction = 'write' and method = $method",
+            release,
+            id=application,
+            method=method,
+        )
+        return row
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
+    """A first day with three applications, and a second one on which one of them writes otherwise."""
+    folder = tmp_path_factory.mktemp("signatures")
+    store = Store(folder / "warehouse")
+    settings = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+    monday = [
+        *(Ran("wave", -1000 + 60 * k) for k in range(6)),
+        Ran("wave", -400, duration_s=300),
+        *(Ran("wave", -380 + 40 * k, nodes=16) for k in range(2)),
+        *(Ran("still", -300 + 30 * k, bursts=()) for k in range(5)),
+        *(Ran("rare", -140 + 30 * k) for k in range(2)),
+    ]
+    tuesday = [Ran("wave", 30 + 40 * k, bursts=GROWN) for k in range(6)]
+    list(land_paths(store, settings, write_day(folder / "site", "a", monday, -1010.0, -5.0), Told()))
+    trace_wave(store, -1000 + 60)
+    first = nightly.run_inline(store, settings, lambda *_: None)
+    list(land_paths(store, settings, write_day(folder / "site", "b", tuesday, 5.0, 300.0), Told()))
+    return Nights(store, first, nightly.run_inline(store, settings, lambda *_: None))
+
+
+def trace_wave(store: Store, start_min: float) -> str:
+    """Land a trace of a run of the wave, which wrote a tenth more than the servers' polls say."""
+    requests = [
+        {
+            "module": "POSIX",
+            "direction": "write",
+            "request_bytes": 1.1 * volume,
+            "began_s": at,
+            "ceased_s": at + lasting,
+        }
+        for at, lasting, volume in WAVE
+    ]
+    record = {"module": "POSIX", "written_bytes": int(110 * GB), "read_bytes": 0, "write_count": len(WAVE)}
+    timed = record | {"write_began_s": 100.0, "write_ceased_s": 740.0}
+    return land(
+        store,
+        "wave",
+        trace(
+            modules={"POSIX": {}, "DXT_POSIX": {}},
+            records=[timed],
+            requests=requests,
+            started_min=start_min,
+            duration_s=float(DURATION_S),
+            job_id="a1",
+        ),
+    )
+
+
+# ---- one night
+
+
+def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights) -> None:
+    # those of all sizes together are made of runs that were brought to one, and drawn as they were
+    rows = nights.rows("""
+        select application_id, filesystem, direction, method, lacked_burst_count
+        from signatures
+        where outcome in ('extracted', 'no_common_bursts') and not application_id like '%/*'
+    """)
+    assert {row["method"] for row in rows} == {"warped", "iosi"}
+    for row in rows:
+        *asked, count = row.values()
+        assert len(view_of(nights.store, nights.second, Asked(*asked)).missed) == count, asked
+
+
+def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
+    row = nights.one("ann/wave/8", nights.first)
+    assert row["outcome"] == "extracted"
+    told = nights.rows(
+        "from signatures where application_id = 'ann/wave/8' and direction = 'write' and is_default", nights.first
+    )
+    assert [one["method"] == "warped" and one["trust"] > 0.8 for one in told] == [True]
+    assert (row["sample_count"], row["used_sample_count"], row["burst_count"]) == (6, 5, 3)
+    assert json.loads(row["outlier_job_ids"]) == ["a6"], "it stopped early"
+    assert row["volume_bytes"] == pytest.approx(100 * GB, rel=0.02)
+    assert row["duration_s"] == pytest.approx(DURATION_S, abs=INTERVAL_S)
+    assert row["background_bytes_per_s"] == pytest.approx(5e6, rel=0.01)
+    assert row["is_changed"] is None, "there was no release before"
+    bursts = nights.rows(
+        "from signature_bursts where application_id = 'ann/wave/8' and direction = 'write' and method = 'warped'",
+        nights.first,
+    )
+    assert [burst["started_s"] for burst in bursts] == pytest.approx([100, 400, 700], abs=INTERVAL_S)
+    assert [burst["support_ratio"] for burst in bursts] == [1.0, 1.0, 1.0]
+
+
+def test_points_are_seconds_and_add_up(nights: Nights) -> None:
+    for release in (nights.first, nights.second):
+        faults = nights.rows(
+            """
+            with summed as (
+                select application_id, filesystem, direction, method, sum(bytes_per_s) as summed_bytes,
+                    count(*) as point_count, max(offset_s) as last_s
+                from signature_points group by all
+            )
+            from signatures full join summed using (application_id, filesystem, direction, method)
+            where (outcome = 'extracted') <> (summed_bytes is not null)
+                or abs(volume_bytes - summed_bytes) > 1e-6 * summed_bytes
+                or point_count <> duration_s or last_s <> duration_s - 1
+            """,
+            release,
+        )
+        assert faults == []
+
+
+def test_no_answer_is_told(nights: Nights) -> None:
+    outcomes = {
+        (row["application_id"], row["direction"]): row["outcome"]
+        for row in nights.rows("from signatures where is_default", nights.first)
+    }
+    assert outcomes["ann/rare/8", "write"] == "too_few_samples"
+    assert outcomes["ann/wave/16", "write"] == "too_few_samples"
+    assert outcomes["ann/still/8", "write"] in ("no_io", "no_common_bursts")
+    assert outcomes["ann/wave/8", "read"] == "no_io"
+    assert nights.one("ann/rare/8", nights.first)["volume_bytes"] is None
+
+
+def test_sizes_are_merged_if_wanted(nights: Nights) -> None:
+    row = nights.one("ann/wave/*", nights.first)
+    assert (row["outcome"], row["burst_count"]) == ("extracted", 3)
+    nodes = nights.rows("select distinct node_count from sample_sets where application_id = 'ann/wave/*'", nights.first)
+    assert sorted(node["node_count"] for node in nodes) == [8, 16]
+
+
+def test_signatures_have_periods_and_classes(nights: Nights) -> None:
+    for table in ("periods", "classes"):
+        rows = nights.rows(f"from {table} where subject_kind = 'application' and subject_id = 'ann/wave/8'")
+        assert {(row["direction"], row["basis"]) for row in rows} == {("write", "signature")}
+    (kind,) = nights.rows("from classes where subject_kind = 'application' and subject_id = 'ann/wave/8'", nights.first)
+    assert kind["outcome"] == "classified"
+    assert kind["volume_bytes"] == pytest.approx(nights.one("ann/wave/8", nights.first)["volume_bytes"])
+
+
+def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
+    (row,) = nights.rows(
+        "from signature_checks where method = 'warped' and application_id = 'ann/wave/8'", nights.first
+    )
+    assert row["cross_correlation"] > 0.98
+    assert row["correlation"] > 0.95
+    assert row["true_volume_bytes"] == pytest.approx(110 * GB)
+    assert (row["missed_burst_count"], row["false_burst_count"]) == (0, 0)
+
+
+# ---- the next night
+
+
+def test_new_samples_make_a_new_signature_and_the_change_is_told(nights: Nights) -> None:
+    row = nights.one("ann/wave/8")
+    assert row["volume_bytes"] == pytest.approx(180 * GB, rel=0.02)
+    assert (row["is_changed"], row["vanished_burst_count"], row["appeared_burst_count"]) == (True, 1, 0)
+    assert row["change_of_volume"] == pytest.approx(0.8, rel=0.05)
+    assert 0 < row["change_correlation"] < 1
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_without_new_samples_it_stays(nights: Nights) -> None:
+    keys = "application_id = 'ann/wave/16' or application_id = 'ann/rare/8' or application_id = 'ann/still/8'"
+    for table in ("signatures", "signature_points", "signature_bursts", "sample_sets"):
+        query = f"from {table} where {keys} order by all"
+        assert nights.rows(query, nights.first) == nights.rows(query), table
+
+
+def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
+    for table in ("periods", "classes"):
+        twice = nights.rows(
+            f"select subject_id from {table} where subject_kind = 'application' "
+            f"group by subject_id, filesystem, direction, {'method' if table == 'periods' else 'subject_kind'} "
+            "having count(*) > 1"
+        )
+        assert twice == []
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    settings = Settings(signatures=SignatureSettings(longest_s=600.0, methods=["warped"]))
+    runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
+    list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), Told()))
+    release = nightly.run_inline(store, settings, lambda *_: None)
+    row = Nights(store, release, release).one("ann/wave/8")
+    assert row["duration_s"] == pytest.approx(600, abs=INTERVAL_S)
+    assert row["volume_bytes"] == pytest.approx(60 * GB, rel=0.02)
+
+
+# ---- what is judged of signatures
+
+
+@pytest.mark.long
+def test_applications_without_a_new_signature_are_not_judged_again(
+    nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def spied(found: Subjects, *rest: Any) -> pl.DataFrame:
+        judged.extend(found.keys.filter(subject_kind="application")["subject_id"])
+        return rows_of(found, *rest)
+
+    monkeypatch.setattr(periods, "rows_of", spied)
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(nights.store.root, store.root)
+    settings = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+    wednesday = write_day(tmp_path, "c", [Ran("wave", 330 + 40 * k, nodes=16) for k in range(2)], 325.0, 500.0)
+    list(land_paths(store, settings, wednesday, Told()))
+    release = nightly.run_inline(store, settings, lambda *_: None)
+    assert set(judged) == {"ann/wave/*"}, "of all sizes together there are new runs, of eight nodes none"
+
+    judged.clear()
+    other = settings.model_copy(update={"networks": settings.networks.model_copy(update={"most_node_count": 7})})
+    anew = nightly.run_inline(store, other, lambda *_: None)
+    assert {"ann/wave/8", "ann/wave/*"} <= set(judged), "other settings: all is judged anew"
+    for table in ("periods", "classes"):
+        query = f"from {table} where subject_kind = 'application' order by all"
+        kept, made = (Nights(store, nights.first, each).rows(query) for each in (release, anew))
+        assert kept == made != []

@@ -1,0 +1,133 @@
+"""Programs are named only in a settings file that no one but its user, or root, can write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iosig.flows import executors
+from iosig.flows.notifications import require_own_sendmail, telling
+from iosig.settings.model import FILE_NAME, Settings, load
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.store import Store
+
+PROGRAM = '[watch]\nmail_to = ["ops@example.org"]\nsendmail = "/tmp/program"\n'
+NOBODY = 65_534
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A settings file that names a program, in a folder of its own."""
+    path = tmp_path / "own" / "site.toml"
+    path.parent.mkdir(mode=0o755)
+    path.write_text(PROGRAM)
+    path.chmod(0o644)
+    return path
+
+
+def loaded(file: Path) -> Settings:
+    return load(file, file.parent)
+
+
+def require_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+
+
+def given_to_another_user(path: Path) -> None:
+    require_root()
+    os.chown(path, NOBODY, NOBODY)
+
+
+def folder_given_to_another_user(path: Path) -> None:
+    given_to_another_user(path.parent)
+
+
+def linked_from_an_open_folder(path: Path) -> None:
+    target = path.parent.parent / "target.toml"
+    path.rename(target)
+    path.symlink_to(target)
+    path.parent.chmod(0o777)
+
+
+def test_an_own_file_may_name_a_program(file: Path) -> None:
+    require_own_sendmail(loaded(file))
+
+
+def test_a_file_of_root_may_name_a_program(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_root()
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    require_own_sendmail(loaded(file))
+
+
+def test_in_a_sticky_folder_only_the_owner_can_replace_a_file(file: Path) -> None:
+    file.parent.chmod(0o1777)
+    require_own_sendmail(loaded(file))
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        (lambda path: path.chmod(0o664), r"other users can write .*site\.toml: run `chmod go-w .*site\.toml`"),
+        (lambda path: path.chmod(0o646), r"other users can write .*site\.toml: run `chmod go-w"),
+        (
+            lambda path: path.parent.chmod(0o777),
+            r"other users can replace .*: run `chmod go-w .*own`, or move",
+        ),
+        (lambda path: path.parent.chmod(0o775), r"other users can replace"),
+        (given_to_another_user, r"belongs to nobody: copy it to a file of your own, and pass that as --settings"),
+        (folder_given_to_another_user, r"own belongs to nobody: move site\.toml to a folder of your own"),
+        (linked_from_an_open_folder, r"other users can replace"),
+    ],
+)
+def test_a_file_that_others_can_write_names_no_program(file: Path, change: Callable[[Path], None], remedy: str) -> None:
+    change(file)
+    settings = loaded(file)
+    with pytest.raises(UsageError, match=rf"^watch\.sendmail makes iosig run a program as you, but .*{remedy}"):
+        require_own_sendmail(settings)
+
+
+def test_the_check_comes_before_the_run(file: Path, tmp_path: Path) -> None:
+    file.chmod(0o666)
+    with pytest.raises(UsageError, match="sendmail"), telling(Store(tmp_path / "w"), loaded(file), pytest.fail):
+        pytest.fail("the run began")
+
+
+@pytest.mark.parametrize("text", ['[watch]\nmail_to = ["ops@example.org"]\n', '[watch]\nsendmail = "/x"\n', ""])
+def test_a_file_that_names_no_program_may_be_shared(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o666)
+    require_own_sendmail(loaded(file))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[engine]\nrunner = "slurm"\n', '[engine]\nrunner = "dask"\nscheduler = "tcp://head:8786"\n'],
+)
+def test_job_scripts_and_schedulers_are_programs_too(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o666)
+    with pytest.raises(UsageError, match=r"^engine\.runner = .*`chmod go-w"), executors.opened(loaded(file), file):
+        pytest.fail("it was opened")
+
+
+def test_settings_in_an_object_store_name_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "copies"
+    root.mkdir()
+    (root / ".url").write_text("s3://bucket/prefix")
+    (root / FILE_NAME).write_text(PROGRAM)
+    monkeypatch.setattr(Store, "local", lambda store, name: store.root / name)
+    with pytest.raises(UsageError, match="lies in an object store"):
+        require_own_sendmail(load(None, root))
+
+
+def test_the_command_refuses_it_in_a_sentence(
+    file: Path, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    file.chmod(0o666)
+    code, _, err = cli("--warehouse", tmp_path / "w", "--settings", file, "run")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("iosig: watch.sendmail makes iosig run a program")

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from iosig.streams.following import seen_polls
+from iosig.streams.following.seen_polls import SeenPolls
+from tests.budget import examples
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 7), st.booleans()), max_size=120))
+def test_it_knows_what_a_plain_mapping_knows(added: list[tuple[int, int, bool]]) -> None:
+    seen, naive = SeenPolls(0), dict.fromkeys(range(-2, 50), 0)
+    for instant_us, mask, is_restart in added:
+        seen.add(instant_us, mask)
+        naive[instant_us] |= mask
+        if is_restart:
+            seen = SeenPolls.of(json.loads(json.dumps(seen.plain())))
+    assert {instant_us: seen.at(instant_us) for instant_us in naive} == naive
+
+
+def test_even_polls_are_one_run_in_whatever_order_their_controllers_come() -> None:
+    seen = SeenPolls(0)
+    for mask in (1, 2, 5):
+        for instant_us in range(5, 5005, 5):
+            seen.add(instant_us, mask)
+    assert seen.plain() == {"floor_us": 0, "masks": ["7"], "runs": [[5, 5, 1000, 0]]}
+
+
+def test_it_is_bounded_and_says_what_it_forgot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_polls, "MOST_PROGRESSIONS", 10)
+    seen = SeenPolls(0)
+    for number in range(100):
+        seen.add(number**2 + 1, 1 + number % 2)
+    assert len(seen.plain()["runs"]) == 10
+    assert seen.floor_us == 89**2 + 1
+    assert seen.at(90**2 + 1) == 1

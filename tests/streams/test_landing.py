@@ -1,0 +1,332 @@
+"""Landing many inputs: large files side by side as one after the other, and what is no file by itself."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from iosig.settings.model import Settings
+from iosig.streams import landing
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse import processes
+from iosig.warehouse.errors import InputRefused, IosigError, MissingExtra
+from iosig.warehouse.sources.polls import lmt_database
+from iosig.warehouse.store import lots
+from iosig.warehouse.store.landing import ledger
+from iosig.warehouse.store.positions import position
+from iosig.warehouse.store.store import Store
+from tests.small_traces import JOBS, write
+from tests.warehouse.sources.lmt_tables import database
+
+
+def day_of_polls(path: Path, day: int) -> None:
+    lines = ["polled_at,controller,read_bytes_per_s,write_bytes_per_s"]
+    lines += [f"2026-03-{day:02}T00:00:{second:02}Z,c0,{day},{second}" for second in range(0, 60, 2)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.slow
+def test_large_files_land_side_by_side_as_they_land_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for number in range(1, 6):
+        day_of_polls(inputs / f"polls-{number}.csv", number)
+    day_of_polls(inputs / "polls-6.csv", 2)
+    (inputs / "polls-7.csv").write_text("neither,nor\n1,2\n")
+    (inputs / "tiny").write_text("")
+    found = {}
+    for worker_count in (1, 2):
+        monkeypatch.setattr(landing, "_LARGE_BYTES", 10)
+        store = Store(tmp_path / f"warehouse-{worker_count}")
+        settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
+        arrivals = list(land_paths(store, settings, [str(inputs)], Told()))
+        kept = [{**asdict(one), "landed_at": ""} for one in ledger(store)]
+        found[worker_count] = [arrival.line() for arrival in arrivals], kept
+        again = list(land_paths(store, settings, [str(inputs)], Told()))
+        assert not any(arrival.landed and arrival.landed.is_new for arrival in again)
+    assert found[1] == found[2]
+    lines, kept = found[2]
+    assert len(lines) == 8
+    assert "landed before" in lines[5], "the second of two files of one content"
+    assert "refused" in lines[6]
+    assert [one["sequence"] for one in kept] == sorted(one["sequence"] for one in kept)
+
+
+SMALL = landing._Size(fewest_count=4, at_once=3, most_count=8)
+
+
+def many_small(folder: Path) -> list[str]:
+    """Write traces, one of a content that was there before and one that is none, and polls and a job log among them."""
+    paths = write(folder, 11)
+    Path(paths[7]).write_bytes(Path(paths[2]).read_bytes())
+    Path(paths[4]).write_bytes(b"neither this nor that")
+    (folder / "run003-jobs.sacct").write_text(JOBS)
+    day_of_polls(folder / "run005-polls.csv", 3)
+    return [path for path in map(str, sorted(folder.iterdir())) if path != paths[0]]
+
+
+def landed_small(store: Store, paths: list[str], settings: Settings) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Land small files, one of which was landed before; return what is told of them, and what is landed, in order."""
+    list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
+    told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told())]
+    known = ledger(store)
+    assert all(one.sequence < after.sequence for one, after in pairwise(known))
+    kept = [(one.source_file, one.format, one.content_sha256, one.refused_count, one.row_count()) for one in known]
+    return told, kept
+
+
+@pytest.mark.slow
+def test_many_small_files_land_side_by_side_as_they_land_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "_SMALL", SMALL)
+    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    paths, found = many_small(tmp_path / "site"), {}
+    for worker_count in (1, 2):
+        settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
+        found[worker_count] = landed_small(Store(tmp_path / f"warehouse-{worker_count}"), paths, settings)
+    assert found[1] == found[2]
+    told, kept = found[2]
+    assert len(told) == len(paths) + 1
+    assert sum("landed before" in line for line in told) == 2
+    assert len(kept) == len(paths)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_small_files_are_landed_by_another_machine_or_here_where_they_are_not_seen_there(
+    sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    paths, settings = many_small(tmp_path / "site"), Settings.model_validate({"engine": {"worker_count": 1}})
+    plain = landed_small(Store(tmp_path / "plain"), paths, settings)
+    monkeypatch.setattr(landing, "_SMALL", SMALL)
+    worker = Elsewhere(sees=sees)
+    with processes.done_by(worker):
+        assert landed_small(Store(tmp_path / "elsewhere"), paths, settings) == plain
+    assert worker.asked == 4
+
+
+def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> None:
+    for name, text in (("a", "12"), ("b", "34"), ("c", "12"), ("d", "123"), ("e", "34")):
+        (tmp_path / name).write_text(text)
+    paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
+    assert landing._firsts(paths) == ([0, 1, 3, 5], {})
+
+
+def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path / "empty.csv"]
+    arrivals = landing._land_apart(*told, 7, are_new=False)
+    assert arrivals is not None
+    assert [type(arrival.refusal) for arrival in arrivals] == [InputRefused]
+    (landed,) = ledger(Store(tmp_path / "warehouse"))
+    assert landed.sequence == 7
+
+
+class Elsewhere:
+    """A worker of another machine that sees a file, or not."""
+
+    worker_count = 1
+
+    def __init__(self, *, sees: bool) -> None:
+        self.sees, self.asked = sees, 0
+
+    def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        self.asked += 1
+        ended: Future[Any] = Future()
+        ended.set_result(function(*args) if self.sees else None)
+        return ended
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_there(
+    sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "_LARGE_BYTES", 1)
+    (tmp_path / "empty.csv").write_text("no polls\n")
+    day_of_polls(tmp_path / "polls.csv", 1)
+    settings = Settings.model_validate({"engine": {"worker_count": 1}})
+    worker, paths = Elsewhere(sees=sees), [str(tmp_path / name) for name in ("empty.csv", "polls.csv")]
+    with processes.done_by(worker):
+        arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, Told()))
+    assert worker.asked == 2
+    assert [arrival.refusal is None for arrival in arrivals] == [False, True]
+    assert [landed.sequence for landed in ledger(Store(tmp_path / "warehouse"))] == [1, 2]
+
+
+def test_what_is_not_seen_is_not_refused_by_who_does_not_see_it(tmp_path: Path) -> None:
+    told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path, tmp_path / "gone.csv"]
+    assert landing._land_apart(*told, 7, are_new=False) is None
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize("refusal", [InputRefused("A reason.", "A remedy."), MissingExtra("Dask", "dask")])
+def test_what_another_process_raises_is_told_as_it_was(refusal: IosigError) -> None:
+    again = pickle.loads(pickle.dumps(refusal))
+    assert (type(again), str(again), vars(again)) == (type(refusal), str(refusal), vars(refusal))
+
+
+def test_what_is_told_of_a_name_is_one_line_that_steers_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[2J\nb").write_bytes(b"\xff\x00 noise")
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "a\x1b[2J\nb")], Told())
+    assert arrival.line().isprintable()
+
+
+def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "in" / "pipe")
+    (tmp_path / "in" / "polls.csv").write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
+    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "in")], Told())]
+    told = {Path(arrival.name).name: arrival.refusal for arrival in found}
+    assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is no file."] * 2
+    assert told["polls.csv"] is None or told["polls.csv"].reason != "This is no file."
+
+
+# ---- time zones
+
+
+LOCAL_JOBS = JOBS.replace("Z|", "|")
+
+
+def test_local_times_without_a_zone_are_refused_and_land_with_one(tmp_path: Path) -> None:
+    log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
+    log.write_text(LOCAL_JOBS)
+    (refused,) = land_paths(store, Settings(), [str(log)], Told())
+    assert refused.refusal is not None
+    assert "2026-03-03T00:00:00 has no time zone. Give the zone of the input with --time-zone" in refused.line()
+    (landed,) = land_paths(store, Settings(), [str(log)], Told(time_zone="America/Los_Angeles"))
+    assert landed.line().endswith(
+        "landed 1 rows (sacct), 2026-03-03 08:00:00 to 2026-03-03 09:00:00 UTC, local times read as America/Los_Angeles"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "zone"),
+    [
+        ({"jobs": {"time_zone": "Asia/Tokyo"}}, "Asia/Tokyo"),
+        ({"time_zones": {"sacct": "Asia/Tokyo"}, "jobs": {"time_zone": "Europe/Berlin"}}, "Asia/Tokyo"),
+        ({"time_zones": {"squeue": "Europe/Berlin"}, "jobs": {"time_zone": "Asia/Tokyo"}}, "Asia/Tokyo"),
+    ],
+)
+def test_the_settings_give_the_zone_of_a_format_or_of_its_kind(
+    tmp_path: Path, settings: dict[str, Any], zone: str
+) -> None:
+    log = tmp_path / "jobs.sacct"
+    log.write_text(LOCAL_JOBS)
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings.model_validate(settings), [str(log)], Told())
+    assert arrival.landed
+    assert arrival.landed.landing.time_zone == zone
+    (arrival,) = land_paths(
+        Store(tmp_path / "v"), Settings.model_validate(settings), [str(log)], Told(time_zone="America/Denver")
+    )
+    assert arrival.landed
+    assert arrival.landed.landing.time_zone == "America/Denver"
+
+
+def test_file_systems_have_zones_of_their_own(tmp_path: Path) -> None:
+    polls = tmp_path / "polls.csv"
+    lines = ["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s"]
+    for second in (10, 20):
+        lines += [f"2026-03-03T00:00:{second},c0,{name},1,1" for name in ("east", "west", "other")]
+    polls.write_text("\n".join(lines) + "\n")
+    settings = Settings.model_validate(
+        {"time_zones": {"east": "Asia/Tokyo", "west": "America/Los_Angeles"}, "polls": {"time_zone": "UTC"}}
+    )
+    store = Store(tmp_path / "w")
+    (arrival,) = land_paths(store, settings, [str(polls)], Told())
+    assert arrival.landed
+    rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
+    hours = {name: at.hour for name, at in rows.select("filesystem", "polled_at").iter_rows()}
+    assert hours == {"east": 15, "west": 8, "other": 0}
+    assert arrival.landed.landing.time_zone == "America/Los_Angeles, Asia/Tokyo, UTC"
+
+
+def test_no_zone_changes_times_that_carry_their_own(tmp_path: Path) -> None:
+    day_of_polls(tmp_path / "polls.csv", 2)
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told())
+    (other,) = land_paths(
+        Store(tmp_path / "v"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="Asia/Tokyo")
+    )
+    assert arrival.landed
+    assert other.landed
+    assert other.landed.landing.first_at == arrival.landed.landing.first_at == "2026-03-02T00:00:00+00:00"
+    assert other.landed.landing.time_zone is arrival.landed.landing.time_zone is None
+    (again,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told(time_zone="UTC"))
+    assert "--replace" not in again.line()
+
+
+def test_another_zone_is_offered_by_replace_which_supersedes_the_rows(tmp_path: Path) -> None:
+    log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
+    log.write_text(LOCAL_JOBS)
+    list(land_paths(store, Settings(), [str(log)], Told(time_zone="UTC")))
+    (again,) = land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"))
+    assert again.other_zone == "Asia/Tokyo"
+    assert "landed before with the time zone UTC, nothing changed; --replace lands it with Asia/Tokyo." in again.line()
+    list(land_paths(store, Settings(), [str(log)], Told(time_zone="Asia/Tokyo"), replace=True))
+    (known,) = ledger(store)
+    assert (known.time_zone, known.first_at) == ("Asia/Tokyo", "2026-03-02T15:00:00+00:00")
+
+
+def poll_hours(store: Store) -> list[int]:
+    rows = [pl.read_parquet(store.root / part.path) for one in ledger(store) for part in one.parts]
+    return sorted({at.hour for frame in rows for at in frame["polled_at"]})
+
+
+def test_a_database_keeps_its_zone_until_all_of_it_is_replaced(tmp_path: Path) -> None:
+    readings = [(1, ts, ts, ts) for ts in (0, 5, 10)]
+    url, store = f"sqlite:///{database(tmp_path, readings[:2])}", Store(tmp_path / "w")
+    (refused,) = land_paths(store, Settings(), [url], Told())
+    assert refused.refusal
+    assert "has no time zone" in refused.refusal.reason
+    list(land_paths(store, Settings(), [url], Told(time_zone="UTC")))
+    database(tmp_path, readings)
+    (other,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    assert other.refusal
+    assert "landed with the time zone UTC before; with Asia/Tokyo its traffic would be there twice" in other.line()
+    assert poll_hours(store) == [0]
+    (more,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    assert more.row_count == 1
+    assert more.landed
+    assert more.landed.is_new
+    (replaced,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"), replace=True)
+    assert replaced.row_count == 2
+    assert poll_hours(store) == [15]
+    (same,) = land_paths(store, Settings(), [url], Told(time_zone="Asia/Tokyo"))
+    assert same.landed
+    assert not same.landed.is_new
+
+
+def test_a_database_goes_on_where_an_earlier_version_left_it(tmp_path: Path) -> None:
+    url, store = f"sqlite:///{database(tmp_path, [(1, ts, ts, ts) for ts in (0, 5, 10)])}", Store(tmp_path / "w")
+    reading = landing.reading_of(lmt_database.SOURCE, Settings(), Told(time_zone="UTC"))
+    _, cursor = lmt_database.read_url(url, reading, None)
+    # versions before kept a position for each zone
+    position(store, f"{url} {reading}").move(cursor)
+    (arrival,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
+    assert arrival.row_count == 0
+
+
+def test_an_archive_in_local_time_is_recognized_beside_the_same_polls_in_utc(tmp_path: Path, shared_data: Path) -> None:
+    local, utc = (shared_data / "lmt" / f"snx11025_2018-01-28.{ending}" for ending in ("sqlite3", "h5lmt"))
+    store = Store(tmp_path / "w")
+    (refused,) = land_paths(store, Settings(), [str(local)], Told())
+    assert refused.refusal
+    arrivals = list(land_paths(store, Settings(), [str(local), str(utc)], Told(time_zone="America/Los_Angeles")))
+    keys = []
+    for arrival in arrivals:
+        assert arrival.landed
+        rows = pl.concat([pl.read_parquet(store.root / part.path) for part in arrival.landed.landing.parts])
+        keys.append(rows.filter(pl.col("read_bytes_per_s").is_not_null()).select("controller", "polled_at").unique())
+    assert keys[0].join(keys[1], on=["controller", "polled_at"]).height == min(key.height for key in keys)

@@ -1,0 +1,245 @@
+"""What a rank's calls become: steps, their order among ranks, the files they need, and when each is due."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from iosig.traces.replay.files import merged, uses
+from iosig.traces.replay.functions import VERBS, Verb
+from iosig.traces.replay.gates import Board, Broken, Gates
+from iosig.traces.replay.ordering import WORLD, ordered, visits
+from iosig.traces.replay.pacing import quantiles, shuffled
+from iosig.traces.replay.scripts import STEP, written
+from iosig.traces.replay.traces import chosen
+from iosig.transforms.traces.trace import TimeBin, TimeHistogram
+from iosig.warehouse.errors import UsageError
+from tests.budget import examples
+from tests.flows.replayed_programs import Line, calls_of, executed, scripts_of
+
+BARRIER = ("MPI_Barrier", WORLD)
+WRITTEN = [("open", "f 577 420"), ("write", "f %p 10")]
+
+
+def verbs(lines: list[Line], levels: dict[int, int] | None = None, **how: object) -> list[str]:
+    made = written(0, calls_of(lines, levels), np.zeros((len(lines), 3)), how.get("way", "posix"))  # type: ignore[arg-type]
+    return [Verb(verb).name for verb in made.script.steps["verb"].tolist()][:-1]
+
+
+# ---- which calls
+
+
+NESTED = [("MPI_File_open", "MPI_COMM_SELF f 9 %p 0-0"), ("open", "f 66 420"), ("close", "f"), ("pwrite", "g %p 1 0")]
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("posix", ["MPI_OPEN", "PWRITE"]),
+        ("mpi", ["MPI_OPEN", "PWRITE"]),
+        ("nested", ["OPEN", "CLOSE", "PWRITE"]),
+    ],
+)
+def test_outer_calls_are_replayed_or_the_posix_calls_within(way: str, expected: list[str]) -> None:
+    assert verbs(NESTED, {1: 1, 2: 1}, way=way) == expected
+
+
+def test_calls_within_other_than_file_calls_are_outer() -> None:
+    lines = [("H5Dwrite", "1 2"), ("MPI_File_sync", "0-0"), ("fsync", "f"), ("main", "x"), ("fsync", "f")]
+    assert verbs(lines, {1: 1, 2: 2, 4: 1}) == ["MPI_SYNC", "FSYNC"]
+
+
+def test_what_is_not_replayed_is_counted_with_its_reason() -> None:
+    lines = [
+        ("MPI_Comm_rank", "MPI_COMM_WORLD 0"),
+        ("mmap", "%p 1 2"),
+        ("write", "??? %p 5"),
+        ("write", "f %p x"),
+        ("write", "f"),
+        ("pwrite", "f %p 5 99999999999999999999"),
+        ("MPI_File_open", f"{WORLD} f 9 %p 0-0"),
+        ("MPI_File_write", "0-0 %p 4 my_type [0_0]"),
+        ("MPI_File_write_shared", "0-0 %p 4 MPI_INT [0_0]"),
+        ("open", "/ 0"),
+        ("fopen", "f zz"),
+    ]
+    (made,) = scripts_of([lines])
+    assert made.script.not_replayed == {
+        ("MPI_Comm_rank", "no file call"): 1,
+        ("mmap", "not among the functions that are replayed"): 1,
+        ("write", "file not known"): 1,
+        ("write", "malformed arguments"): 2,
+        ("pwrite", "malformed arguments"): 1,
+        ("MPI_File_write", "datatype not in the trace"): 1,
+        ("MPI_File_write_shared", "shared file pointer, which needs --mpi"): 1,
+        ("open", "path refused: no path below the folder"): 1,
+        ("fopen", "malformed arguments"): 1,
+    }
+    assert made.script.counts == {"MPI_File_open": 1}
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(VERBS)),
+            st.lists(st.sampled_from(["f", "0-0", "-1", "3", "%p", "r", "", "MPI_BYTE", WORLD, "9" * 25]), max_size=6),
+        ),
+        max_size=30,
+    )
+)
+def test_any_arguments_make_a_script(calls: list[tuple[str, list[str]]]) -> None:
+    (made,) = scripts_of([[(function, " ".join(arguments)) for function, arguments in calls]])
+    assert made.script.counts.total() + made.script.not_replayed.total() == len(calls)
+    assert uses(made).files is not None
+
+
+def test_a_spilled_script_is_the_same(tmp_path: Path) -> None:
+    (made,) = scripts_of([[("open", "f 66 420"), *[("write", "f %p 7")] * 5000]])
+    spilled = made.script.spilled(tmp_path)
+    assert isinstance(spilled.steps, np.memmap)
+    assert [row for rows in spilled.rows() for row in rows] == [row for rows in made.script.rows() for row in rows]
+    assert made.script.steps.dtype == STEP
+
+
+# ---- when
+
+
+def test_waits_are_for_what_was_not_executed() -> None:
+    lines = [("MPI_Comm_rank", f"{WORLD} 0"), ("open", "f 66 420"), ("mmap", "f"), ("umask", "1"), ("close", "f")]
+    spent = np.array([[1, 10, 0], [2, 20, 0], [4, 40, 0], [8, 80, 0], [16, 160, 0]], np.float64)
+    made = written(0, calls_of(lines), spent, "posix")
+    assert made.script.steps["wait_s"].tolist() == [1 + 10 + 2, 4 + 40 + 8 + 80 + 16, 0]
+
+
+def test_a_barrier_waits_for_others_and_not_for_its_drawn_time() -> None:
+    made = written(0, calls_of([BARRIER, ("fsync", "f")]), np.array([[1, 50, 0.5], [2, 20, 0]]), "posix")
+    assert made.script.steps["wait_s"].tolist() == [1, 2, 0]
+    assert made.script.steps["hold_s"].tolist() == [0.5, 0, 0]
+
+
+def test_calls_within_one_that_is_executed_take_no_time() -> None:
+    made = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "posix")
+    assert made.script.steps["wait_s"].tolist() == [1, 1, 0]
+    inner = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "nested")
+    assert inner.script.steps["wait_s"].tolist() == [2, 1, 1, 0]
+
+
+def test_all_quantiles_together_are_the_histogram() -> None:
+    bins = (TimeBin(1, 1.0, 1.0, 1.0), TimeBin(2, 2.0, 2.5, 3.0), TimeBin(2, 4.0, 7.0, 10.0))
+    times = TimeHistogram(5, 1.0, 4.0, 10.0, 0.0, bins)
+    assert quantiles(times, np.arange(5)).tolist() == [1.0, 2.0, 3.0, 4.0, 10.0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000, (1 << 20) + 6])
+def test_shuffling_moves_each_place_to_one(count: int) -> None:
+    places = np.arange(0, count, max(1, count // 1000))
+    moved = shuffled(places, count, (0, 1))
+    assert len(set(moved.tolist())) == places.size
+    assert moved.min() >= 0
+    assert moved.max() < count
+    assert shuffled(places, count, (0, 1)).tolist() == moved.tolist()
+
+
+# ---- order among ranks
+
+
+def test_equal_sequences_are_waited_on() -> None:
+    own = ("MPI_Bcast", "%p 1 MPI_INT 0 0-2")
+    order = ordered(visits(one.script for one in scripts_of([[BARRIER, own], [BARRIER, own], [BARRIER]])), 3)
+    assert order.members == {WORLD: 3, "0-2": 2}
+    assert order.leaders == {WORLD: 0, "0-2": 0}
+    assert order.ignored == {}
+
+
+@pytest.mark.parametrize(
+    ("programs", "ignored"),
+    [
+        ([[BARRIER], [BARRIER, BARRIER]], {WORLD: "its ranks come a different number of times"}),
+        ([[BARRIER], []], {WORLD: "not every rank that is replayed makes these calls"}),
+    ],
+)
+def test_sequences_that_differ_are_not(programs: list[list[Line]], ignored: dict[str, str]) -> None:
+    order = ordered(visits(one.script for one in scripts_of(programs)), 2)
+    assert order.members == {}
+    assert order.ignored == ignored
+
+
+def test_ranks_that_would_wait_for_ever_do_not(tmp_path: Path) -> None:
+    one, two = ("MPI_Barrier", "0-1"), ("MPI_Barrier", "0-2")
+    tmp_path.joinpath("d").mkdir()
+    done, order, _ = executed(tmp_path / "d", [[one, two, ("access", "f 0")], [two, one, ("access", "f 0")]])
+    assert set(order.ignored) == {"0-1", "0-2"}
+    assert [rank.counts["access"] for rank in done] == [1, 1]
+
+
+def test_a_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
+    first = [("open", "f 577 420"), *[("write", "f %p 10")] * 50, ("close", "f"), BARRIER]
+    second = [BARRIER, ("open", "f 0"), *[("read", "f %p 10")] * 50]
+    for turn, programs in enumerate(([first, second], [second, first])):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        done, _, used = executed(folder, programs)
+        assert sum(rank.read_bytes for rank in done) == 500
+        assert used.files["f",].prepared_bytes() is None
+
+
+def test_a_waiting_process_hears_that_another_is_gone(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 1, 1).make().opened()
+    gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, [2], [(0,)])
+    assert not gates.is_open(0, gates.arrive(0))
+    board.broken[0] = 1
+    with pytest.raises(Broken):
+        gates.wait(None)
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("programs", "before", "after"),
+    [
+        ([[("open", "f 0"), ("read", "f %p 7"), ("pread", "f %p 10 90")]], 100, 100),
+        ([[("open", "f 66 420"), ("pwrite", "f %p 10 90"), ("pread", "f %p 100 0")]], None, 100),
+        ([[("open", "f 66 420"), ("pread", "f %p 100 0"), ("pwrite", "f %p 10 90")]], 100, 100),
+        ([[("open", "f 2"), ("pwrite", "f %p 10 90")]], 0, 100),
+        ([[("open", "f 2")]], None, 0),
+        ([[("fopen", "f r"), ("fread", "%p 4 5 f")]], 20, 20),
+        ([[("open", "f 1089 420"), ("write", "f %p 10")]], None, None),
+        ([[("open", "f 577 420"), ("write", "f %p 10"), ("unlink", "f")]], None, None),
+        ([[*WRITTEN, BARRIER], [BARRIER, ("open", "f 0"), ("read", "f %p 9")]], None, 10),
+        ([WRITTEN, [("open", "f 0"), ("read", "f %p 9")]], 9, 10),
+    ],
+)  # fmt: skip
+def test_what_was_there_before_is_inferred(programs: list[list[Line]], before: int | None, after: int | None) -> None:
+    use = merged(uses(one) for one in scripts_of(programs)).files["f",]
+    assert use.prepared_bytes() == before
+    assert use.final_bytes() == after
+
+
+def test_the_estimate_counts_what_is_written_and_not_the_holes() -> None:
+    (made,) = scripts_of([[("open", "f 66 420"), ("pwrite", "f %p 10 1000000000000")]])
+    assert uses(made).files["f",].disk_bytes() == 10
+
+
+def test_folders_that_ranks_make_are_left_to_them() -> None:
+    used = merged(uses(one) for one in scripts_of([[("mkdir", "/a/b 511"), ("open", "/a/b/c/f 66 420")]]))
+    assert list(used.needed_folders()) == [("a", "b"), ("a", "b")]
+
+
+# ---- ranks to choose
+
+
+def test_ranks_are_numbers_and_spans() -> None:
+    assert chosen("0-2,7", 8) == (0, 1, 2, 7)
+    assert chosen(None, 3) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("text", ["", "x", "2-1", "0-8", "1,,2", "-1", "0-99999999999", "²"])
+def test_others_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        chosen(text, 8)

@@ -1,0 +1,138 @@
+"""Stopping in order, and the end of a process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import duckdb
+import pytest
+
+from iosig.warehouse.interrupts import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
+
+
+def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
+    for _ in range(300):
+        stop = Stop()
+        before = signal.signal(signal.SIGALRM, lambda *_, stop=stop: stop.set())
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 5e-4)
+            while not stop.is_set():
+                stop.wait(1e-5)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+
+def test_one_signal_stops_in_order_and_the_next_one_at_once() -> None:
+    stop, before = Stop(), signal.getsignal(signal.SIGTERM)
+    with stopped_by_signals(stop):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.is_set()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_interrupt_ends_a_query_that_does_not_look_for_it() -> None:
+    """DuckDB does so where it streams a result, or not, by its version."""
+    connection, before = duckdb.connect(), (signal.set_wakeup_fd(-1), signal.getsignal(signal.SIGINT))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt), interrupted_by(connection.interrupt):
+        connection.execute("select count(*) from range(100000000000), range(10) where 1 = random()").fetchall()
+    assert (signal.set_wakeup_fd(before[0]), signal.getsignal(signal.SIGINT)) == (-1, before[1])
+
+
+def test_what_is_not_interrupted_ends_as_ever() -> None:
+    connection = duckdb.connect()
+    with interrupted_by(connection.interrupt):
+        assert connection.execute("select 1").fetchall() == [(1,)]
+    with pytest.raises(duckdb.CatalogException), interrupted_by(connection.interrupt):
+        connection.execute("from nothing")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (RuntimeError("Query interrupted"), True),
+        (duckdb.InterruptException("INTERRUPT Error: Interrupted!"), True),
+        (RuntimeError("A query"), False),
+        (duckdb.ProgrammingError("Interrupted"), False),
+    ],
+)
+def test_what_duckdb_makes_of_an_interrupt_is_told_from_faults(error: Exception, is_one: bool) -> None:
+    assert is_interrupt(error) == is_one
+
+
+class Terminated(BaseException):
+    """What a handler raises."""
+
+
+def raise_terminated(*_: object) -> None:
+    raise Terminated
+
+
+def divide_after_alarm(divisor: int) -> float:
+    signal.raise_signal(signal.SIGALRM)
+    return 1 / divisor
+
+
+class TestSignalErrorsKept:
+    def test_a_query_raises_what_the_handler_raised(self) -> None:
+        connection, before = duckdb.connect(), signal.signal(signal.SIGALRM, raise_terminated)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Terminated), signal_errors_kept():
+                # of bounded length, should a version of DuckDB not look for signals
+                connection.sql("select sum(a.range * b.range) from range(1000000) a, range(10000) b").fetchall()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def test_an_interrupt_without_a_signal_stays_an_error(self) -> None:
+        with pytest.raises(RuntimeError, match="Query interrupted"), signal_errors_kept():
+            raise RuntimeError("Query interrupted")
+
+    def test_another_error_stays_even_after_a_signal(self) -> None:
+        before = signal.signal(signal.SIGALRM, lambda *_: None)
+        try:
+            with pytest.raises(ZeroDivisionError), signal_errors_kept():
+                divide_after_alarm(0)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def test_it_leaves_signals_as_they_were(self) -> None:
+        before = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(before)
+        with signal_errors_kept():
+            pass
+        after = signal.set_wakeup_fd(before)
+        assert after == before
+
+
+_LEAVING = """
+import atexit, sys, threading, time
+from iosig.warehouse.interrupts import left_at_once
+
+class Told:
+    def __del__(self):
+        print("taken apart")
+
+told = Told()
+left_at_once(lambda: {code})
+atexit.register(print, "what a module does at its end")
+threading.Thread(target=lambda: (time.sleep(0.2), print("a thread ended"))).start()
+print("said")
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "ends_with", "last"), [(5, 5, []), (None, 3, ["taken apart"])], ids=["at once", "as ever"]
+)
+def test_a_process_that_is_left_at_once_takes_nothing_apart(code: int | None, ends_with: int, last: list[str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _LEAVING.format(code=code)], capture_output=True, text=True, check=False
+    )
+    told = ["said", "a thread ended", "what a module does at its end", *last]
+    assert (ended.returncode, ended.stdout.splitlines(), ended.stderr) == (ends_with, told, "")

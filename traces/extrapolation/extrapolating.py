@@ -1,0 +1,101 @@
+"""Extrapolation of Recorder traces: from their files to the models, a trace at another rank count, and its record."""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iosig.traces.extrapolation.compressing import Progress, comparable
+from iosig.traces.extrapolation.records import Record, counted, given_trace, record
+from iosig.traces.extrapolation.view import recorder_forms
+from iosig.transforms.extrapolation.count_models import CountFamily
+from iosig.transforms.extrapolation.evaluation import MOST_RANKS
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.iteration_models import Families
+from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.traces.totals import totals
+from iosig.warehouse.errors import InputRefused, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to extrapolate: the traces, the rank count, whether nested calls are wanted, and a user's own models."""
+
+    paths: tuple[Path, ...]
+    process_count: int
+    has_nested: bool = False
+    models: Path | None = None
+
+
+def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
+    """Return the trace at the rank count, or why there is none, and the record of it.
+
+    Raises InputRefused where a trace cannot be read wholly.
+    """
+    if asked.process_count > MOST_RANKS:
+        raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MOST_RANKS:,}.")
+    params = ExtrapolationParams(families=families(asked.models))
+    traces = comparable(asked.paths, has_nested=asked.has_nested, progress=progress)
+    with _told_of(asked.models):
+        found = extrapolated_at(fitted_trace(traces, params), asked.process_count)
+    known = [given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)]
+    counts = counted(totals(found.trace, recorder_forms())) if found.trace else None
+    return found, record(found, known, has_nested_calls=asked.has_nested, totals=counts)
+
+
+def families(path: Path | None) -> Families:
+    """Return the kinds of models: those of the paper, and behind them what a user's own Python file adds.
+
+    The file may have `COUNT_FAMILIES` (`iosig.transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
+    (`iosig.transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused if it cannot run or has neither.
+    """
+    own = Families()
+    if path is None:
+        return own
+    spec = importlib.util.spec_from_file_location("iosig_models", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--models {path}: that is no Python file; its name must end with .py.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's own file raises is the user's to mend
+        raise InputRefused(f"{path.name} cannot be run: {type(error).__name__}: {error}.", "Mend it.") from error
+    counts, ranks = (_members(path, module, name) for name in ("COUNT_FAMILIES", "RANK_FAMILIES"))
+    if not counts and not ranks:
+        raise InputRefused(f"{path.name} has no models.", "Name them in COUNT_FAMILIES or RANK_FAMILIES, as a tuple.")
+    if not all(isinstance(family, CountFamily) for family in counts):
+        remedy = "Make each one a iosig.transforms.extrapolation.count_models.CountFamily."
+        raise InputRefused(f"COUNT_FAMILIES of {path.name} has something else than families.", remedy)
+    if not all(callable(family) for family in ranks):
+        remedy = (
+            "Make each one a function of columns and families, "
+            "as iosig.transforms.extrapolation.rank_models.RankFamily says."
+        )
+        raise InputRefused(f"RANK_FAMILIES of {path.name} has something else than functions.", remedy)
+    return Families((*own.counts, *counts), (*own.ranks, *ranks))
+
+
+def _members(path: Path, module: object, name: str) -> tuple[Any, ...]:
+    found = getattr(module, name, ())
+    if not isinstance(found, tuple | list):
+        raise InputRefused(f"{name} of {path.name} is no tuple.", f"Write {name} = (first, second, ...).")
+    return tuple(found)
+
+
+@contextmanager
+def _told_of(models: Path | None) -> Iterator[None]:
+    """Refuse a user's own models where these raise anything; what iosig raises itself stays what it is."""
+    try:
+        yield
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if models and frame.filename == str(models)]
+        if models is None or not lines:
+            raise
+        reason = f"{models.name}, line {lines[-1]}: {type(error).__name__}: {error}."
+        raise InputRefused(reason, "Mend the model: where it does not hold, its family's fit returns None.") from error

@@ -1,0 +1,164 @@
+"""Records of extrapolations: made of what the models gave, kept in the trace's own file, landed in a warehouse.
+
+`iosig extrapolate` makes one record of each rank count, be there a trace or only reasons why there is none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, TypeVar
+
+from iosig.settings.model import Settings
+from iosig.streams.landing import names_in
+from iosig.transforms.extrapolation.result import Extrapolated
+from iosig.transforms.traces import totals as trace_totals
+from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from iosig.warehouse.engine_paths import scan_parquet
+from iosig.warehouse.sources.extrapolations import source as extrapolations
+from iosig.warehouse.sources.extrapolations.record import (
+    FieldModel,
+    GivenTrace,
+    Record,
+    RefusedField,
+    Totals,
+    as_json,
+    consistent,
+    parse,
+)
+from iosig.warehouse.sources.files.opening import content_hash
+from iosig.warehouse.sources.protocol import input_name, named, owner
+from iosig.warehouse.store import landing, ledger
+from iosig.warehouse.store.landing import Landed
+from iosig.warehouse.store.manifests import Landing
+from iosig.warehouse.store.store import Store
+
+#: of a record's models, and of its refused fields: both together leave room for the traces
+_MOST_LISTED_BYTES = 2 << 20
+_NOT_LISTED = "Not listed: the record would be too long."
+
+_T = TypeVar("_T", bound=FieldModel | RefusedField)
+
+__all__ = ["GivenTrace", "Record", "Totals", "counted", "given_trace", "land", "land_if_there", "metadata", "record"]
+
+
+def given_trace(path: Path, process_count: int) -> GivenTrace:
+    """Return what a record says of a trace: the name and hash that it also has when it is landed."""
+    source = named("recorder")
+    owned = owner(path, source) if path.is_dir() else None
+    sha256 = content_hash(path, owned[1] if owned else ())
+    return GivenTrace(process_count, sha256, input_name(path, source))
+
+
+def record(
+    extrapolated: Extrapolated, traces: Iterable[GivenTrace], *, has_nested_calls: bool, totals: Totals | None = None
+) -> Record:
+    """Return the record of an extrapolation from these traces.
+
+    totals: of the extrapolated trace, if it was counted. Raises ValueError where the traces are of other rank counts
+    than the extrapolation says, where totals are given of no trace, and where the outcome is not that of the refusals.
+    """
+    given = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
+    if {trace.process_count for trace in given} != set(extrapolated.rank_counts):
+        raise ValueError(f"the traces are not those of {extrapolated.rank_counts} ranks")
+    if extrapolated.trace is None and totals is not None:
+        raise ValueError("what was refused has no totals")
+    class_count = None if extrapolated.trace is None else len(extrapolated.trace.classes)
+    models = [FieldModel(_plain(model.field), _plain(model.formula)) for model in extrapolated.models]
+    refused = [
+        RefusedField(refusal.outcome, _plain(refusal.field), _plain(refusal.reason))
+        for refusal in extrapolated.refusals
+    ]
+    made = Record(
+        traces=given,
+        has_nested_calls=has_nested_calls,
+        process_count=extrapolated.process_count,
+        outcome=extrapolated.outcome,
+        models=_listed(models, lambda rest: FieldModel(rest, _NOT_LISTED)),
+        refused_fields=_listed(refused, lambda rest: RefusedField(extrapolated.outcome, rest, _NOT_LISTED)),
+        totals=replace(totals or Totals(), class_count=class_count),
+    )
+    return consistent(made)
+
+
+def counted(found: trace_totals.Totals) -> Totals:
+    """Return a trace's totals as a record has them: bytes of outer calls, once; None for what is not known of some.
+
+    The classes are counted by `record`.
+    """
+    outer = [row for row in found.modules if not row.is_nested]
+    is_clear = all(row.is_nested is False for row in outer)
+    return Totals(
+        call_count=found.call_count,
+        read_bytes=_sum(row.read_bytes for row in outer) if is_clear else None,
+        written_bytes=_sum(row.written_bytes for row in outer) if is_clear else None,
+        file_count=_sum(row.file_count for row in found.files),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum, None if any number is not known."""
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+def _plain(text: str) -> str:
+    """Return a text that every column can hold: file names may have bytes that are no characters."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _listed(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
+    """Return as many of a record's members as it has room for, and, if these are not all, one that says so."""
+    ends = list(accumulate(len(as_json(asdict(member)).encode()) + 1 for member in members))
+    if not ends or ends[-1] <= _MOST_LISTED_BYTES:
+        return tuple(members)
+    kept = bisect_right(ends, _MOST_LISTED_BYTES)
+    return (*members[:kept], unlisted(f"and {len(members) - kept:,} more"))
+
+
+def metadata(record: Record) -> dict[str, str]:
+    """Return what the extrapolated trace's file says of itself, so that it can be landed elsewhere."""
+    return {extrapolations.METADATA_KEY: record.text()}
+
+
+def land(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed:
+    """Land a record as the last word on its traces and rank count, unless it is that already.
+
+    source_file: the file that holds the trace, or was to hold it.
+    """
+    names = names_in(store, settings or Settings.model_construct())
+    content = record.text().encode()
+    # What could not be read again elsewhere is not landed here either.
+    batch = extrapolations.batch(parse(content))
+    last = _last_word(store, record)
+    rows = batch.rows if names is None else names.hide(batch.table, batch.rows)
+    if last is not None and last[1] == rows.drop("source_file").row(0, named=True):
+        return Landed(last[0], is_new=False)
+    name = _plain(source_file)
+    return landing.land_batches(
+        store, name, extrapolations.SOURCE.name, [batch], content=content, replace=True, names=names
+    )
+
+
+def land_if_there(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed | None:
+    """Land a record if there is a warehouse; None where nothing was ever landed or released."""
+    return land(store, record, source_file, settings) if store.exists else None
+
+
+def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
+    """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
+    known = ledger.read(store)
+    files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
+    paths = store.locals(files["path"])
+    if not paths:
+        return None
+    rows = scan_parquet(paths, path_column="path")
+    told = rows.filter(trace_set_id=record.trace_set_id, process_count=record.process_count).collect()
+    if told.is_empty():
+        return None
+    # Files are read in the order of their landing, and each lies in its landing's folder.
+    (found,) = known.objects(known.of([Path(told["path"][-1]).parent.name]))
+    return found, told.drop("source_file", "path").row(-1, named=True)

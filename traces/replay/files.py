@@ -1,0 +1,266 @@
+"""The files that a replay needs and leaves: what was there before the traced run, how large each becomes.
+
+No return values are traced, so what was there is inferred: bytes that ranks read before anybody wrote them, and files
+that they used and nobody made. "Before" is told by a rank's own order, and among ranks by how many collective calls
+lay before each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from iosig.traces.replay.functions import EFFECTS, Verb, among
+from iosig.traces.replay.libc import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, STREAM_FLAGS, Place
+from iosig.traces.replay.scripts import ABSENT, Written
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
+from iosig.warehouse.sources.recorder.requests import Requests
+
+#: no phase comes as late
+NEVER = 1 << 60
+#: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
+_MPI_CREATE, _MPI_EXCL = 1, 64
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """What ranks do to one file.
+
+    needed_bytes: read without having been written by the rank itself, the first of it in phase `needed_phase`.
+    used_phase: when it is first used without having been made by the rank itself. made_phase, written_phase: when it
+    is first made, written. end_bytes: where the furthest write or resize ends. is_sized: whether that is all that
+    decides its size. is_taken: unlinked or renamed in the end. is_exclusive: it must not be there before. is_emptied:
+    whether an open cuts it to nothing.
+    """
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+    needed_bytes: int = 0
+    needed_phase: int = NEVER
+    used_phase: int = NEVER
+    made_phase: int = NEVER
+    written_phase: int = NEVER
+    end_bytes: int = 0
+    reserved_bytes: int = 0
+    is_sized: bool = True
+    is_taken: bool = False
+    is_exclusive: bool = False
+    is_emptied: bool = False
+
+    def joined(self, other: FileUse) -> FileUse:
+        """Return what both do."""
+        return FileUse(
+            self.read_bytes + other.read_bytes,
+            self.written_bytes + other.written_bytes,
+            max(self.needed_bytes, other.needed_bytes),
+            min(self.needed_phase, other.needed_phase),
+            min(self.used_phase, other.used_phase),
+            min(self.made_phase, other.made_phase),
+            min(self.written_phase, other.written_phase),
+            max(self.end_bytes, other.end_bytes),
+            max(self.reserved_bytes, other.reserved_bytes),
+            self.is_sized and other.is_sized,
+            self.is_taken or other.is_taken,
+            self.is_exclusive or other.is_exclusive,
+            self.is_emptied or other.is_emptied,
+        )
+
+    def prepared_bytes(self) -> int | None:
+        """Return how large the file must be before the start; None if it need not be there."""
+        is_written_before = self.written_phase < self.needed_phase and self.end_bytes >= self.needed_bytes
+        if self.needed_bytes and not is_written_before:
+            return self.needed_bytes
+        is_made_before = self.made_phase < self.used_phase
+        if self.used_phase < NEVER and not is_made_before and not self.is_exclusive:
+            return 0
+        return None
+
+    def final_bytes(self) -> int | None:
+        """Return how large the file is in the end; None where the trace does not tell."""
+        if not self.is_sized or self.is_taken:
+            return None
+        return self.end_bytes if self.is_emptied else max(self.end_bytes, self.prepared_bytes() or 0)
+
+    def disk_bytes(self) -> int:
+        """Return the most bytes that it takes on disk."""
+        written = min(self.written_bytes, self.end_bytes) if self.is_sized else self.written_bytes
+        return max(written + (self.prepared_bytes() or 0), self.reserved_bytes)
+
+
+@dataclass(slots=True)
+class Uses:
+    """What ranks do to all files, which folders they make, and which they need."""
+
+    files: dict[Place, FileUse] = field(default_factory=dict)
+    made_folders: set[Place] = field(default_factory=set)
+    named: set[Place] = field(default_factory=set)
+
+    def join(self, place: Place, use: FileUse) -> None:
+        """Add what is done to one file."""
+        self.files[place] = self.files[place].joined(use) if place in self.files else use
+
+    def add(self, other: Uses) -> None:
+        """Add what others do."""
+        for place, use in other.files.items():
+            self.join(place, use)
+        self.made_folders |= other.made_folders
+        self.named |= other.named
+
+    def unordered(self) -> None:
+        """Forget which rank was earlier: nothing orders them."""
+        phases = ("needed_phase", "used_phase", "made_phase", "written_phase")
+        for place, use in self.files.items():
+            known: dict[str, Any] = {name: 0 for name in phases if getattr(use, name) < NEVER}
+            self.files[place] = replace(use, **known)
+
+    def needed_folders(self) -> Iterator[Place]:
+        """Yield paths whose folders are to be there before the start: those that no rank makes itself."""
+        for place in sorted(self.named):
+            above = [place[:end] for end in range(1, len(place))]
+            made = next((at for at, folder in enumerate(above) if folder in self.made_folders), len(above))
+            yield place[: made + 1]
+
+
+def uses(written: Written) -> Uses:
+    """Return what one rank does to files."""
+    script, done = written.script, written.done
+    found = Uses()
+    phases = np.searchsorted(written.sync_places, done["place"].to_numpy().astype(np.int64), side="right")
+    calls = _with_paths(done).with_columns(phase=pl.Series(phases, dtype=pl.Int64))
+    _add_events(found, calls, script.places)
+    for place, use in _moved(written):
+        found.join(place, use)
+    return found
+
+
+def _with_paths(done: pl.DataFrame) -> pl.DataFrame:
+    """Add `path_id`: the number of the path that a call is about; of MPI-IO's, what its handle was opened by."""
+    verb = pl.col("verb")
+    opened = pl.when(verb == int(Verb.MPI_OPEN)).then("other_id").forward_fill().over("file_id")
+    return done.with_columns(path_id=pl.when(verb >= int(Verb.MPI_OPEN)).then(opened).otherwise("file_id"))
+
+
+def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> None:
+    for row in _effects(calls).to_dicts():
+        place = places[row.pop("path_id")]
+        found.named.add(place)
+        is_folder, is_made = row.pop("is_folder"), row.pop("is_made")
+        if is_made:
+            found.made_folders.add(place)
+        if not is_folder:
+            found.files[place] = FileUse(**row)
+    renamed = calls.filter(pl.col("verb") == int(Verb.RENAME))["other_id"].drop_nulls().unique().to_list()
+    for number in renamed:
+        found.named.add(places[number])
+        old = found.files.get(places[number], FileUse())
+        found.files[places[number]] = replace(old, is_sized=False, made_phase=min(old.made_phase, 0))
+
+
+def _effects(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what calls do to each path besides moving bytes: fields of `FileUse`, `is_folder` and `is_made`."""
+    events = calls.filter(pl.col("path_id").is_not_null()).with_columns(
+        makes=_opens_with(O_CREAT), **{effect: among(verbs) for effect, verbs in EFFECTS.items()}
+    )
+    phase, bytes_ = pl.col("phase"), pl.col("bytes")
+    # A file that is used was there when it was opened.
+    opened_phase = pl.when("opens").then("phase").forward_fill().over("path_id")
+    made_before = pl.col("makes").cast(pl.Int64).cum_max().over("path_id") > 0
+    marked = events.with_columns(since=pl.coalesce(opened_phase, phase), needs=pl.col("uses") & ~made_before)
+    return marked.group_by("path_id", maintain_order=True).agg(
+        used_phase=pl.col("since").filter("needs").min().fill_null(NEVER),
+        made_phase=phase.filter("makes").min().fill_null(NEVER),
+        end_bytes=bytes_.filter("sizes").max().fill_null(0),
+        reserved_bytes=bytes_.filter("reserves").max().fill_null(0),
+        is_sized=~(pl.col("cuts") | _opens_with(O_APPEND)).any(),
+        is_taken=pl.col("takes").last(),
+        is_exclusive=_opens_with(O_CREAT | O_EXCL).any(),
+        is_emptied=_opens_with(O_TRUNC).any(),
+        is_folder=pl.col("is_of_folder").all(),
+        is_made=pl.col("makes_folder").any(),
+    )
+
+
+def _opens_with(flags: int) -> pl.Expr:
+    """Return whether a call opens a file with all of these flags of `open`, said in its own way."""
+    verb, given = pl.col("verb"), pl.col("flag")
+    by_letter = pl.col("flags").str.slice(0, 1).replace_strict(STREAM_FLAGS, default=0, return_dtype=pl.Int64)
+    found = (
+        pl.when(verb == int(Verb.OPEN))
+        .then(given)
+        .when(verb == int(Verb.CREAT))
+        .then(O_CREAT | O_TRUNC)
+        .when(verb == int(Verb.FOPEN))
+        .then(by_letter)
+        .when(verb == int(Verb.MPI_OPEN))
+        .then(given.and_(_MPI_CREATE) * O_CREAT + given.and_(_MPI_EXCL) // _MPI_EXCL * O_EXCL)
+        .otherwise(0)
+    )
+    return found.fill_null(0) & flags == flags
+
+
+def _moved(written: Written) -> list[tuple[Place, FileUse]]:
+    """Return the bytes that a rank reads and writes of each file, and which of them it has not written itself."""
+    done = written.done
+    # Requests carry their times on: the call's place stands in for them.
+    calls = done.select(
+        "module",
+        "function",
+        "arguments",
+        rank=pl.lit(written.script.rank).cast(pl.Int64),
+        call=pl.col("place").cast(pl.Int64),
+        level=pl.lit(0).cast(pl.Int64),
+        began_s=pl.col("place").cast(pl.Float64),
+        ceased_s=pl.col("place").cast(pl.Float64),
+    )
+    requests = Requests()
+    batches = [*requests.add(calls), *requests.finish()]
+    rows = [batch.rows for batch in batches if batch.table == TRACE_REQUESTS]
+    paths = {
+        number: path
+        for batch in batches
+        if batch.table == TRACE_FILES
+        for number, path in batch.rows.select("file_number", "path").iter_rows()
+    }
+    return _per_file(pl.concat(rows), paths, written) if rows else []
+
+
+def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written) -> list[tuple[Place, FileUse]]:
+    known = {name[1:]: number for number, name in enumerate(written.script.names) if name[0] == "p"}
+    is_read = pl.col("direction") == "read"
+    size = pl.col("request_bytes").fill_null(0)
+    rows = rows.with_columns(pl.col("offset_bytes", "request_bytes").cast(pl.Int64))
+    phase = pl.Series(
+        np.searchsorted(written.sync_places, rows["began_s"].to_numpy().astype(np.int64), side="right"), dtype=pl.Int64
+    )
+    # Where the place is not known, all that was read or written so far lies one behind the other.
+    so_far = pl.when(is_read).then(size).otherwise(0).cum_sum().over("file_number")
+    written_so_far = pl.when(~is_read).then(size).otherwise(0).cum_sum().over("file_number")
+    is_placed = pl.col("offset_bytes").is_not_null()
+    ends = pl.when(is_placed).then(pl.col("offset_bytes") + size).when(is_read).then(so_far).otherwise(written_so_far)
+    marked = rows.with_columns(phase=phase, ends=ends, is_placed=is_placed)
+    own = pl.when(~is_read).then("ends").otherwise(0).cum_max().over("file_number")
+    lacking = marked.with_columns(lacks=is_read & (size > 0) & (pl.col("ends") > own))
+    found = lacking.group_by("file_number", maintain_order=True).agg(
+        read_bytes=size.filter(is_read).sum(),
+        written_bytes=size.filter(~is_read).sum(),
+        needed_bytes=pl.col("ends").filter("lacks").max().fill_null(0),
+        needed_phase=pl.col("phase").filter("lacks").min().fill_null(NEVER),
+        written_phase=pl.col("phase").filter(~is_read).min().fill_null(NEVER),
+        end_bytes=pl.col("ends").filter(~is_read & pl.col("is_placed") & (size > 0)).max().fill_null(0),
+        is_sized=(is_read | pl.col("is_placed")).all(),
+    )
+    numbered = [(known.get(paths[row.pop("file_number")] or "", ABSENT), FileUse(**row)) for row in found.to_dicts()]
+    places = written.script.places
+    return [(places[number], use) for number, use in numbered if number in places]
+
+
+def merged(parts: Iterable[Uses]) -> Uses:
+    """Return what all ranks do."""
+    found = Uses()
+    for part in parts:
+        found.add(part)
+    return found

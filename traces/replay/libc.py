@@ -1,0 +1,293 @@
+"""The calls that a replay makes: each is one call of the C library with what the trace says, under the folder.
+
+`Calls` makes them; `NotedCalls` writes down besides, as recorder2text would print it, what was called and when.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import IO, Any
+
+from iosig.traces.replay.sandbox import Sandbox
+
+#: Linux moves no more than this in one call, whatever is asked for
+MOST_CALL_BYTES = 0x7FFFF000
+_FILLED_BYTES = 16 << 20
+_MOST_PARTS = 1024
+#: flags of open as x86 numbers them, which traces have, and what they are here
+_FLAGS = (
+    *((0o100, os.O_CREAT), (0o200, os.O_EXCL), (0o1000, os.O_TRUNC), (0o2000, os.O_APPEND), (0o4000, os.O_NONBLOCK)),
+    *((0o10000, os.O_DSYNC), (0o4010000, os.O_SYNC), (0o40000, os.O_DIRECT), (0o200000, os.O_DIRECTORY)),
+    (0o1000000, os.O_NOATIME),
+)
+O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0o100, 0o200, 0o1000, 0o2000
+#: what the first letter of a stream's mode stands for
+STREAM_FLAGS = {"r": 0, "w": O_CREAT | O_TRUNC, "a": O_CREAT | O_APPEND}
+
+Place = tuple[str, ...]
+#: a buffered file of the C library's kind
+Stream = io.BufferedReader | io.BufferedWriter | io.BufferedRandom
+
+
+def flags_here(traced: int) -> int:
+    """Return the flags of open that a traced number stands for; those that a replay does not know are dropped."""
+    return (
+        (traced & 0o3)
+        | sum(here for bits, here in _FLAGS if traced & bits == bits and bits != 0o10000)
+        | (os.O_DSYNC if traced & 0o4010000 == 0o10000 else 0)
+    )
+
+
+def content(size: int) -> mmap.mmap:
+    """Return what is written: page-aligned bytes that do not compress; zeros beyond the first 16 MiB."""
+    memory = mmap.mmap(-1, max(mmap.PAGESIZE, min(size, MOST_CALL_BYTES)))
+    filled = min(len(memory), _FILLED_BYTES)
+    memory[:filled] = os.urandom(filled)
+    return memory
+
+
+class Calls:
+    """The C library's calls on files, each by the name that the trace has for the file.
+
+    memory: what is written. notes: what had to be done otherwise than the trace says, counted.
+    """
+
+    def __init__(self, sandbox: Sandbox, memory: mmap.mmap) -> None:
+        self._sandbox = sandbox
+        self._memory = memoryview(memory)
+        self._direct: set[int] = set()
+        self.notes: Counter[str] = Counter()
+        #: what is called now, by its traced name
+        self.function = ""
+
+    def open(self, name: str, place: Place, flags: int, mode: int) -> int:
+        """Open a file; without O_DIRECT where the file system refuses that."""
+        here = flags_here(flags)
+        given = 0o666 if mode < 0 else mode
+        try:
+            descriptor = self._sandbox.open(place, here, given)
+        except OSError as error:
+            if not (here & os.O_DIRECT and error.errno == 22):
+                raise
+            self.notes["opened without O_DIRECT, which the file system refuses"] += 1
+            return self._sandbox.open(place, here & ~os.O_DIRECT, given)
+        if here & os.O_DIRECT:
+            self._direct.add(descriptor)
+        return descriptor
+
+    def close(self, name: str, descriptor: int) -> None:
+        """Close a descriptor."""
+        self._direct.discard(descriptor)
+        os.close(descriptor)
+
+    def read(self, name: str, descriptor: int, size: int) -> int:
+        """Read so many bytes at the pointer; return how many there were."""
+        if descriptor in self._direct:
+            return os.readv(descriptor, [self._memory[:size]])
+        return len(os.read(descriptor, min(size, MOST_CALL_BYTES)))
+
+    def write(self, name: str, descriptor: int, size: int) -> int:
+        """Write so many bytes at the pointer; return how many were taken."""
+        return os.write(descriptor, self._memory[:size])
+
+    def pread(self, name: str, descriptor: int, size: int, offset: int) -> int:
+        """Read so many bytes at an offset; return how many there were."""
+        if descriptor in self._direct:
+            return os.preadv(descriptor, [self._memory[:size]], offset)
+        return len(os.pread(descriptor, min(size, MOST_CALL_BYTES), offset))
+
+    def pwrite(self, name: str, descriptor: int, size: int, offset: int) -> int:
+        """Write so many bytes at an offset; return how many were taken."""
+        return os.pwrite(descriptor, self._memory[:size], offset)
+
+    def readv(self, name: str, descriptor: int, size: int, parts: int) -> int:
+        """Read into so many pieces; the trace has only their sum, so they are alike."""
+        return os.readv(descriptor, [bytearray(piece) for piece in _pieces(size, parts)])
+
+    def writev(self, name: str, descriptor: int, size: int, parts: int) -> int:
+        """Write from so many pieces that are alike."""
+        return os.writev(descriptor, [self._memory[:piece] for piece in _pieces(size, parts)])
+
+    def lseek(self, name: str, descriptor: int, offset: int, whence: int) -> None:
+        """Put the pointer somewhere."""
+        os.lseek(descriptor, offset, whence)
+
+    def fsync(self, name: str, descriptor: int) -> None:
+        """Wait until the file is on storage."""
+        os.fsync(descriptor)
+
+    def fdatasync(self, name: str, descriptor: int) -> None:
+        """Wait until the file's data are on storage."""
+        os.fdatasync(descriptor)
+
+    def ftruncate(self, name: str, descriptor: int, size: int) -> None:
+        """Give an open file this size."""
+        os.ftruncate(descriptor, size)
+
+    def truncate(self, name: str, place: Place, size: int) -> None:
+        """Give a file this size."""
+        descriptor = self._sandbox.open(place, os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, size)
+        finally:
+            os.close(descriptor)
+
+    def allocate(self, name: str, descriptor: int, size: int) -> None:
+        """Reserve room for the first so many bytes of an open file."""
+        os.posix_fallocate(descriptor, 0, size)
+
+    def stat(self, name: str, place: Place) -> None:
+        """Ask what is known of a file; a link is not followed."""
+        self._sandbox.stat(place)
+
+    def fstat(self, name: str, descriptor: int) -> int:
+        """Ask what is known of an open file; return its size."""
+        return os.fstat(descriptor).st_size
+
+    def access(self, name: str, place: Place, mode: int) -> None:
+        """Ask whether a file may be accessed."""
+        if not self._sandbox.access(place, mode):
+            self._sandbox.stat(place)
+            raise PermissionError(13, "access")
+
+    def unlink(self, name: str, place: Place) -> None:
+        """Take a file away."""
+        self._sandbox.unlink(place)
+
+    def rename(self, name: str, place: Place, new_name: str, new: Place) -> None:
+        """Give a file another name."""
+        self._sandbox.rename(place, new)
+
+    def mkdir(self, name: str, place: Place, mode: int) -> None:
+        """Make a folder."""
+        self._sandbox.mkdir(place, 0o777 if mode < 0 else mode)
+
+    def rmdir(self, name: str, place: Place) -> None:
+        """Take a folder away."""
+        self._sandbox.rmdir(place)
+
+    def fopen(self, name: str, place: Place, mode: str) -> Stream:
+        """Open a file with a buffer."""
+        access = os.O_RDWR if "+" in mode else os.O_RDONLY if mode[0] == "r" else os.O_WRONLY
+        made = flags_here(STREAM_FLAGS[mode[0]]) | (os.O_EXCL if "x" in mode else 0)
+        return self._stream(self._sandbox.open(place, access | made, 0o666), mode)
+
+    def fdopen(self, name: str, descriptor: int, mode: str) -> Stream:
+        """Put a buffer before an open file; closing it closes the descriptor."""
+        return self._stream(descriptor, mode)
+
+    def _stream(self, descriptor: int, mode: str) -> Stream:
+        try:
+            size = max(512, os.fstat(descriptor).st_blksize)
+            opened: Any = os.fdopen(descriptor, mode[0] + "b" + ("+" if "+" in mode else ""), buffering=size)
+        except (OSError, ValueError):
+            os.close(descriptor)
+            raise
+        stream: Stream = opened
+        return stream
+
+    def fclose(self, name: str, stream: Stream) -> None:
+        """Close a buffered file, which writes what is left in the buffer."""
+        stream.close()
+
+    def fread(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
+        """Read so many bytes through the buffer; return how many there were."""
+        moved = 0
+        while moved < size and (got := len(stream.read(min(size - moved, _FILLED_BYTES)))):
+            moved += got
+        return moved
+
+    def fwrite(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
+        """Write so many bytes into the buffer; return how many were taken."""
+        moved = 0
+        while moved < size:
+            moved += stream.write(self._memory[: size - moved])
+        return moved
+
+    def fprintf(self, name: str, stream: IO[bytes], size: int) -> int:
+        """Write a text of so many bytes."""
+        return stream.write(self._memory[:size])
+
+    def fseek(self, name: str, stream: IO[bytes], offset: int, whence: int) -> None:
+        """Put the buffered file's pointer somewhere."""
+        stream.seek(offset, whence)
+
+    def ftell(self, name: str, stream: IO[bytes]) -> None:
+        """Ask for the buffered file's pointer."""
+        stream.tell()
+
+    def fileno(self, name: str, stream: IO[bytes]) -> None:
+        """Ask for the buffered file's descriptor."""
+        stream.fileno()
+
+
+def _pieces(size: int, parts: int) -> list[int]:
+    count = max(1, min(parts, _MOST_PARTS, size or 1))
+    return [size // count + (place < size % count) for place in range(count)]
+
+
+# ---- what was called
+
+
+#: how Recorder logs the arguments of calls: the name, and what is given besides, from the second on
+_TEXTS = {
+    **dict.fromkeys(("ftruncate", "truncate", "access", "mkdir", "rename", "fopen", "fdopen"), "{0} {2}"),
+    **dict.fromkeys(("readv", "writev", "lseek", "fseek"), "{0} {2} {3}"),
+    **dict.fromkeys(("read", "write"), "{0} %p {2}"),
+    **dict.fromkeys(("pread", "pwrite"), "{0} %p {2} {3}"),
+    **dict.fromkeys(("stat", "fstat"), "{0} %p"),
+    "allocate": "{0} 0 {2}",
+}
+
+
+def _text(method: str, function: str, name: str, given: tuple[Any, ...]) -> str:
+    """Return the arguments of a call as Recorder logs them."""
+    if function.startswith("creat"):
+        return f"{name} {given[2]}"
+    if method == "open":
+        return f"{name} {given[1]}" + (f" {given[2]}" if given[2] >= 0 else "")
+    if method in ("fread", "fwrite"):
+        return f"%p {given[2]} {given[1] // max(1, given[2])} {name}"
+    if method == "fprintf":
+        return f"{name} {given[1] + 1}"
+    # The C library's own stat functions take a version first.
+    first = "1 " if function.startswith("__") else ""
+    return first + _TEXTS.get(method, "{0}").format(name, *given)
+
+
+_NAMES = {"open": "open", "allocate": "posix_fallocate"}
+
+
+class NotedCalls:
+    """Calls that are written down, one line each as recorder2text prints them, failed ones too."""
+
+    def __init__(self, calls: Calls, lines: IO[str], function: Callable[[str], str | None]) -> None:
+        self._calls = calls
+        self._lines = lines
+        self._function = function
+        self.notes = calls.notes
+        self.function = ""
+        self.started_s = 0.0
+
+    def __getattr__(self, method: str) -> Any:
+        called = getattr(self._calls, method)
+
+        def noted(name: str, *given: Any) -> Any:
+            began = time.monotonic()
+            try:
+                return called(name, *given)
+            finally:
+                ceased = time.monotonic()
+                function = self._function(self.function) or _NAMES.get(method, method)
+                text = _text(method, function, name, given)
+                self._lines.write(
+                    f"{began - self.started_s:.7f} {ceased - self.started_s:.7f} {function} 0 0 ( {text} )\n"
+                )
+
+        self.__dict__[method] = noted
+        return noted

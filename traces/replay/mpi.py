@@ -1,0 +1,96 @@
+"""Replay by MPI: every rank a process of `mpiexec`, MPI-IO's calls by mpi4py. Whether it can be done, and doing it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from iosig.traces.replay.execution import Done
+from iosig.traces.replay.ordering import Order
+from iosig.traces.replay.processes import Job
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.external.processes import end_group
+
+_MOST_TOLD = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class MpiJob:
+    """What each rank of MPI reads when it starts."""
+
+    job: Job
+    ranks: tuple[int, ...]
+    order: Order
+    folder: Path
+    results: Path
+
+
+def require() -> None:
+    """Raise UsageError where MPI is missing, and say what to install."""
+    lacks = []
+    if shutil.which("mpiexec") is None:
+        lacks.append("`mpiexec` of an MPI (Debian: openmpi-bin)")
+    if find_spec("mpi4py") is None:
+        lacks.append("mpi4py (the extra `mpi`: `uv sync --extra mpi`)")
+    if lacks:
+        raise UsageError(
+            f"--mpi needs {' and '.join(lacks)}. Without --mpi, MPI-IO's calls are replayed as POSIX calls."
+        )
+
+
+def replay(
+    job: Job, ranks: Sequence[int], order: Order, folder: Path, scratch: Path, tell: Callable[[str], None]
+) -> tuple[list[Done], float]:
+    """Replay ranks by MPI; return what they did, and when they began (monotonic clock [s])."""
+    results = scratch / "results"
+    results.mkdir()
+    told = scratch / "job"
+    told.write_bytes(pickle.dumps(MpiJob(job, tuple(ranks), order, folder, results)))
+    command = [
+        str(shutil.which("mpiexec")),
+        "-n",
+        str(len(ranks)),
+        sys.executable,
+        "-m",
+        "iosig.traces.replay.mpi_rank",
+        str(told),
+    ]
+    tell(f"starting {len(ranks):,} ranks by mpiexec")
+    with (scratch / "said").open("wb") as said:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=_environment(len(ranks)),
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = process.wait()
+        finally:
+            end_group(process)
+    found = [pickle.loads(path.read_bytes()) for path in sorted(results.iterdir()) if not path.suffix]
+    if code or len(found) != len(ranks):
+        text = (scratch / "said").read_bytes()[-_MOST_TOLD:].decode("utf-8", "replace").strip()
+        raise InputRefused(
+            f"{len(ranks) - len(found):,} of {len(ranks):,} ranks of MPI ended before their time. MPI said: {text}",
+            "Replay without --mpi, or fewer ranks.",
+        )
+    return [done for done, _ in found], min(started_s for _, started_s in found)
+
+
+def _environment(rank_count: int) -> dict[str, str]:
+    """Return the environment of mpiexec: what Open MPI wants to be told, as root and on few cores."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, *(entry for entry in sys.path if entry and entry != root)]))
+    told = dict(os.environ) | {"PYTHONPATH": path}
+    if rank_count > (os.cpu_count() or 1):
+        told |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        told |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    if os.geteuid() == 0:
+        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        told |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return told

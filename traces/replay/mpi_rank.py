@@ -1,0 +1,261 @@
+"""A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.
+
+`python -m iosig.traces.replay.mpi_rank JOB`: the rank of MPI_COMM_WORLD says which of the job's ranks this is. The
+traced MPI_COMM_WORLD is all replayed ranks; a communicator that the program made is the ranks that name it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from iosig.traces.replay.execution import Done, Executor, Handler, run
+from iosig.traces.replay.functions import Verb
+from iosig.traces.replay.libc import Calls, content
+from iosig.traces.replay.mpi import MpiJob
+from iosig.traces.replay.ordering import WORLD
+from iosig.traces.replay.planning import raise_limit
+from iosig.traces.replay.processes import STALLED_S, leads, scripts_of
+from iosig.traces.replay.sandbox import Sandbox
+from iosig.traces.replay.scripts import ABSENT, Script
+from iosig.traces.replay.turns import advance, sleep_until
+
+_LEAD_S = 0.2
+_LOOK_S = 1.0
+
+
+class MpiExecutor(Executor):
+    """An executor whose files of MPI-IO are MPI's own.
+
+    A file lies under the replay's folder by its plain path: MPI opens no descriptors of ours. So its folders are
+    walked first as all others are, and a link in its place is refused.
+    """
+
+    def __init__(self, script: Script, calls: Calls, world: Any, communicators: Mapping[int, Any], job: MpiJob) -> None:
+        self._mpi4py = _mpi4py()
+        self._world = world
+        self._communicators = communicators
+        self._folder = job.folder
+        self._files: dict[int, Any] = {}
+        self._memory = content(MOST_BUFFER_BYTES)
+        super().__init__(script, calls, leads(job.order, script))
+
+    def _mpi(self) -> dict[Verb, Handler]:
+        own: dict[Verb, Handler] = {
+            Verb.MPI_OPEN: lambda f, o, s, n, g: self._open_file(f, o, s, g),
+            Verb.MPI_CLOSE: lambda f, o, s, n, g: self._close_file(f),
+            Verb.MPI_SEEK: lambda f, o, s, n, g: self._call(f, "Seek", n, self._whence(g)),
+            Verb.MPI_SEEK_SHARED: lambda f, o, s, n, g: self._call(f, "Seek_shared", n, self._whence(g)),
+            Verb.MPI_SET_VIEW: lambda f, o, s, n, g: self._set_view(f, o, n),
+            Verb.MPI_SET_SIZE: lambda f, o, s, n, g: self._call(f, "Set_size", s),
+            Verb.MPI_PREALLOCATE: lambda f, o, s, n, g: self._call(f, "Preallocate", s),
+            Verb.MPI_GET_SIZE: lambda f, o, s, n, g: self._call(f, "Get_size"),
+            Verb.MPI_SYNC: lambda f, o, s, n, g: self._call(f, "Sync"),
+        }
+        moving = (
+            *(Verb.MPI_READ_AT, Verb.MPI_WRITE_AT, Verb.MPI_READ, Verb.MPI_WRITE),
+            *(Verb.MPI_READ_SHARED, Verb.MPI_WRITE_SHARED),
+        )
+        return own | dict.fromkeys(moving, self._move)
+
+    def _whence(self, number: int) -> int:
+        return int((self._mpi4py.SEEK_SET, self._mpi4py.SEEK_CUR, self._mpi4py.SEEK_END)[number])
+
+    def _file(self, file: int) -> Any:
+        if file not in self._files:
+            raise OSError(9, "not open")
+        return self._files[file]
+
+    def _call(self, file: int, method: str, *given: int) -> None:
+        self._checked(getattr(self._file(file), method), *given)
+
+    def _checked(self, call: Any, *given: Any) -> Any:
+        """Call MPI; its error becomes an OSError."""
+        try:
+            return call(*given)
+        except self._mpi4py.Exception as error:
+            if error.Get_error_class() == self._mpi4py.ERR_NO_SUCH_FILE:
+                raise FileNotFoundError(2, "no such file") from error
+            raise OSError(5, str(error)) from error
+
+    def _open_file(self, file: int, path: int, communicator: int, mode: int) -> None:
+        name, place = self._named[path], self.script.places[path]
+        at = self._world if communicator == ABSENT else self._communicators[communicator]
+        self._refuse_links(name, place)
+        opened = self._checked(self._mpi4py.File.Open, at, str(self._folder.joinpath(*place)), mode)
+        if file in self._files:
+            self._close_file(file)
+        self._files[file] = opened
+
+    def _refuse_links(self, name: str, place: tuple[str, ...]) -> None:
+        try:
+            descriptor = self.calls.open(name, place, 0, ABSENT)
+        except FileNotFoundError:
+            return
+        self.calls.close(name, descriptor)
+
+    def _close_file(self, file: int) -> None:
+        self._checked(self._file(file).Close)
+        del self._files[file]
+
+    def _set_view(self, file: int, types: int, start: int) -> None:
+        element, _, file_type = self._named[types].partition(" ")
+        known = getattr(self._mpi4py, element.removeprefix("MPI_"), None)
+        if file_type != element or not isinstance(known, self._mpi4py.Datatype):
+            self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
+            known = self._mpi4py.BYTE
+        self._checked(self._file(file).Set_view, start, known, known)
+
+    def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
+        """Read or write by the call that the trace has; one that does not block is waited for at once."""
+        status = self._mpi4py.Status()
+        opened, name = self._file(file), METHODS[self.calls.function]
+        at = [offset] if "_at" in name else []
+        buffer = [self._room(size), size, self._mpi4py.BYTE]
+        if name.startswith("I"):
+            self._checked(self._checked(getattr(opened, name), *at, buffer).Wait, status)
+        elif name.endswith("_begin"):
+            self._checked(getattr(opened, name), *at, buffer)
+            after = [buffer, status]
+            self._checked(getattr(opened, name.removesuffix("_begin") + "_end"), *after)
+        else:
+            self._checked(getattr(opened, name), *at, buffer, status)
+        return int(status.Get_count(self._mpi4py.BYTE))
+
+    def _room(self, size: int) -> Any:
+        if size > len(self._memory):
+            self._memory = content(size)
+        return self._memory
+
+    def close(self) -> None:
+        """Close what the trace leaves open; of MPI's files, those that this rank has by itself."""
+        super().close()
+        for opened in self._files.values():
+            if opened.Get_group().Get_size() == 1:
+                opened.Close()
+
+
+#: buffers begin as large and grow with the requests
+MOST_BUFFER_BYTES = 1 << 20
+
+
+def _method(function: str) -> str:
+    """Return mpi4py's name of a transfer: MPI_File_iwrite_at -> Iwrite_at."""
+    name = function.removeprefix("MPI_File_")
+    return name[0].upper() + name[1:]
+
+
+#: mpi4py's name of each transfer
+METHODS = {
+    function: _method(function)
+    for way in ("read", "write")
+    for end in ("", "_all", "_at", "_at_all", "_shared", "_ordered")
+    for function in (f"MPI_File_{way}{end}", f"MPI_File_i{way}{end}", f"MPI_File_{way}{end}_begin")
+}
+
+
+class _Collective:
+    """Ranks wait for one another by MPI: a rank is a process, and a barrier returns when all have come."""
+
+    def __init__(self, communicators: Mapping[int, Any]) -> None:
+        self._communicators = communicators
+
+    def arrive(self, communicator: int) -> int:
+        self._communicators[communicator].Barrier()
+        return 0
+
+    def is_open(self, communicator: int, needed: int) -> bool:
+        return True
+
+    def wait(self, until: float | None) -> None:
+        return
+
+
+def _communicators(world: Any, job: MpiJob, script: Script) -> dict[int, Any]:
+    """Return this rank's communicators by the script's numbers; all ranks make them in one order."""
+    made: dict[str, Any] = {}
+    for name in sorted(job.order.members):
+        if name == WORLD:
+            made[name] = world
+        elif script.rank in job.order.ranks[name]:
+            members = [at for at, rank in enumerate(job.ranks) if rank in job.order.ranks[name]]
+            group = world.Get_group().Incl(members)
+            made[name] = world.Create_group(group)
+    # A file of a communicator that cannot be told is opened by each rank for itself.
+    return {number: made.get(name, _mpi4py().COMM_SELF) for number, name in enumerate(script.communicators)}
+
+
+def _mpi4py() -> Any:
+    """Return mpi4py's module, which is an extra; importing it starts MPI."""
+    return import_module("mpi4py.MPI")
+
+
+def main(path: Path) -> None:
+    """Be one rank: read the job, replay, write down what was done. One that fails ends all: they would wait for it."""
+    job: MpiJob = pickle.loads(path.read_bytes())
+    world = _mpi4py().COMM_WORLD
+    try:
+        done, started_s = _replayed(job, job.ranks[world.Get_rank()], world)
+        part = job.results / f"{done.rank}.part"
+        part.write_bytes(pickle.dumps((done, started_s)))
+        part.replace(job.results / f"{done.rank}")
+        world.Barrier()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        world.Abort(1)
+
+
+def _replayed(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
+    raise_limit()
+    with tempfile.TemporaryDirectory(dir=job.job.scratch) as scratch:
+        scripts, survey = scripts_of(job.job, (rank,), Path(scratch))
+        script = scripts[0]
+        communicators = _communicators(world, job, script)
+        calls = Calls(Sandbox(job.folder), content(survey.request_bytes))
+        executor = MpiExecutor(script, calls, _mpi4py().COMM_SELF, communicators, job)
+        world.Barrier()
+        started_s: float = world.bcast(time.monotonic() + _LEAD_S, root=0)
+        done = Done(rank)
+        synced = {number: number for number, name in enumerate(script.communicators) if name in job.order.members}
+        steps = run(executor, is_timed=job.job.is_timed, synced=synced, done=done, started_s=started_s)
+        sleep_until(started_s)
+        advance([steps], _Collective(communicators), _watched(done))
+    return done, started_s
+
+
+def _watched(done: Done) -> Callable[[int, float], None]:
+    """Return where the rank tells how far it is; one that does nothing for long ends all, as mpiexec then does."""
+    waits_until = 0.0
+
+    def tell(_: int, until: float) -> None:
+        nonlocal waits_until
+        waits_until = until
+
+    def watch() -> None:
+        last, changed_s = -1, time.monotonic()
+        while not done.ended_s:
+            time.sleep(_LOOK_S)
+            count = done.counts.total()
+            if count != last:
+                last, changed_s = count, time.monotonic()
+            if time.monotonic() - max(changed_s, waits_until) > STALLED_S:
+                sys.stderr.write(f"Rank {done.rank} waited for {STALLED_S:.0f} s for others that do not come.\n")
+                sys.stderr.flush()
+                os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return tell
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

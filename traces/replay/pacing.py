@@ -1,0 +1,100 @@
+"""How long a rank waits between its calls: delta times out of the trace's histograms (Luo et al., section 2).
+
+Times are drawn for all ranks of a class together: a histogram's own quantiles, each once, in an order that a seeded
+generator shuffles. So the ranks that are replayed wait as long together as those that were traced, and the longest
+wait, which decides how long the run takes, comes as often as it did; independent draws would miss or double it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from iosig.traces.replay import traces
+from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.time_histograms import Bins
+from iosig.transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
+
+#: up to so many times, their order is a random one; of more it is a stride, which needs no memory
+_SHUFFLED = 1 << 20
+
+
+class Pacing:
+    """The delta times of the calls of a trace's ranks."""
+
+    def __init__(self, trace: CompressedTrace, seed: int) -> None:
+        self._trace = trace
+        self._seed = seed
+
+    def spent(self, rank: int, calls: pl.DataFrame) -> Reals:
+        """Return [gap, duration, least duration] of each call of a rank [s], N x 3."""
+        times = np.zeros((calls.height, 3))
+        number, index = traces.place_in_class(self._trace, rank)
+        if number < 0:
+            return times
+        nodes = calls["node"].to_numpy().astype(np.int64)
+        previous = np.r_[START, nodes[:-1]] if nodes.size else nodes
+        for node, call in enumerate(numbered(self._trace.classes[number].body)[0]):
+            here = np.flatnonzero(nodes == node)
+            if not here.size or not isinstance(call, Call):
+                continue
+            times[here, 1] = self._drawn(call.durations, index, here.size, (number, node, 0))
+            times[here, 2] = call.durations.minimum_s
+            times[here, 0] = self._gaps(call, previous[here], (number, node, index))
+        return times.clip(min=0.0)
+
+    def _gaps(self, call: Call, previous: Ints, key: tuple[int, int, int]) -> Reals:
+        number, node, index = key
+        known = [gap for gap in call.gaps if gap.histogram.count]
+        total = sum(gap.histogram.count for gap in known)
+        mean_s = sum(gap.histogram.mean_s * gap.histogram.count for gap in known) / total if total else 0.0
+        gaps = np.full(previous.size, mean_s)
+        for gap in known:
+            after = np.flatnonzero(previous == gap.previous)
+            gaps[after] = self._drawn(gap.histogram, index, after.size, (number, node, gap.previous + 2))
+        return gaps
+
+    def _drawn(self, histogram: TimeHistogram, index: int, count: int, key: tuple[int, int, int]) -> Reals:
+        """Return the times of the rank that is so far along in its class, as often as it makes the call."""
+        if not count or not histogram.count:
+            return np.zeros(count)
+        places = (index * count + np.arange(count, dtype=np.int64)) % histogram.count
+        return quantiles(histogram, shuffled(places, histogram.count, (self._seed, *key)))
+
+
+def shuffled(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
+    """Return where places of a row of so many go when it is shuffled; no two go to the same."""
+    if count <= _SHUFFLED:
+        return _order(count, seed)[places]
+    generator = np.random.default_rng(seed)
+    stride = int(generator.integers(count // 3, count // 2)) | 1
+    while math.gcd(stride, count) != 1:
+        stride += 2
+    start = int(generator.integers(count))
+    # In Python's numbers: the product may leave 64 bits.
+    return np.array([(place * stride + start) % count for place in places.tolist()], np.int64)
+
+
+@cache
+def _order(count: int, seed: tuple[int, ...]) -> Ints:
+    return np.random.default_rng(seed).permutation(count)
+
+
+def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
+    """Return the times [s] that stand at these places of all of a histogram's, from the shortest (0) to the longest.
+
+    Within a bin they go from its least to its largest, both included, spread as the histogram takes them to be.
+    """
+    held = [found for found in histogram.bins if found.count]
+    if not held:
+        return np.full(places.size, histogram.mean_s)
+    bins = Bins.of(held)
+    ends = np.cumsum(bins.counts)
+    owner = np.minimum(np.searchsorted(ends, places, side="right"), ends.size - 1)
+    counts = bins.counts[owner]
+    shares = np.clip((places - (ends[owner] - counts)) / np.maximum(counts - 1, 1), 0.0, 1.0)
+    return Bins(*(column[owner] for column in (bins.counts, bins.least, bins.means, bins.most))).at(shares)

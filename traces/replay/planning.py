@@ -1,0 +1,180 @@
+"""What a replay would do, estimated before it is done, and refused where disk or open files would not hold it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from iosig.traces.replay.files import Uses
+from iosig.traces.replay.functions import CLOSING, OPENING, READING, WRITING
+from iosig.traces.replay.libc import Place
+from iosig.traces.replay.ordering import Visits
+from iosig.traces.replay.sandbox import Sandbox
+from iosig.traces.replay.scripts import Script
+from iosig.warehouse.errors import InputRefused
+
+#: kept free beyond what a replay takes: a share of that, and so many bytes
+_MARGIN_RATIO = 0.05
+_MARGIN_BYTES = 64 << 20
+#: descriptors that a process has besides the files of its ranks
+_OTHER_DESCRIPTORS = 64
+_PIECE_BYTES = 16 << 20
+
+
+@dataclass(slots=True)
+class Survey:
+    """What some ranks would do.
+
+    counts: calls that are replayed, by function; not_replayed: others, by function and reason. open_count: the most
+    files open at once. request_bytes: the largest request. drawn_s: the longest that a rank takes as its times were
+    drawn; ceased_s: by mean times.
+    """
+
+    ranks: tuple[int, ...] = ()
+    uses: Uses = field(default_factory=Uses)
+    visits: list[Visits] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    not_replayed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    read_bytes: int = 0
+    written_bytes: int = 0
+    step_count: int = 0
+    open_count: int = 0
+    most_open_count: int = 0
+    request_bytes: int = 0
+    ceased_s: float = 0.0
+
+    @classmethod
+    def of(cls, script: Script, uses: Uses) -> Survey:
+        """Return what one rank would do."""
+        verbs, sizes = script.steps["verb"], script.steps["size"]
+        reads, writes, opens, closes = (
+            np.isin(verbs, [*map(int, kind)]) for kind in (READING, WRITING, OPENING, CLOSING)
+        )
+        return cls(
+            ranks=(script.rank,),
+            uses=uses,
+            counts=script.counts,
+            not_replayed=script.not_replayed,
+            # In Python's numbers: a damaged trace may ask for more than 64 bits hold.
+            read_bytes=sum(sizes[reads].tolist()),
+            written_bytes=sum(sizes[writes].tolist()),
+            step_count=len(script.steps),
+            open_count=int(np.cumsum(opens.astype(np.int64) - closes).max(initial=0)),
+            request_bytes=int(sizes[reads | writes].max(initial=0)),
+            ceased_s=script.ceased_s,
+        )
+
+    def add(self, part: Survey) -> None:
+        """Add what other ranks would do, of this process or all of another."""
+        self.uses.add(part.uses)
+        for name in ("ranks", "visits", "read_bytes", "written_bytes", "step_count", "open_count"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.counts.update(part.counts)
+        self.not_replayed.update(part.not_replayed)
+        self.most_open_count = max(self.most_open_count, part.open_count)
+        self.request_bytes = max(self.request_bytes, part.request_bytes)
+        self.ceased_s = max(self.ceased_s, part.ceased_s)
+
+
+def joined(parts: Iterable[Survey]) -> Survey:
+    """Return what the ranks of several processes would do; `most_open_count` is that of one process."""
+    whole = Survey()
+    for part in parts:
+        whole.add(part)
+    return whole
+
+
+def disk_bytes(uses: Uses) -> int:
+    """Return the most bytes that the files take on disk."""
+    return sum(use.disk_bytes() for use in uses.files.values())
+
+
+def prepared(uses: Uses) -> dict[Place, int]:
+    """Return the files that must be there before the start, and their sizes."""
+    sizes = {place: use.prepared_bytes() for place, use in uses.files.items()}
+    return {place: size for place, size in sizes.items() if size is not None}
+
+
+def check(survey: Survey, folder: Path) -> None:
+    """Raise InputRefused where the disk would not hold the files, or a process not so many at once."""
+    needed = disk_bytes(survey.uses)
+    told = os.statvfs(folder)
+    free = told.f_bavail * told.f_frsize
+    if needed * (1 + _MARGIN_RATIO) + _MARGIN_BYTES > free:
+        raise InputRefused(
+            f"The replay takes up to {needed:,} bytes, and {free:,} are free under {folder}.",
+            "Replay fewer ranks (--ranks), or give a folder on a larger disk (--into).",
+        )
+    if told.f_files and len(survey.uses.files) + _OTHER_DESCRIPTORS > told.f_favail:
+        raise InputRefused(
+            f"The replay makes up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
+            "Replay fewer ranks (--ranks), or give a folder on another disk (--into).",
+        )
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most != resource.RLIM_INFINITY and survey.most_open_count + _OTHER_DESCRIPTORS > most:
+        raise InputRefused(
+            f"A process would have {survey.most_open_count:,} files open at once; this machine allows {most:,}.",
+            "Let more processes share the ranks (--processes), replay fewer (--ranks), or raise the limit (ulimit -n).",
+        )
+
+
+def raise_limit() -> None:
+    """Let this process open as many files as it may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[str]:
+    """Make the folders and files that the traced run found there; return what could not be made, counted."""
+    faults: Counter[str] = Counter()
+    sandbox = Sandbox(folder)
+    try:
+        for place in uses.needed_folders():
+            try:
+                sandbox.make_folders(place)
+            except OSError as error:
+                faults[f"folder not made before the start: {error.strerror}"] += 1
+        sizes = prepared(uses)
+        if total := sum(sizes.values()):
+            tell(f"preparing {len(sizes):,} files of {total:,} bytes")
+        piece = os.urandom(min(_PIECE_BYTES, max([1, *sizes.values()])))
+        for place, size in sizes.items():
+            try:
+                _fill(sandbox, place, size, piece)
+            except OSError as error:
+                faults[f"file not made before the start: {error.strerror}"] += 1
+    finally:
+        sandbox.close()
+    return faults
+
+
+def _fill(sandbox: Sandbox, place: Place, size: int, piece: bytes) -> None:
+    descriptor = sandbox.open(place, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        left = size
+        while left > 0:
+            left -= os.write(descriptor, piece[:left])
+    finally:
+        os.close(descriptor)
+
+
+def sizes_under(folder: Path, places: Iterable[Place]) -> dict[Place, int | None]:
+    """Return how large files are; None where there is none."""
+    sandbox = Sandbox(folder)
+    try:
+        return {place: _size(sandbox, place) for place in places}
+    finally:
+        sandbox.close()
+
+
+def _size(sandbox: Sandbox, place: Place) -> int | None:
+    try:
+        return sandbox.stat(place).st_size
+    except OSError:
+        return None

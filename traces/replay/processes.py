@@ -1,0 +1,327 @@
+"""The processes of a replay: started together, watched, and ended whatever happens.
+
+Each expands and surveys the ranks it carries and tells what they would do; when all are ready, they start at one
+instant. One that dies breaks the replay off for all: nobody waits for what will not come.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from iosig.traces.replay.execution import Done, Executor, run
+from iosig.traces.replay.files import uses
+from iosig.traces.replay.functions import VERBS, Verb
+from iosig.traces.replay.gates import Board, Broken, Gates, OpenBoard
+from iosig.traces.replay.libc import Calls, NotedCalls, content
+from iosig.traces.replay.ordering import Order, visits
+from iosig.traces.replay.pacing import Pacing
+from iosig.traces.replay.planning import Survey, raise_limit
+from iosig.traces.replay.sandbox import Sandbox
+from iosig.traces.replay.scripts import Script, Way, written
+from iosig.traces.replay.traces import calls_of
+from iosig.traces.replay.turns import advance, sleep_until
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.processes import ending_with_parent
+
+#: steps of a process's ranks that memory holds; more lie in files
+_MOST_STEPS = 1 << 20
+#: from the word to the start: so long that every process has heard it
+_LEAD_S = 0.1
+#: nothing done for so long, and nobody meant to wait: it will not come any more
+STALLED_S = 600.0
+_LOOK_S = 0.25
+_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is replayed: the trace, how, what delta times are drawn with, and a folder for what memory cannot hold."""
+
+    trace: CompressedTrace
+    way: Way
+    is_timed: bool
+    seed: int
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """What a process needs to know to begin."""
+
+    folder: Path
+    board: Board
+    order: Order
+    #: the communicators that ranks wait on, by number
+    communicators: tuple[str, ...]
+    members: tuple[int, ...]
+    #: of each communicator, the processes that carry any of its ranks
+    processes: tuple[tuple[int, ...], ...]
+    trace_into: Path | None
+    rank_digits: int
+
+
+# ---- within a process
+
+
+def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Script], Survey]:
+    """Return what ranks are to do; steps that memory should not hold lie in files under `scratch`."""
+    pacing = Pacing(job.trace, job.seed)
+    survey, scripts = Survey(), []
+    for rank in ranks:
+        calls = calls_of(job.trace, rank)
+        made = written(rank, calls, pacing.spent(rank, calls), job.way)
+        survey.add(Survey.of(made.script, uses(made)))
+        scripts.append(made.script.spilled(scratch) if survey.step_count > _MOST_STEPS else made.script)
+    survey.visits = visits(scripts)
+    return scripts, survey
+
+
+def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: Any, semaphores: list[Any]) -> None:
+    """Be a process of the replay: survey, wait for the word, replay, report."""
+    ending_with_parent()
+    try:
+        scripts, survey = scripts_of(job, ranks, job.scratch)
+        told.send(("surveyed", survey))
+        go = told.recv()
+        told.send(("done", _perform(job, go, scripts, survey, told, (own, lock, semaphores))))
+    except InputRefused as error:
+        told.send(("refused", (error.reason, error.remedy)))
+    except (Broken, EOFError, BrokenPipeError):
+        return
+    except BaseException:
+        told.send(("failed", traceback.format_exc()))
+
+
+def _perform(
+    job: Job, go: Go, scripts: list[Script], survey: Survey, told: Connection, shared: tuple[int, Any, list[Any]]
+) -> tuple[list[Done], float]:
+    """Return what the ranks did, and when they began (monotonic clock [s])."""
+    own, lock, semaphores = shared
+    raise_limit()
+    board = go.board.opened()
+    gates = Gates(board, lock, semaphores, own, go.members, go.processes)
+    memory = content(survey.request_bytes)
+    with ExitStack() as stack:
+        sandbox = Sandbox(go.folder)
+        stack.callback(sandbox.close)
+        calls = [_calls(go, script, sandbox, memory, stack) for script in scripts]
+        executors = [
+            Executor(script, call, leads(go.order, script)) for script, call in zip(scripts, calls, strict=True)
+        ]
+        # Nothing that is made from here on is worth a pause of all ranks.
+        gc.collect()
+        gc.disable()
+        told.send(("ready", None))
+        started_s = told.recv()
+        for call in calls:
+            if isinstance(call, NotedCalls):
+                call.started_s = started_s
+        done = [Done(script.rank) for script in scripts]
+        steps = [
+            run(executor, is_timed=job.is_timed, synced=_synced(go, executor.script), done=one, started_s=started_s)
+            for executor, one in zip(executors, done, strict=True)
+        ]
+        sleep_until(started_s)
+        advance(steps, gates, _teller(board, own))
+    return done, started_s
+
+
+def _calls(go: Go, script: Script, sandbox: Sandbox, memory: Any, stack: ExitStack) -> Calls | NotedCalls:
+    calls = Calls(sandbox, memory)
+    if go.trace_into is None:
+        return calls
+    path = go.trace_into / f"{script.rank:0{go.rank_digits}}.txt"
+    lines: IO[str] = stack.enter_context(path.open("x", encoding="utf-8", errors="surrogateescape", buffering=1 << 20))
+    return NotedCalls(calls, lines, _own_name)
+
+
+def _own_name(function: str) -> str | None:
+    """Return the name under which a call is noted: its own, but MPI-IO's calls by the POSIX calls they became."""
+    return function if VERBS.get(function, Verb.MPI_OPEN) < Verb.MPI_OPEN else None
+
+
+def leads(order: Order, script: Script) -> dict[int, bool]:
+    """Return of each communicator whether this rank does what is done once; all do where nothing orders them."""
+    return {
+        number: order.leaders.get(name, script.rank) == script.rank for number, name in enumerate(script.communicators)
+    }
+
+
+def _synced(go: Go, script: Script) -> dict[int, int]:
+    known = {name: number for number, name in enumerate(go.communicators)}
+    return {number: known[name] for number, name in enumerate(script.communicators) if name in known}
+
+
+def _teller(board: OpenBoard, own: int) -> Callable[[int, float], None]:
+    def tell(step_count: int, until: float) -> None:
+        board.calls[own] = step_count
+        board.until_ns[own] = int(until * 1e9)
+
+    return tell
+
+
+# ---- all of them
+
+
+class Processes:
+    """The processes of a replay; made by `started`, which ends them."""
+
+    def __init__(self, job: Job, shares: Sequence[tuple[int, ...]]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.shares = shares
+        self._lock = context.Lock()
+        self._semaphores = [context.Semaphore(0) for _ in shares]
+        self._ends: list[Connection] = []
+        self._processes: list[BaseProcess] = []
+        self._board: OpenBoard | None = None
+        self._context = context
+        self._job = job
+
+    def start(self) -> None:
+        """Start all processes."""
+        for own, ranks in enumerate(self.shares):
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(
+                target=_work, args=(self._job, ranks, own, theirs, self._lock, self._semaphores), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._ends.append(ours)
+            self._processes.append(process)
+
+    @property
+    def ids(self) -> list[int]:
+        """Return the processes' ids."""
+        return [process.pid or 0 for process in self._processes]
+
+    def surveys(self, tell: Callable[[float], None]) -> list[Survey]:
+        """Wait for what the processes tell of their ranks."""
+        return self._gather("surveyed", tell)
+
+    def replay(self, go: Go, tell: Callable[[float], None]) -> tuple[list[Done], float]:
+        """Let all begin at one instant; return what the ranks did, and when they began (monotonic clock [s])."""
+        self._board = go.board.opened()
+        self._send(go)
+        self._gather("ready", tell)
+        self._send(time.monotonic() + _LEAD_S)
+        outcomes = self._gather("done", tell)
+        return [one for done, _ in outcomes for one in done], outcomes[0][1]
+
+    def _send(self, what: object) -> None:
+        for own, end in enumerate(self._ends):
+            try:
+                end.send(what)
+            except (BrokenPipeError, ConnectionResetError):
+                self._lost(own)
+
+    def _gather(self, expected: str, tell: Callable[[float], None]) -> list[Any]:
+        """Return what each process answers, by its number; raise where one ends without, or nothing happens."""
+        answers: dict[int, Any] = {}
+        watched = _Stall()
+        while len(answers) < len(self._ends):
+            open_ = {id(self._ends[own]): own for own in range(len(self._ends)) if own not in answers}
+            for end in wait([self._ends[own] for own in open_.values()], timeout=_LOOK_S):
+                answers[open_[id(end)]] = self._answer(open_[id(end)], expected)
+            if self._board is not None:
+                tell(float(self._board.calls.sum()))
+                watched.check(self._board, len(answers))
+        return [answers[own] for own in range(len(self._ends))]
+
+    def _answer(self, own: int, expected: str) -> Any:
+        try:
+            kind, what = self._ends[own].recv()
+        except (EOFError, ConnectionResetError):
+            self._lost(own)
+        if kind == "refused":
+            raise InputRefused(*what)
+        if kind != expected:
+            raise RuntimeError(f"A process of the replay failed:\n{what}")
+        return what
+
+    def _lost(self, own: int) -> NoReturn:
+        self._processes[own].join(_GRACE_S)
+        code = self._processes[own].exitcode
+        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+        ranks = self.shares[own]
+        raise InputRefused(
+            f"The process of ranks {ranks[0]} to {ranks[-1]} ended {how} before its time; the replay was broken off.",
+            "Look for what ended it (too little memory?), and replay again, or with fewer ranks.",
+        )
+
+    def end(self) -> None:
+        """End all processes that are still there."""
+        if self._board is not None:
+            self._board.broken[0] = 1
+        for process in self._processes:
+            if process.is_alive():
+                process.terminate()
+        for process in self._processes:
+            process.join(_GRACE_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        for end in self._ends:
+            end.close()
+
+
+class _Stall:
+    """Whether anything still happens."""
+
+    def __init__(self) -> None:
+        self._last = (-1, -1)
+        self._changed_s = time.monotonic()
+
+    def check(self, board: OpenBoard, answer_count: int) -> None:
+        """Raise InputRefused where nothing was done for long, and nobody meant to wait."""
+        now = time.monotonic()
+        seen = int(board.calls.sum()), answer_count
+        if seen != self._last:
+            self._last, self._changed_s = seen, now
+        idle_s = now - max(self._changed_s, float(board.until_ns.max(initial=0)) / 1e9)
+        if idle_s > STALLED_S:
+            raise InputRefused(
+                f"No rank has done anything for {STALLED_S:.0f} s; the replay was broken off.",
+                "Look whether the file system answers, and replay again.",
+            )
+
+
+@contextmanager
+def started(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
+    """Start a process for each share of the ranks; all are ended with the context, whatever happens."""
+    processes = Processes(job, shares)
+    try:
+        processes.start()
+        yield processes
+    finally:
+        processes.end()
+
+
+def shared_out(ranks: Sequence[int], process_count: int) -> list[tuple[int, ...]]:
+    """Return the ranks of each process: neighbours together, as evenly as they go."""
+    count = max(1, min(process_count, len(ranks)))
+    cuts = [len(ranks) * at // count for at in range(count + 1)]
+    return [tuple(ranks[first:last]) for first, last in pairwise(cuts)]
+
+
+def go_of(
+    folder: Path, board: Path, order: Order, shares: Sequence[tuple[int, ...]], trace: tuple[Path | None, int]
+) -> Go:
+    """Return the word for the processes to begin."""
+    names = tuple(order.members)
+    carried: Mapping[int, int] = {rank: own for own, ranks in enumerate(shares) for rank in ranks}
+    processes = tuple(tuple(sorted({carried[rank] for rank in order.ranks[name]})) for name in names)
+    made = Board(board, len(shares), len(names)).make()
+    members = tuple(order.members[name] for name in names)
+    return Go(folder, made, order, names, members, processes, trace[0], len(str(max(0, trace[1] - 1))))

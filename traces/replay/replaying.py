@@ -1,0 +1,172 @@
+"""A replay from its trace to its report: surveyed, checked, prepared, executed by processes or by MPI, and compared."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from iosig.traces.replay import mpi, planning, processes, reports, traces
+from iosig.traces.replay.execution import Done
+from iosig.traces.replay.ordering import Order, ordered
+from iosig.traces.replay.planning import Survey
+from iosig.traces.replay.processes import Job
+from iosig.traces.replay.reports import Report
+from iosig.traces.replay.scripts import Way
+from iosig.warehouse.errors import InputRefused, UsageError
+
+#: processes by default, for each core of the machine, and at least
+_PER_CORE, _LEAST = 2, 8
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a trace is to be replayed, as the command's options say."""
+
+    ranks: str | None = None
+    process_count: int | None = None
+    is_timed: bool = False
+    into: Path | None = None
+    is_dry_run: bool = False
+    way: Way = "posix"
+    trace_into: Path | None = None
+    seed: int = 0
+
+
+def replay(path: Path, wish: Wish, tell: Tell) -> Report:
+    """Replay a trace, or plan it; `tell` is given a line now and then.
+
+    Raises InputRefused where the trace cannot be replayed, and UsageError where not as it is wished.
+    """
+    if wish.way == "mpi":
+        mpi.require()
+        if wish.trace_into is not None:
+            raise UsageError("--trace-into notes POSIX calls; of an MPI replay, take a trace with a tracer of MPI.")
+    trace, traced_s = traces.opened(path, nested=wish.way == "nested")
+    ranks = traces.chosen(wish.ranks, trace.process_count)
+    shares = processes.shared_out(ranks, _process_count(wish, len(ranks)))
+    with _ended_by_exceptions(), _folders(wish) as (folder, scratch):
+        job = Job(trace, wish.way, wish.is_timed, wish.seed, scratch)
+        if wish.is_dry_run or wish.way == "mpi":
+            survey = planning.joined(processes.scripts_of(job, share, scratch)[1] for share in shares)
+            order, plan = _planned(survey, folder, wish, len(shares), traced_s)
+            if wish.is_dry_run:
+                return plan
+            faults = planning.prepare(survey.uses, folder, tell)
+            done, started_s = mpi.replay(job, ranks, order, folder, scratch, tell)
+        else:
+            with processes.started(job, shares) as running:
+                survey = planning.joined(running.surveys(lambda _: None))
+                order, plan = _planned(survey, folder, wish, len(shares), traced_s)
+                faults = planning.prepare(survey.uses, folder, tell)
+                done, started_s = _executed(running, (folder, scratch), order, wish, trace.process_count, tell)
+        sizes = planning.sizes_under(folder, survey.uses.files)
+        return reports.finished(plan, done, started_s, sizes, faults)
+
+
+def _executed(
+    running: processes.Processes, folders: tuple[Path, Path], order: Order, wish: Wish, count: int, tell: Tell
+) -> tuple[list[Done], float]:
+    folder, scratch = folders
+    go = processes.go_of(folder, scratch / "board", order, running.shares, (wish.trace_into, count))
+    return running.replay(go, _Progress(tell))
+
+
+def _planned(
+    survey: Survey, folder: Path, wish: Wish, process_count: int, traced_s: float | None
+) -> tuple[Order, Report]:
+    """Return the order among the ranks and the plan; raise InputRefused where there is nothing to do or no room."""
+    if not survey.counts:
+        raise InputRefused(
+            "The trace has no call that can be replayed.", "`--dry-run --json` of another way lists what it has."
+        )
+    order = ordered(survey.visits, len(survey.ranks))
+    if order.ignored:
+        survey.uses.unordered()
+    planning.check(survey, folder)
+    where = str(wish.into) if wish.into is not None else "a temporary folder"
+    plan = reports.planned(survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s)
+    return order, plan
+
+
+def _process_count(wish: Wish, rank_count: int) -> int:
+    if wish.way == "mpi":
+        return rank_count
+    if wish.process_count is not None:
+        return min(wish.process_count, rank_count)
+    return min(rank_count, max(_LEAST, _PER_CORE * (os.cpu_count() or 1)))
+
+
+class _Progress:
+    """Says now and then how many steps are done."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._next_s = time.monotonic() + 2.0
+
+    def __call__(self, step_count: float) -> None:
+        if time.monotonic() >= self._next_s:
+            self._tell(f"{step_count:,.0f} steps done")
+            self._next_s = time.monotonic() + 2.0
+
+
+# ---- folders
+
+
+@contextmanager
+def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
+    """Yield the folder of the replay's files, and one for its own; temporary ones go with the context."""
+    with tempfile.TemporaryDirectory(prefix="iosig-replay-own-") as scratch:
+        if wish.trace_into is not None and not wish.is_dry_run:
+            _require_empty(wish.trace_into, "--trace-into")
+            if wish.into is not None and wish.trace_into.resolve().is_relative_to(wish.into.resolve()):
+                raise UsageError("--trace-into must not lie in the replay's own folder (--into).")
+        if wish.into is None:
+            with tempfile.TemporaryDirectory(prefix="iosig-replay-") as folder:
+                yield Path(folder), Path(scratch)
+        elif wish.is_dry_run:
+            yield _existing(wish.into.absolute()), Path(scratch)
+        else:
+            _require_empty(wish.into, "--into")
+            yield wish.into.resolve(), Path(scratch)
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the next one above it that is there: it lies on the same disk."""
+    return next(path for path in (folder, *folder.parents) if path.is_dir())
+
+
+def _require_empty(folder: Path, option: str) -> None:
+    """Make the folder, or raise UsageError if it holds anything or cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{option} {folder}: the folder is not empty. Give a new one.")
+    except OSError as error:
+        raise UsageError(f"{option} {folder}: {error.strerror}.") from error
+
+
+@contextmanager
+def _ended_by_exceptions() -> Iterator[None]:
+    """Let SIGTERM raise, so that processes are ended and temporary folders removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

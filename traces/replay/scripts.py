@@ -1,0 +1,400 @@
+"""A rank's calls as plain steps: what is executed, in which order, with which numbers, and how long to wait before.
+
+Outer calls are replayed: those that are not made within a traced call to files (POSIX or MPI-IO), because the outer
+one "provides a richer semantics" (Luo et al., ESPT 2015, section 3.1). With `nested`, the POSIX calls take the place
+of the MPI-IO calls around them. What is not executed leaves its time behind, which the next step waits for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from iosig.traces.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
+from iosig.traces.replay.sandbox import PathRefused, remapped
+from iosig.transforms.arrays import Ints, Reals
+from iosig.warehouse.sources.recorder import requests
+
+#: how MPI-IO's calls are replayed: by the rank itself as POSIX calls, by MPI, or by the POSIX calls within them
+Way = Literal["posix", "mpi", "nested"]
+
+STEP = np.dtype(
+    [
+        ("verb", "i2"),
+        ("function", "i2"),
+        # numbers in `Script.names`; -1 for none
+        ("file", "i4"),
+        ("other", "i4"),
+        ("size", "i8"),
+        ("offset", "i8"),
+        ("flags", "i8"),
+        ("wait_s", "f8"),
+        ("hold_s", "f8"),
+    ]
+)
+Steps = npt.NDArray[np.void]
+#: steps are turned into Python's numbers so many at a time
+_CHUNK = 4096
+#: a number that an argument does not give
+ABSENT = -1
+_SAFE = 1 << 62
+#: communicators of one rank, or of none that is known
+_ALONE = ("MPI_COMM_SELF", "MPI_COMM_NULL", "MPI_COMM_UNKNOWN", "???")
+#: functions after whose collective call the ranks wait for one another once more: the file is not to be used before
+_SETTLED_AFTER = ("MPI_File_set_size", "MPI_File_preallocate")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one rank is to do.
+
+    names: paths, handles and modes that steps refer to. places: the names under the replay's folder, by number of a
+    name. communicators: those that SYNC steps refer to by `size`. counts: calls that are replayed, by function.
+    not_replayed: calls that are not, by function and reason. ceased_s: when the traced rank ended.
+    """
+
+    rank: int
+    steps: Steps
+    names: tuple[str, ...]
+    places: dict[int, tuple[str, ...]]
+    functions: tuple[str, ...]
+    communicators: tuple[str, ...]
+    counts: Counter[str]
+    not_replayed: Counter[tuple[str, str]]
+    ceased_s: float
+
+    def rows(self) -> Iterator[list[tuple[int, int, int, int, int, int, int, float, float]]]:
+        """Yield the steps as tuples in the order of `STEP`, some thousand at a time."""
+        for start in range(0, len(self.steps), _CHUNK):
+            yield np.asarray(self.steps[start : start + _CHUNK]).tolist()
+
+    def spilled(self, folder: Path) -> Script:
+        """Return the script with its steps in a file, so that memory holds only those that are just executed."""
+        path = folder / f"{self.rank}.npy"
+        np.save(path, self.steps)
+        mapped = np.load(path, mmap_mode="r") if len(self.steps) else self.steps
+        return replace(self, steps=mapped)
+
+
+def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
+    """Return the calls with `is_outer`: whether they are replayed if their function is, and not part of another."""
+    seen = calls
+    if way == "nested":
+        # With MPI-IO's functions out of sight, a POSIX call is nested in POSIX calls alone.
+        is_posix = pl.col("module") == "POSIX"
+        seen = calls.with_columns(
+            pl.when(is_posix).then(pl.col(name)).otherwise(pl.lit("")).alias(name) for name in ("module", "function")
+        )
+    is_inner = requests.nested(seen.with_columns(rank=pl.lit(0)))
+    return calls.with_columns(is_outer=~is_inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A script with the calls that it was made of, which tell what files it needs.
+
+    done: the calls that are replayed: place (in the rank's order), verb, module, function, arguments, file_id,
+    other_id, flag and bytes. sync_places: the places of the calls at which ranks wait for one another, rising.
+    """
+
+    script: Script
+    done: pl.DataFrame
+    sync_places: Ints
+
+
+def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
+    """Return the script of a rank.
+
+    calls: as `traces.calls_of` returns them. spent: [gap, duration, least duration] of each call [s], N x 3; zeros
+    where nothing is waited for.
+    """
+    judged = _judged(_read(outer(calls, way).with_row_index("place")), way)
+    names, places, named = _numbered_names(judged.filter(pl.col("is_outer")))
+    frame = named.with_columns(_refusal(places))
+    syncs, communicators = _syncs(frame, way)
+    done = frame.filter(pl.col("reason").is_null())
+    steps, functions = _steps(judged, done, syncs, communicators, spent)
+    made = Script(
+        rank=rank,
+        steps=steps,
+        names=names,
+        places={number: place for number, place in places.items() if isinstance(place, tuple)},
+        functions=functions,
+        communicators=communicators,
+        counts=Counter(dict(done.group_by("function").len().iter_rows())),
+        not_replayed=_left_out(frame, judged),
+        ceased_s=max(calls["ceased_s"].to_list(), default=0.0),
+    )
+    told = ("place", "verb", "module", "function", "arguments", "file_id", "other_id", "flag", "flags", "bytes")
+    return Written(made, done.select(told), np.sort(syncs["place"].to_numpy().astype(np.int64)))
+
+
+# ---- arguments
+
+
+def _read(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add what the arguments say: each place as text, and those that are numbers as numbers too."""
+    joined = calls.join(table(), on="function", how="left", maintain_order="left")
+    given = joined.with_columns(given=pl.col("arguments").str.split(" "))
+    texts = given.with_columns(
+        pl.col("given").list.get(pl.col(f"{place}_at"), null_on_oob=True).alias(place) for place in PLACES
+    )
+    numbers = ("count", "size", "offset", "mode", "parts")
+    cast = texts.with_columns(pl.col(name).cast(pl.Int64, strict=False) for name in numbers)
+    return cast.with_columns(
+        verb=pl.col("verb").fill_null(int(Verb.NONE)),
+        is_together=pl.col("is_together").fill_null(False),
+        flag=pl.col("flags").cast(pl.Int64, strict=False),
+        communicator=_communicator(),
+    )
+
+
+def _communicator() -> pl.Expr:
+    """Return the communicator of a collective call of MPI, and of MPI-IO's by what the handle was opened with."""
+    named = pl.lit(None, pl.String)
+    for place in sorted(set(COLLECTIVES.values())):
+        of = [function for function, at in COLLECTIVES.items() if at == place]
+        named = (
+            pl.when(pl.col("function").is_in(of))
+            .then(pl.col("given").list.get(place, null_on_oob=True))
+            .otherwise(named)
+        )
+    return named
+
+
+def _bytes() -> pl.Expr:
+    """Return the bytes of a transfer, or the size that a file is set to; NULL where they are not known or absurd."""
+    verb = pl.col("verb")
+    counted = pl.col("count") - (verb == int(Verb.FPRINTF)).cast(pl.Int64)
+    unit = (
+        pl.when(among(_BLOCKED))
+        .then("size")
+        .when(verb.is_between(int(Verb.MPI_READ_AT), int(Verb.MPI_WRITE_SHARED)))
+        .then(pl.col("type").replace_strict(requests.TYPE_BYTES, default=None, return_dtype=pl.Int64))
+        .otherwise(1)
+    )
+    is_sane = (counted >= 0) & (unit >= 0) & (counted.cast(pl.Float64) * unit.cast(pl.Float64) <= _SAFE)
+    return pl.when(is_sane).then(counted * unit)
+
+
+_PLACED = frozenset({Verb.PREAD, Verb.PWRITE, Verb.LSEEK, Verb.FSEEK}) | {
+    *(Verb.MPI_READ_AT, Verb.MPI_WRITE_AT, Verb.MPI_SEEK, Verb.MPI_SET_VIEW)
+}
+_BLOCKED = (Verb.FREAD, Verb.FWRITE)
+_STREAMED = (Verb.FOPEN, Verb.FDOPEN)
+_WHENCES = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1, "MPI_SEEK_END": 2}
+_SOUGHT = (Verb.LSEEK, Verb.FSEEK, Verb.MPI_SEEK)
+_STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
+
+
+def _judged(known: pl.DataFrame, way: Way) -> pl.DataFrame:
+    """Add `bytes`, `number` (whence), and `reason`: why a call is not replayed, or NULL if it is."""
+    verb = pl.col("verb")
+    sized = known.with_columns(
+        bytes=_bytes(), number=pl.col("whence").replace_strict(_WHENCES, default=None, return_dtype=pl.Int64)
+    )
+    lacks = (
+        (pl.col("given").list.len() == 0)
+        | (pl.col("file").is_null())
+        | (among(_PLACED) & pl.col("offset").is_null())
+        | (among((Verb.OPEN, Verb.MPI_OPEN)) & pl.col("flag").is_null())
+        | (among(_SOUGHT) & pl.col("number").is_null())
+        | ((verb == int(Verb.MPI_OPEN)) & pl.col("path").is_null())
+        | ((verb == int(Verb.RENAME)) & pl.col("other").is_null())
+        | (among(_STREAMED) & ~pl.col("flags").str.contains(_STREAM_MODES).fill_null(False))
+    )
+    is_mpi = verb >= int(Verb.MPI_OPEN)
+    is_type_unknown = is_mpi & among(READING | WRITING) & pl.col("bytes").is_null() & (pl.col("count") >= 0)
+    unknown = pl.col("file").is_in(["???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", ""]) | (pl.col("path") == "???")
+    reason = (
+        pl.when(pl.col("communicator").is_not_null() & (verb == int(Verb.NONE)))
+        .then(pl.lit("orders the ranks"))
+        .when((verb == int(Verb.NONE)) & pl.col("module").is_in(["MPI", "FTRACE"]))
+        .then(pl.lit("no file call"))
+        .when(verb == int(Verb.NONE))
+        .then(pl.lit("not among the functions that are replayed"))
+        .when(is_mpi if way == "nested" else pl.lit(False))
+        .then(pl.lit("replayed by its POSIX calls"))
+        .when(unknown)
+        .then(pl.lit("file not known"))
+        .when(is_type_unknown)
+        .then(pl.lit("datatype not in the trace"))
+        .when(lacks | (among(READING | WRITING | SIZING) & pl.col("bytes").is_null()))
+        .then(pl.lit("malformed arguments"))
+        .when(among(SHARED) if way == "posix" else pl.lit(False))
+        .then(pl.lit("shared file pointer, which needs --mpi"))
+    )
+    return sized.with_columns(reason=reason, is_mpi=is_mpi)
+
+
+def _refusal(places: dict[int, tuple[str, ...] | str]) -> pl.Expr:
+    """Return `reason`, with why a path has no place in the folder."""
+    refused = {number: f"path refused: {place}" for number, place in places.items() if isinstance(place, str)}
+    if not refused:
+        return pl.col("reason")
+    of = [
+        pl.col(name).replace_strict(refused, default=None, return_dtype=pl.String) for name in ("file_id", "other_id")
+    ]
+    return pl.coalesce("reason", *of).alias("reason")
+
+
+def _numbered_names(
+    frame: pl.DataFrame,
+) -> tuple[tuple[str, ...], dict[int, tuple[str, ...] | str], pl.DataFrame]:
+    """Return the names that calls refer to, where each belongs (or why nowhere), and the calls with the names' numbers.
+
+    Handles of MPI-IO and POSIX names are told apart by what comes before them.
+    """
+    verb = pl.col("verb")
+    named = frame.with_columns(
+        file_name=pl.when("is_mpi").then(pl.format("h{}", "file")).otherwise(pl.format("p{}", "file")),
+        other_name=pl.when(verb == int(Verb.MPI_OPEN))
+        .then(pl.format("p{}", "path"))
+        .when(verb == int(Verb.RENAME))
+        .then(pl.format("p{}", "other"))
+        .when(among(_STREAMED))
+        .then(pl.format("m{}", "flags"))
+        .when(verb == int(Verb.MPI_SET_VIEW))
+        .then(pl.format("m{} {}", "type", "other")),
+    )
+    names = pl.concat([named["file_name"], named["other_name"]]).drop_nulls().unique(maintain_order=True)
+    numbers = pl.DataFrame({"name": names, "number": pl.arange(names.len(), eager=True, dtype=pl.Int64)})
+    joined = named
+    for name in ("file", "other"):
+        renamed = numbers.rename({"name": f"{name}_name", "number": f"{name}_id"})
+        joined = joined.join(renamed, on=f"{name}_name", how="left", maintain_order="left")
+    texts = names.to_list()
+    places = {number: _place(text[1:]) for number, text in enumerate(texts) if text[0] == "p"}
+    return tuple(texts), places, joined
+
+
+def _place(path: str) -> tuple[str, ...] | str:
+    try:
+        return remapped(path)
+    except PathRefused as error:
+        return str(error)
+
+
+def _left_out(frame: pl.DataFrame, judged: pl.DataFrame) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for function, reason, count in (
+        frame.filter(pl.col("reason").is_not_null()).group_by("function", "reason").len().iter_rows()
+    ):
+        found[function, reason] += count
+    inner = judged.filter(~pl.col("is_outer") & pl.col("module").is_in(["POSIX", "MPIIO"])).group_by("function").len()
+    for function, count in inner.iter_rows():
+        found[function, "within a call that is replayed"] += count
+    return found
+
+
+# ---- order among ranks
+
+
+def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the points at which ranks wait for one another, and the communicators that they name, numbered.
+
+    A point has place, after (whether behind the call), is_only (the call does nothing else) and number.
+    """
+    opened = pl.when(pl.col("verb") == int(Verb.MPI_OPEN)).then("communicator").forward_fill().over("file_name")
+    of = pl.when(pl.col("is_together")).then(opened).otherwise("communicator")
+    found = frame.with_columns(communicator=of).filter(
+        pl.col("communicator").is_not_null() & ~pl.col("communicator").is_in(_ALONE)
+    )
+    communicators = tuple(found["communicator"].unique(maintain_order=True))
+    if way == "mpi":
+        # MPI itself orders what its own collective calls do.
+        found = found.filter(~pl.col("is_mpi"))
+    settled = found.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
+    points = pl.concat(
+        part.select("place", after=pl.lit(after), is_only=~pl.col("is_mpi"), number=_number_of(communicators))
+        for part, after in ((found, False), (settled, True))
+    )
+    return points, communicators
+
+
+def _number_of(communicators: tuple[str, ...]) -> pl.Expr:
+    """Return the number of a call's communicator."""
+    known = {name: number for number, name in enumerate(communicators)}
+    if not known:
+        return pl.lit(None, pl.Int64)
+    return pl.col("communicator").replace_strict(known, default=None, return_dtype=pl.Int64)
+
+
+# ---- steps
+
+
+def _steps(
+    judged: pl.DataFrame,
+    done: pl.DataFrame,
+    syncs: pl.DataFrame,
+    communicators: tuple[str, ...],
+    spent: Reals,
+) -> tuple[Steps, tuple[str, ...]]:
+    """Return the steps in order, each waiting for what came since the one before it and was not executed."""
+    functions = tuple(done["function"].unique(maintain_order=True))
+    steps = np.zeros(done.height + syncs.height + 1, STEP)
+    _fill_calls(steps[: done.height], done.with_columns(number_of=_number_of(communicators)), functions)
+    _fill_syncs(steps[done.height : -1], syncs, spent)
+    # The last step does nothing: it is the end of the traced rank.
+    place = np.concatenate([done["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
+    part = np.concatenate([np.ones(done.height), syncs["after"].to_numpy() * 2, [0]])
+    order = np.lexsort((part, place))
+    due = _due(judged, done, syncs, spent)[place][order]
+    steps = steps[order]
+    steps["wait_s"] = np.diff(due, prepend=0.0).clip(min=0.0)
+    return steps, functions
+
+
+def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
+    """Return when each call would begin, and the rank end, if what is executed took no time [s], N + 1.
+
+    Of a call that encloses others, the time of those counts and not its own; calls within one that is executed are
+    part of its execution.
+    """
+    lasts = np.ones(judged.height, bool)
+    lasts[done["place"].to_numpy()] = False
+    lasts[syncs.filter("is_only")["place"].to_numpy()] = False
+    is_inner = ~judged["is_outer"].to_numpy()
+    level = judged["level"].to_numpy()
+    encloses = np.append(level[1:] > level[:-1], False)[: level.size]
+    gaps = np.where(is_inner, 0.0, spent[:, 0])
+    lasted = np.where(lasts & ~is_inner & ~encloses, spent[:, 1], 0.0)
+    ends = np.cumsum(gaps + lasted)
+    return np.append(ends - lasted, ends[-1:] if ends.size else 0.0)
+
+
+def _fill_calls(steps: Steps, done: pl.DataFrame, functions: tuple[str, ...]) -> None:
+    number = {function: at for at, function in enumerate(functions)}
+    verb = pl.col("verb")
+    columns = {
+        "verb": verb,
+        "file": pl.col("file_id"),
+        "other": pl.col("other_id"),
+        "size": pl.when(verb == int(Verb.MPI_OPEN)).then("number_of").otherwise("bytes"),
+        "offset": pl.coalesce("offset", "parts", "mode"),
+        "flags": pl.when(among(_BLOCKED)).then("size").otherwise(pl.coalesce("number", "flag", "mode")),
+    }
+    for name, column in (
+        done.select(column.cast(pl.Int64).fill_null(ABSENT).alias(n) for n, column in columns.items()).to_dict().items()
+    ):
+        steps[name] = column.to_numpy()
+    if number:
+        steps["function"] = done["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+
+
+def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
+    steps["verb"] = int(Verb.SYNC)
+    steps["function"] = ABSENT
+    steps["file"] = ABSENT
+    steps["other"] = ABSENT
+    steps["size"] = syncs["number"].to_numpy()
+    least = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
+    # The one that came last waited for nobody: the least time is what the call itself takes.
+    steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), least, 0.0)

@@ -1,0 +1,80 @@
+"""The traces that can be replayed, and the one way in which a rank's calls are read from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from iosig.traces.extrapolation import view
+from iosig.traces.extrapolation.compressing import compressed
+from iosig.transforms.traces import expansion
+from iosig.transforms.traces.trace import CompressedTrace
+from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.sources.extrapolations import compressed_traces
+from iosig.warehouse.sources.recorder.signatures import SignedRank, outer
+
+#: of a set of ranks: so many are more than one machine replays
+MOST_RANKS = 1 << 16
+
+
+def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
+    """Return a trace, and how long the traced run took [s] where that is known.
+
+    A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
+    Raises InputRefused where it is neither, or cannot be read.
+    """
+    if path.is_file() and compressed_traces.is_compressed_trace(path):
+        return view.read(path), None
+    return _compressed(path, nested)
+
+
+def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
+    ended_s = 0.0
+
+    def played(signed: SignedRank) -> SignedRank:
+        nonlocal ended_s
+        ended_s = max(ended_s, float(signed.ceased_s.max(initial=0.0)))
+        # What HDF5 calls is replayed, HDF5 itself is not.
+        is_layered = nested or (signed.signatures["module"] == "HDF5").any()
+        return signed if is_layered else outer(signed)
+
+    return compressed(path, of_rank=played), ended_s
+
+
+def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
+    """Return the calls of one rank: call, node, level, module, function, arguments, began_s, ceased_s, in order.
+
+    Raises InputRefused where the trace contradicts itself or a rank makes more calls than memory holds.
+    """
+    try:
+        return expansion.rank_calls(trace, rank)
+    except ValueError as error:
+        raise InputRefused(f"Rank {rank} cannot be expanded: {error}", "Compress or extrapolate it anew.") from error
+
+
+def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
+    """Return the number of the class that a rank is of, and its place among the class's ranks; (-1, 0) if of none."""
+    for number, found in enumerate(trace.classes):
+        before = 0
+        for ranks in found.ranks:
+            place = expansion.place_in(ranks, rank)
+            if place is not None:
+                index = 0
+                for at, count in zip(place, ranks.counts, strict=True):
+                    index = index * count + at
+                return number, before + index
+            before += ranks.size
+    return -1, 0
+
+
+def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
+    """Return the ranks that a list such as `0-31,100` names, rising; all of the trace where it is None.
+
+    Raises UsageError where it is no such list, or names ranks that the trace does not have or too many.
+    """
+    named = (range(process_count),) if text is None else view.spans(text, process_count)
+    if sum(map(len, named)) > MOST_RANKS:
+        count = sum(map(len, named))
+        raise UsageError(f"{count:,} ranks are more than one machine replays; choose up to {MOST_RANKS:,} by --ranks.")
+    return tuple(sorted({rank for span in named for rank in span}))

@@ -1,0 +1,103 @@
+"""One process and its ranks: each goes on when its time has come and those it waits for have, the earliest first."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol
+
+from iosig.traces.replay.execution import Sync
+
+#: the last part of a wait is spun: a sleeping process is woken late
+_SPUN_S = 100e-6
+#: how often a process tells what it has done
+_TOLD_EVERY = 256
+
+
+class Waiting(Protocol):
+    """Where ranks of several processes wait for one another."""
+
+    def arrive(self, communicator: int) -> int:
+        """Note that a rank has come; return how many must have come."""
+
+    def is_open(self, communicator: int, needed: int) -> bool:
+        """Return whether so many have come."""
+
+    def wait(self, until: float | None) -> None:
+        """Wait until something may have changed, or for a time of the monotonic clock."""
+
+
+#: takes how many steps are done, and until when the process may wait
+Telling = Callable[[int, float], None]
+Steps = Generator[float | Sync, None, None]
+
+
+def advance(ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
+    """Execute all ranks to their end."""
+    process = _Process(ranks, gates, tell)
+    while process.step():
+        pass
+
+
+class _Process:
+    """The ranks of a process: those that go on at a time, and those that wait for others."""
+
+    def __init__(self, ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
+        # (when, turn, rank): of those that may go on at once, the one whose turn is longest ago
+        self._ready = [(0.0, turn, rank) for turn, rank in enumerate(ranks)]
+        self._blocked: list[tuple[Sync, int, Steps]] = []
+        self._turn = len(ranks)
+        self._count = 0
+        self._gates = gates
+        self._tell = tell
+
+    def step(self) -> bool:
+        """Take the next step of any rank, or wait for what may let one go on; return whether any is left."""
+        if self._blocked:
+            self._free()
+        if not self._ready:
+            self._tell(self._count, 0.0)
+            if self._blocked:
+                self._gates.wait(None)
+            return bool(self._blocked)
+        due = self._ready[0][0]
+        if due and due - time.monotonic() > _SPUN_S:
+            self._tell(self._count, due)
+            if self._blocked:
+                self._gates.wait(due - _SPUN_S)
+                return True
+        self._go_on()
+        return True
+
+    def _free(self) -> None:
+        waiting, self._blocked = self._blocked, []
+        for sync, needed, rank in waiting:
+            if self._gates.is_open(sync.communicator, needed):
+                self._push(0.0, rank)
+            else:
+                self._blocked.append((sync, needed, rank))
+
+    def _push(self, due: float, rank: Steps) -> None:
+        self._turn += 1
+        heapq.heappush(self._ready, (due, self._turn, rank))
+
+    def _go_on(self) -> None:
+        due, _, rank = heapq.heappop(self._ready)
+        if due:
+            sleep_until(due)
+        self._count += 1
+        if self._count % _TOLD_EVERY == 0:
+            self._tell(self._count, 0.0)
+        wanted = next(rank, None)
+        if isinstance(wanted, Sync):
+            self._blocked.append((wanted, self._gates.arrive(wanted.communicator), rank))
+        elif wanted is not None:
+            self._push(wanted, rank)
+
+
+def sleep_until(due: float) -> None:
+    """Wait for a time of the monotonic clock [s], and no longer."""
+    while (left := due - time.monotonic()) > 0:
+        if left > _SPUN_S:
+            time.sleep(left - _SPUN_S)
