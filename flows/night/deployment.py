@@ -47,9 +47,9 @@ from iosig.flows.time_shifts import released_warnings
 from iosig.flows.watch.notices import telling
 from iosig.warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.catalogue_choice import agree
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release, published
-from iosig.warehouse.releases.servers import agree
 from iosig.warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"
