@@ -92,7 +92,13 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, 
     from iosig.cli.hints import for_warehouse
     from iosig.cli.summary import show_summary
     from iosig.flows.demo.planted import DAYS, demo_site
-    from iosig.flows.demo.simulated import FILESYSTEMS, PARTITIONS, classes_truth, exact_site, signatures_truth
+    from iosig.flows.demo.simulated import (
+        FILESYSTEMS,
+        PARTITIONS,
+        classes_truth,
+        exact_site,
+        signatures_truth,
+    )
     from iosig.settings.model import ScheduleSettings, Settings
     from iosig.transforms.synthetic.workload import DAY_S
 

@@ -279,7 +279,7 @@ def sums_at(turns: Reals, values: Reals, numbers: Ints) -> Complexes:
     turns (points): a wave of number k makes k turns in one. values (points), or (sets, points). numbers (frequencies):
     rise by one.
     """
-    import finufft  # type: ignore[import-untyped,unused-ignore]
+    import finufft
 
     if not turns.size or not numbers.size:
         return np.zeros((*values.shape[:-1], len(numbers)), dtype=np.complex128)
