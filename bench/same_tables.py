@@ -127,8 +127,8 @@ ALONE: dict[str, tuple[str, ...]] = {
     "predict-tmio-8": (
         "predict {data}/tmio/8.jsonl --json --automaton {into}/automaton.json",
         "predict {data}/tmio/8.jsonl --json --method dft --strategy all --detector cusum",
-        "predict {data}/tmio/8.jsonl --json --strategy fixed --window-s 8 --detector page_hinkley",
-        "predict {data}/tmio/8.jsonl --json --strategy periods --detector adwin",
+        "predict {data}/tmio/8.jsonl --json --strategy fixed --window-s 8 --detector clipped_cusum",
+        "predict {data}/tmio/8.jsonl --json --strategy periods --detector cusum",
         "predict {data}/tmio/8.jsonl",
     ),
     "predict-tmio-384": ("predict {data}/tmio/384.msgpack --json --automaton {into}/automaton.json",),

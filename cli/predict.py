@@ -39,6 +39,17 @@ _CLOSE_S = 1e-6
 _MANY_S = 1e5
 
 
+class _DetectorChoice(click.Choice[str]):
+    """The detectors; a name of earlier versions is refused with the one to use instead."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from iosig.transforms.predictions.change_points import REPLACED_DETECTORS
+
+        if value in REPLACED_DETECTORS:
+            self.fail(f"{value} was removed: use {REPLACED_DETECTORS[value]}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("predict")
 @click.argument("paths", nargs=-1, metavar="[TRACE]...", type=click.Path(path_type=Path))
 @click.option("--follow", is_flag=True, help="Go on as the run goes on, and resume where it was left off.")
@@ -76,10 +87,10 @@ _MANY_S = 1e5
 )
 @click.option(
     "--detector",
-    type=click.Choice(["clipped_cusum", "cusum", "page_hinkley", "adwin"]),
+    type=_DetectorChoice(["clipped_cusum", "cusum"]),
     default="clipped_cusum",
     show_default=True,
-    help="What tells of changes.",
+    help="Detector of changes of the period: cusum finds smaller ones, and takes outliers for changes.",
 )
 @click.option(
     "--every", "spacing_s", type=click.FloatRange(min=0), default=0.0, help="At most one evaluation in so many seconds."

@@ -18,12 +18,12 @@ from iosig.studies.predictions.scenarios import (
     BEFORE,
     END_COUNTS,
     JITTERS,
-    LOOKED_AT,
     NONE_COUNT,
     PERIOD_S,
     PHASE_COUNT,
 )
 from iosig.studies.predictions.summary import (
+    MOST_SMALL_LAG,
     NOMINAL,
     burst_summary,
     change_summary,
@@ -35,6 +35,7 @@ from iosig.studies.predictions.summary import (
     interval_summary,
     none_summary,
     range_summary,
+    small_change_summary,
     targets,
 )
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES
@@ -51,6 +52,7 @@ def document(results: Results) -> dict[str, object]:
         "hacc": hacc_summary,
         "hacc_phases": hacc_phases,
         "changes": change_summary,
+        "small_changes": small_change_summary,
         "following": following_summary,
         "next_bursts": burst_summary,
         "intervals": interval_summary,
@@ -148,6 +150,20 @@ def lag_table(results: Results) -> Iterator[Sequence[str]]:
             percent(row["right_point_ratio"], 0),
             ", ".join(
                 f"{rule} {percent(right, 0)}" for rule, right in others.select("rule", "right_point_ratio").rows()
+            ),
+        )
+
+
+@tabled("jitter", *_RULES)
+def small_change_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield, by jitter, the share of small changes that each rule finds soon, and later."""
+    for (jitter,), rows in small_change_summary(results).group_by(["jitter"], maintain_order=True):
+        cells = {row["rule"]: row for row in rows.iter_rows(named=True)}
+        yield (
+            percent(jitter, 0),
+            *(
+                f"{100 * cells[rule]['found_ratio']:.0f} / {100 * cells[rule]['all_found_ratio']:.0f}"
+                for rule in _RULES
             ),
         )
 
@@ -325,14 +341,19 @@ def _change_blocks(results: Results) -> Iterator[Block]:
         "The peer's rules are those of FTIO's own program, as far as they are known to us "
         "(`studies/predictions/peer_rules.py`): ADWIN cuts where two means differ by more than sqrt(ln(2 / 0.05) / "
         "n), in hertz, and the others take no noise to be less than 0.01 Hz. Frequencies far below 1 Hz are the "
-        "usual ones of checkpoints. They get our gaps' frequencies here, not their own program's predictions. Our "
-        f"`adwin` needs more than three new values by its own bound; {LOOKED_AT - 1} are looked at."
+        "usual ones of checkpoints. They get our gaps' frequencies here, not their own program's predictions."
     )
     yield (
         f"`{DETECTOR_NAMES[0]}`, the default: after how many gaps of the new period it tells, and how many of the "
         "change points are right to a quarter of the shorter period."
     )
     yield lag_table(results)
+    yield (
+        f"Periods that grow by 20 %: runs in which the change is found within {MOST_SMALL_LAG} gaps of the new period, "
+        f"and within {AFTER - 1}, in percent, over all frequencies. `cusum` accumulates deviations from half the noise "
+        f"on, `{DETECTOR_NAMES[0]}` from the whole of it."
+    )
+    yield small_change_table(results)
 
 
 def _following_blocks(results: Results) -> Iterator[Block]:

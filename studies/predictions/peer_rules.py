@@ -1,8 +1,8 @@
 """How a peer tells of changes, for comparison: three rules on frequencies in hertz, with thresholds in hertz.
 
 The rules are those of FTIO's own program (its adaptive windows, which the paper does not have), as far as they are
-known to us; what is not known is said of each. They are no part of what iosig does:
-`iosig.transforms.predictions.change_points` has the same three in a form that works alike at all scales.
+known to us; what is not known is said of each. iosig does not use them: its detectors are in
+`iosig.transforms.predictions.change_points`.
 """
 
 from __future__ import annotations

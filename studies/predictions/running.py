@@ -14,7 +14,7 @@ import polars as pl
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley, Told as ToldChange
 from iosig.studies.predictions.planted import PlantedRun, hacc_like
-from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, Branch, Setting, settings
+from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, SMALL, Branch, Setting, settings
 from iosig.studies.study import SeedParams
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES, Detector, detector
 from iosig.transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 #: runs that are predicted together: evaluations share transforms, and a worker's memory is bounded
 CHUNK = 50
 #: the direction of changes, in octaves of period
-_DETECTED = {"doubled": 1.0, "halved": -1.0}
+_DETECTED = {"doubled": 1.0, "halved": -1.0, SMALL: 1.0}
 
 _EVALUATIONS = {
     "experiment": pl.String,

@@ -31,8 +31,10 @@ FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)
 JITTERS = (0.05, 0.1)
 #: gaps before a change and since, and phases that are looked at since: changes are told earlier than that, or late
 BEFORE, AFTER, LOOKED_AT = 20, 20, 8
+#: the branch of a small change
+SMALL = "longer by 20 %"
 #: ways in which a run goes on, and how many times as long its period is then
-BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0}
+BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0, SMALL: 1.2}
 #: runs that show how a change is followed, when bursts begin, and what has no period: their period, their phases [s]
 PERIOD_S, PHASE_COUNT, NONE_COUNT = 20.0, 24, 20
 #: phases of rhythms that move, and gaps before a rhythm ends and since
@@ -99,7 +101,12 @@ def _ways(period_s: float, jitter: float, lengths: dict[str, int]) -> dict[str, 
 
 
 def _changes() -> Iterator[Setting]:
-    lengths = {"doubled": BEFORE + LOOKED_AT, "halved": BEFORE + LOOKED_AT, "unchanged": BEFORE + AFTER}
+    lengths = {
+        "doubled": BEFORE + LOOKED_AT,
+        "halved": BEFORE + LOOKED_AT,
+        "unchanged": BEFORE + AFTER,
+        SMALL: BEFORE + AFTER,
+    }
     for stream, (hz, jitter) in enumerate(product(FREQUENCIES_HZ, JITTERS)):
         yield Setting(
             "changes",

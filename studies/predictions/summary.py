@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.studies.predictions.planted import HACC_PHASES
 from iosig.studies.predictions.running import Results
-from iosig.studies.predictions.scenarios import BEFORE, END_COUNTS
+from iosig.studies.predictions.scenarios import BEFORE, END_COUNTS, SMALL
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES
 from iosig.transforms.predictions.predictor import OnlineParams
 
@@ -17,6 +17,8 @@ from iosig.transforms.predictions.predictor import OnlineParams
 THIRD = 3
 #: a change is told in time within so many periods
 MOST_LAG = 3
+#: a small change is found soon within this many periods
+MOST_SMALL_LAG = 10
 #: from this phase on there are ten bursts, and so as many gaps as a range of 80 % needs
 TENTH = 9
 #: a change point is right if it is not further off than this share of the shorter period
@@ -94,7 +96,7 @@ def hacc_phases(results: Results) -> pl.DataFrame:
 
 
 def change_summary(results: Results) -> pl.DataFrame:
-    """Return how rules tell of changes, by frequency, jitter, branch and rule.
+    """Return how rules tell of doubled and halved periods, by frequency, jitter, branch and rule.
 
     Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: the share of runs whose change was told
     within three periods, and lag_1 to lag_3 after how many; later_ratio: after more, as far as was looked; median_lag;
@@ -102,7 +104,8 @@ def change_summary(results: Results) -> pl.DataFrame:
     runs, and false_run_count: runs with any.
     """
     lag = pl.col("lag")
-    return results.changes.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
+    known = results.changes.filter(pl.col("branch") != SMALL)
+    return known.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
         pl.len().alias("run_count"),
         in_time_ratio=(lag <= MOST_LAG).fill_null(value=False).mean(),
         later_ratio=(lag > MOST_LAG).fill_null(value=False).mean(),
@@ -111,6 +114,22 @@ def change_summary(results: Results) -> pl.DataFrame:
         right_point_ratio=(pl.col("point_error").abs() <= RIGHT_POINT).mean(),
         false_count=pl.col("false_count").sum(),
         false_run_count=(pl.col("false_count") > 0).sum(),
+    )
+
+
+def small_change_summary(results: Results) -> pl.DataFrame:
+    """Return how many changes by 20 % each rule finds within ten periods, and within all that are looked at.
+
+    Columns: jitter, rule, found_ratio, all_found_ratio, over all frequencies.
+    """
+    lag = pl.col("lag")
+    return (
+        results.changes.filter(pl.col("branch") == SMALL)
+        .group_by("jitter", "rule", maintain_order=True)
+        .agg(
+            found_ratio=(lag <= MOST_SMALL_LAG).fill_null(value=False).mean(), all_found_ratio=lag.is_not_null().mean()
+        )
+        .sort("jitter", maintain_order=True)
     )
 
 

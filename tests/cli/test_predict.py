@@ -188,6 +188,14 @@ def test_pictures_of_what_is_there_and_of_what_was_followed_before(cli: Cli, tmp
     assert (graph["followed_id"], graph["direction"], graph["run_number"]) == (str(path), "write", 1)
 
 
+@pytest.mark.parametrize(("name", "replacement"), [("page_hinkley", "cusum"), ("adwin", "clipped_cusum")])
+def test_removed_detectors_are_refused_with_the_one_to_use(
+    cli: Cli, tmp_path: Path, name: str, replacement: str
+) -> None:
+    code, _, err = cli("predict", tmp_path / "run.jsonl", "--detector", name)
+    assert (code, f"{name} was removed: use {replacement}." in err) == (2, True)
+
+
 def test_without_any_prediction_nothing_is_drawn(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", b'{"io_time": {}}\n')
     assert cli("predict", path, "--plot", tmp_path / "plot.png", "--strict")[0] == 5

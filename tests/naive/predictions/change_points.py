@@ -7,7 +7,7 @@ values are not among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,63 +53,3 @@ def likeliest(values: Sequence[float], level: float, first: int, last: int) -> i
         for place in range(first, last)
     }
     return max(strengths, key=lambda place: strengths[place])
-
-
-def page_hinkley(
-    values: Sequence[float], delta: float, threshold: float, floor: float, prior: int, least: int, most: int
-) -> Found:
-    """m_T - M_T for both signs, with all m_t kept; m is 0 where the noise is not known yet."""
-    kept: dict[int, list[float]] = {1: [0.0], -1: [0.0]}
-    for place in range(least, len(values)):
-        mean = float(np.mean(values[: place + 1]))
-        _, noise = level_and_noise(values[: min(place, most)], floor, prior)
-        for sign, m in kept.items():
-            m.append(m[-1] + sign * (values[place] - mean) / noise - delta)
-        for m in kept.values():
-            if m[-1] - min(m) > threshold:
-                return least + max(at for at, value in enumerate(m) if value == min(m)), place
-    return None
-
-
-def buckets(count: int, most: int) -> list[int]:
-    """Sizes of an exponential histogram's buckets after `count` values, oldest first."""
-    sizes: list[int] = []
-    for _ in range(count):
-        sizes.append(1)
-        size = 1
-        while sizes.count(size) > most:
-            first = sizes.index(size)
-            sizes[first : first + 2] = [2 * size]
-            size *= 2
-    return sizes
-
-
-Cut = Callable[[Sequence[float], Sequence[float]], float]
-
-
-def published_strength(delta: float) -> Cut:
-    """ADWIN's difference of means by its bound: 1 or more is a cut."""
-
-    def strength(older: Sequence[float], newer: Sequence[float]) -> float:
-        window = [*older, *newer]
-        m = 1 / (1 / len(older) + 1 / len(newer))
-        d = delta / math.log(len(window))
-        bound = math.sqrt(2 / m * float(np.var(window)) * math.log(2 / d)) + 2 / (3 * m) * math.log(2 / d)
-        return abs(float(np.mean(older)) - float(np.mean(newer))) / bound
-
-    return strength
-
-
-def adwin(values: Sequence[float], delta: float, most: int) -> Found:
-    """Drop the oldest bucket while any cut holds; the first time any is dropped is the change."""
-    strength = published_strength(delta)
-    for last in range(1, len(values)):
-        sizes, start = buckets(last + 1, most), 0
-        while len(sizes) > 1:
-            edges = [start + int(edge) for edge in np.cumsum(sizes)[:-1]]
-            if max(strength(values[start:edge], values[edge : last + 1]) for edge in edges) < 1:
-                break
-            start += sizes.pop(0)
-        if start:
-            return start, last
-    return None
