@@ -342,12 +342,12 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
         if is_wavelet:
             found, segments = _wavelet(ftio_0_0_9.overlapped(signals.requests), params)
         else:
-            found = ftio_0_0_9.detect(ftio_0_0_9.overlapped(signals.requests), params).detections
+            found = ftio_0_0_9.detect(ftio_0_0_9.overlapped(signals.requests), params)
     elif is_wavelet:
         found, segments = _wavelet(subjects, None)
     else:
         groups = list(by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
-        parts = [ftio_0_0_9.judge(group).detections for _, group in groups]
+        parts = [ftio_0_0_9.judge(group) for _, group in groups]
         found = gathered(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
     measured = compared(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
@@ -359,13 +359,12 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     from iosig.transforms.periods import ftio_wavelet
 
     if isinstance(found, Steps):
-        told = ftio_wavelet.detect(found, params)
-        return told.found.detections, told.segments
+        return ftio_wavelet.detect(found, params)
     groups = list(by_length(found.samples, found.sampling_hz, found.started_s))
     parts = [(place, ftio_wavelet.judge(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
-    segments = joined_segments([part.segments for _, part in parts]).chosen(order)
-    return gathered([part.found.detections for _, part in parts], [place for place, _ in parts]), segments
+    segments = joined_segments([own for _, (_, own) in parts]).chosen(order)
+    return gathered([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 
 def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> tuple[Drawn, ...]:

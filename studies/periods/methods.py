@@ -25,7 +25,7 @@ class Method:
 
 
 def _compatible(signals: EvenSignals) -> Detections:
-    return ftio_0_0_9.judge(signals).detections
+    return ftio_0_0_9.judge(signals)
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are

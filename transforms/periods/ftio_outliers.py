@@ -26,8 +26,6 @@ Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor"
 _NEARLY = 1.0 - 1e-12
 #: below it, no point can lie apart from others
 _FEWEST_BINS = 3
-#: points within reach, itself included, that make a point part of a cluster of DBSCAN (FTIO 0.0.9)
-_NEIGHBOUR_COUNT = 2
 #: neighbours of the local outlier factor (scikit-learn's default; the threshold is that of the method's own paper)
 _FACTOR_NEIGHBOUR_COUNT = 20
 
@@ -115,27 +113,22 @@ def dbscan(power: Reals, params: OutlierParams) -> Outliers:
     remainder = max(1.0 - params.tolerance, 1.0 - _NEARLY)
     span = (shares.max(axis=1) - shares.min(axis=1)) * remainder
     heights = shares / np.where(greatest > 0, span, np.inf)[:, None]
-    is_alone = is_noise(heights, _NEIGHBOUR_COUNT) & (shares > mean[:, None])
+    is_alone = is_noise(heights) & (shares > mean[:, None])
     highest = shares.max(axis=1)
     score = shares / np.where(highest > 0, highest, 1.0)[:, None]
     return _standing_out(is_alone, score, shares, mean, greatest, params)
 
 
-def is_noise(heights: Reals, neighbour_count: int) -> Bools:
-    """Return which points (bin, height) are noise to DBSCAN with a reach of square root of 2 (n, bins).
+def is_noise(heights: Reals) -> Bools:
+    """Return which points (bin, height) DBSCAN calls noise, with a reach of square root of 2 and 2 points (n, bins).
 
-    heights (n, bins). As bins are whole numbers apart, only the next ones can be within reach: no search is needed,
-    where DBSCAN keeps all pairs within reach in memory. A point with enough others within reach is a core; what is
-    neither a core nor within reach of one is noise.
+    With FTIO 0.0.9's 2 points, itself included, noise is what has no other point within reach; as bins are whole
+    numbers apart, that can only be the next ones. DBSCAN would search a tree for each signal.
     """
     is_linked = np.abs(np.diff(heights, axis=1)) * _NEARLY <= 1.0
-    reached = np.ones(heights.shape, dtype=np.int64)
-    reached[:, 1:] += is_linked
-    reached[:, :-1] += is_linked
-    is_core = reached >= neighbour_count
-    found: Bools = ~is_core
-    found[:, 1:] &= ~(is_linked & is_core[:, :-1])
-    found[:, :-1] &= ~(is_linked & is_core[:, 1:])
+    found = np.ones(heights.shape, dtype=np.bool_)
+    found[:, 1:] &= ~is_linked
+    found[:, :-1] &= ~is_linked
     return found
 
 

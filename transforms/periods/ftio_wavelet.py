@@ -8,17 +8,16 @@ periods below 5 s have the level 0, at which FTIO fails, and long ones a level a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pywt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of
-from iosig.transforms.periods.answers import Segments
+from iosig.transforms.periods.answers import Detections, Segments
 from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio_0_0_9 import (
-    CompatibleDetections,
     CompatibleParams,
     Judged,
     joined,
@@ -38,14 +37,6 @@ _HIGHEST_LEVEL = 30
 
 
 @dataclass(frozen=True, slots=True)
-class WaveletDetections:
-    """FTIO's answers for n signals, of what is left at the level, and the stretches of each (`Segments`)."""
-
-    found: CompatibleDetections
-    segments: Segments
-
-
-@dataclass(frozen=True, slots=True)
 class _Stretches:
     """One signal's answer, its stretches as places of samples (k, 2), and the samples."""
 
@@ -55,29 +46,27 @@ class _Stretches:
     values: Reals
 
 
-def detect(steps: Steps, params: CompatibleParams | None = None) -> WaveletDetections:
-    """Return what FTIO finds in each step function: cut, and sampled at instants."""
+def detect(steps: Steps, params: CompatibleParams | None = None) -> tuple[Detections, Segments]:
+    """Return what FTIO finds in each step function at the wavelet's level, and its stretches: cut, then sampled."""
     params = params or CompatibleParams()
-    return _joined([_found(*sampled(times, rates, params), params) for times, rates in windows(steps, params)])
+    return _joined([_found(*sampled(times, rates, params.sampling_hz)) for times, rates in windows(steps, params)])
 
 
-def judge(signals: EvenSignals, params: CompatibleParams | None = None) -> WaveletDetections:
+def judge(signals: EvenSignals) -> tuple[Detections, Segments]:
     """Return what FTIO finds in signals that are sampled already; NaN samples are 0 to it."""
-    params = params or CompatibleParams()
-    return _joined([_found(row, hz, window, params) for row, hz, window in sampled_rows(signals)])
+    return _joined([_found(*row) for row in sampled_rows(signals)])
 
 
-def _found(values: Reals, hz: float, window: tuple[float, float], params: CompatibleParams) -> _Stretches:
+def _found(values: Reals, hz: float, window: tuple[float, float]) -> _Stretches:
     """Return one signal's answer."""
     none = np.zeros((0, 2), dtype=np.int64)
-    level = _level(judged(values, hz, window, params), len(values))
+    level = _level(judged(values, hz, window), len(values))
     if not 1 <= level <= _HIGHEST_LEVEL:
         # nothing is there to be judged: FTIO fails
-        return _Stretches(judged(values[:0], hz, window, params), none, window[0], values)
+        return _Stretches(judged(values[:0], hz, window), none, window[0], values)
     rest = approximation(values, level)
     times = window[0] + np.arange(len(values)) / hz
-    again = replace(params, sampling_hz=hz)
-    found = judged(*sampled(times, rest, again), again)
+    found = judged(*sampled(times, rest, hz))
     if not len(found.bins):
         return _Stretches(found, none, window[0], values)
     at = int(found.order[0])
@@ -96,9 +85,7 @@ def _level(first: Judged, sample_count: int) -> int:
 
 def approximation(values: Reals, level: int) -> Reals:
     """Return what is left of samples at a level of Haar's wavelet, as many samples (n)."""
-    left = values
-    for _ in range(level):
-        left, _ = pywt.dwt(left, _WAVELET)
+    left = pywt.downcoef("a", values, _WAVELET, level=level)
     # each coefficient is that of so many samples
     found: Reals = left[np.arange(len(values)) >> level] * 2.0 ** (-level / 2)
     return found
@@ -131,7 +118,7 @@ def stretches(times: Reals, correlation: Reals, least_s: float) -> Ints:
     return np.stack([first[is_new], last[is_end]], axis=1)
 
 
-def _joined(parts: list[_Stretches]) -> WaveletDetections:
+def _joined(parts: list[_Stretches]) -> tuple[Detections, Segments]:
     """Return all answers; a stretch's bytes are those of the samples in it."""
     rows, is_main = [], []
     for part in parts:
@@ -148,4 +135,4 @@ def _joined(parts: list[_Stretches]) -> WaveletDetections:
         started, ended, frequency, none, confidence, volume_bytes, none, none, np.array(is_main, dtype=np.bool_),
         offsets_of([len(part.places) for part in parts]),
     )  # fmt: skip
-    return WaveletDetections(joined([part.found for part in parts]), segments)
+    return joined([part.found for part in parts]), segments

@@ -167,12 +167,13 @@ def step_function(requests: Requests) -> Steps:
     rates = known.rates()
     is_span = np.isfinite(rates)
     spans, rates = (known, rates) if is_span.all() else (known.chosen(is_span), rates[is_span])
-    edges, levels, offsets = _levels(spans, rates)
+    edges, levels, offsets = summed_rates(spans, rates)
     instants = known.chosen(~is_span)
     return Steps(edges, levels, offsets, *_impulses(instants))
 
 
-def _levels(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
+def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
+    """Return the edges of spans, the sum of the rates of all spans from each edge on, and each subject's offsets."""
     times = np.concatenate([spans.began_s, spans.ceased_s])
     changes = np.concatenate([rates, -rates])
     order, owner = ordered(times, np.concatenate([spans.subject, spans.subject]), spans.subject_count)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import warnings
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +13,13 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.periods import ftio_0_0_9
 from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.ftio_0_0_9 import (
-    CompatibleDetections,
-    CompatibleParams,
-    detect,
-    judge,
-    overlapped,
-    refine,
-)
+from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams, Judged, detect, judge, judged, overlapped
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.tmio import source
 from tests.budget import examples
 from tests.transforms.periods.test_ftio import waves
 from tests.warehouse.sources import darshan_tables
-
-#: confidence that FTIO prints for the traces of golden.tsv at 10 Hz with -au
-REFINED = {"8.jsonl": 0.8924804975786875, "custom.json": 0.99508419585945899, "384.msgpack": 0.755631670601146475}
 
 
 def written(path: Path) -> Requests:
@@ -41,7 +30,7 @@ def written(path: Path) -> Requests:
     return Requests.of_one(rows["began_s"].to_numpy(), rows["ceased_s"].to_numpy(), volume.to_numpy())
 
 
-def asked(hz: float | None = 10.0, **others: float) -> CompatibleParams:
+def asked(hz: float = 10.0, **others: float) -> CompatibleParams:
     return CompatibleParams(sampling_hz=hz, **others)
 
 
@@ -50,9 +39,14 @@ def held(edges: list[float], rates: list[float]) -> Steps:
     return Steps(np.array(edges, dtype=float), np.array(rates, dtype=float), ends, none, none, np.zeros(2, np.int64))
 
 
-def answer(found: CompatibleDetections) -> tuple[int, int, float, float]:
-    detections = found.detections
-    return int(found.sample_count[0]), int(found.bin[0]), detections.frequency_hz[0], detections.confidence[0]
+def first(steps: Steps, hz: float = 10.0) -> Judged:
+    """What is found in the first signal."""
+    return judged(*ftio_0_0_9.sampled(*next(ftio_0_0_9.windows(steps, asked(hz))), hz))
+
+
+def answer(found: Judged) -> tuple[int, int, float, float]:
+    at = int(found.order[0])
+    return found.sample_count, int(found.bins[at]), float(found.frequencies_hz[at]), float(found.confidences[at])
 
 
 # ---- its numbers
@@ -64,17 +58,15 @@ def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
     assert len(rows) == 4
     for row in rows:
         steps = overlapped(written(shared_data / "tmio" / row["trace"]))
-        found = detect(steps, asked(float(row["sampling_hz"])))
+        hz = float(row["sampling_hz"])
+        found, detections = first(steps, hz), detect(steps, asked(hz))
         count, place, frequency, confidence = answer(found)
         assert (count, place) == (int(row["n"]), int(row["bin"]))
-        assert (found.outlier_count[0], found.candidate_count[0]) == (int(row["outliers"]), int(row["candidates"]))
+        assert (found.outlier_count, found.candidate_count) == (int(row["outliers"]), int(row["candidates"]))
         assert frequency == pytest.approx(float(row["frequency_hz"]), rel=1e-12, abs=0)
         assert confidence == pytest.approx(float(row["confidence"]), rel=0, abs=1e-9)
-        assert found.detections.period_s[0] == pytest.approx(float(row["period_s"]), rel=1e-12, abs=0)
-        if row["sampling_hz"] == "10":
-            refined = answer(refine(steps, asked()))
-            assert refined[:3] == (count, place, frequency)
-            assert refined[3] == pytest.approx(REFINED[row["trace"]], rel=0, abs=1e-9)
+        assert (detections.frequency_hz[0], detections.confidence[0]) == (frequency, confidence)
+        assert detections.period_s[0] == pytest.approx(float(row["period_s"]), rel=1e-12, abs=0)
 
 
 def test_requests_of_its_own_test_have_its_numbers() -> None:
@@ -84,9 +76,8 @@ def test_requests_of_its_own_test_have_its_numbers() -> None:
     rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
     steps = overlapped(Requests.of_one(began, ceased, rates * 4.5))
     assert (steps.edges_s[0], steps.edges_s[-1]) == (0.0, 65.0)
-    assert answer(detect(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
-    assert answer(refine(steps))[3] == pytest.approx(0.9341654306001178, abs=1e-12)
-    assert answer(detect(steps, asked(1.0))) == (65, 3, 3 / 65, pytest.approx(1.0))
+    assert answer(first(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
+    assert answer(first(steps, 1.0)) == (65, 3, 3 / 65, pytest.approx(1.0))
 
 
 def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
@@ -98,11 +89,12 @@ def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
     edges = np.linspace(0.0, volume.shape[1] * interval, volume.shape[1] + 1)
     _, place = np.nonzero(volume)
     steps = overlapped(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
-    found = detect(steps, asked(5 / interval))
-    assert found.sample_count[0] == 555
-    assert found.outlier_count[0] == 3
-    assert found.detections.period_s[0] == pytest.approx(37.3895, abs=5e-5)
-    assert found.detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
+    found = first(steps, 5 / interval)
+    assert found.sample_count == 555
+    assert found.outlier_count == 3
+    detections = detect(steps, asked(5 / interval))
+    assert detections.period_s[0] == pytest.approx(37.3895, abs=5e-5)
+    assert detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
 
 
 # ---- its samples
@@ -129,7 +121,7 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
 def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
     rates = [float(place) for place in range(1, len(times))] + [0.0]
     ((values, found_hz, window),) = [
-        ftio_0_0_9.sampled(*stamps, asked(hz)) for stamps in ftio_0_0_9.windows(held(times, rates), asked())
+        ftio_0_0_9.sampled(*stamps, hz) for stamps in ftio_0_0_9.windows(held(times, rates), asked())
     ]
     assert values.tolist() == ftio_samples(times, rates, hz)
     assert window == (times[0], times[-1])
@@ -140,18 +132,9 @@ def test_the_window_begins_at_a_time_stamp() -> None:
     edges = [5.0 * place for place in range(41)]
     steps = held(edges, [7.0, 0.0] * 20 + [0.0])
     found = detect(steps, asked(1.0, window_start_s=12.0, window_end_s=177.0))
-    assert (found.detections.window_start_s[0], found.detections.window_end_s[0]) == (15.0, 175.0)
-    assert found.sample_count[0] == 160
-    assert found.detections.period_s[0] == 10.0
-    assert detect(steps, asked(1.0, window_start_s=300.0)).detections.outcome[0] == "too_short"
-
-
-def test_without_a_frequency_it_is_twice_the_shortest_time() -> None:
-    steps = held([0.0, 0.5, 10.0, 12.0], [1.0, 0.0, 1.0, 0.0])
-    assert detect(steps, asked(None)).sample_count[0] == 48
-    assert detect(steps, asked(None)).sampling_hz[0] == 4.0
-    limited = detect(steps, asked(None, memory_bytes=8 * 30))
-    assert (limited.sample_count[0], limited.sampling_hz[0]) == (30, 2.5)
+    assert (found.window_start_s[0], found.window_end_s[0]) == (15.0, 175.0)
+    assert found.period_s[0] == 10.0
+    assert detect(steps, asked(1.0, window_start_s=300.0)).outcome[0] == "too_short"
 
 
 def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
@@ -166,7 +149,7 @@ def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
     assert steps.edges_s.tolist() == [0, 1, 2, 3, 6, 9, 10, 5, 6]
     assert steps.bytes_per_s.tolist() == [0, 0, 2, 2, 0, 0, 0, 3, 0]
     assert steps.offsets.tolist() == [0, 7, 7, 9]
-    assert detect(steps, asked(1.0)).sample_count.tolist() == [10, 0, 1]
+    assert detect(steps, asked(1.0)).outcome.tolist() == ["aperiodic", "too_short", "aperiodic"]
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -185,25 +168,25 @@ def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, in
 def test_harmonics_are_missed() -> None:
     """Of its own `outlier_detection`: 1.5 s of every 20 s are 20 s or 6.7 s, 0.3 s and 0.9 s are not periodic."""
     found = judge(waves(1.5, 1.0))
-    np.testing.assert_allclose(found.detections.candidates.frequency_hz, [0.05, 0.15])
-    assert found.detections.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
-    assert judge(waves(2.5, 1.0)).detections.confidence[0] == pytest.approx(0.76797865, abs=1e-8)
+    np.testing.assert_allclose(found.candidates.frequency_hz, [0.05, 0.15])
+    assert found.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
+    assert judge(waves(2.5, 1.0)).confidence[0] == pytest.approx(0.76797865, abs=1e-8)
     for burst_s in (0.3, 0.9):
-        assert judge(waves(burst_s, 1.0)).detections.outcome[0] == "aperiodic"
+        assert judge(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
 
 
 def test_the_window_is_a_period() -> None:
     found = judge(EvenSignals.of_one(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
-    assert answer(found) == (200, 1, 0.005, 1.0)
+    assert (found.frequency_hz[0], found.confidence[0]) == (0.005, 1.0)
 
 
 def test_white_noise_is_periodic() -> None:
     """Of these 600 draws its own `outlier_detection` finds 349 periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
     found = judge(EvenSignals(random, np.ones(600), np.zeros(600)))
-    assert found.detections.is_periodic.sum() == 349
+    assert found.is_periodic.sum() == 349
     # twice it is the highest bin, whose amplitude counts once, that is the answer
-    assert found.bin[[47, 343]].tolist() == [500, 500]
+    assert found.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
 
 
 # ---- no answer
@@ -213,35 +196,10 @@ def test_next_to_nothing_breaks_nothing() -> None:
     nothing = step_function(Requests.of_one([], [], []))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for found in (detect(nothing), refine(nothing)):
-            assert found.detections.outcome.tolist() == ["too_short"]
-            assert (found.sample_count[0], found.bin[0]) == (0, 0)
+        assert detect(nothing).outcome.tolist() == ["too_short"]
         none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
-        assert detect(overlapped(none)).detections.signal_count == 0
+        assert detect(overlapped(none)).signal_count == 0
         for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
             found = judge(EvenSignals.of_one(samples, 1.0))
-            assert np.isnan(found.detections.frequency_hz[0])
-        steps = held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])
-        assert refine(steps).detections.outcome[0] == "aperiodic"
-
-
-def test_the_period_of_the_autocorrelation_alone_has_a_third_of_its_confidence() -> None:
-    onsets = np.cumsum(np.tile([9.0, 10.0, 11.0], 20))
-    edges = sorted([*onsets, *(onsets + 2)])
-    steps = held(edges, [5.0 if place % 2 == 0 else 0.0 for place in range(len(edges))])
-    params = asked(1.0, z_threshold=1e9)
-    found = refine(steps, params)
-    assert detect(steps, params).detections.outcome[0] == "aperiodic"
-    stamps = next(ftio_0_0_9.windows(steps, params))
-    values, _, _ = ftio_0_0_9.sampled(*stamps, params)
-    period, confidence = ftio_0_0_9.autocorrelation(values, 1.0, params)
-    assert found.detections.period_s[0] == pytest.approx(period)
-    assert found.detections.confidence[0] == pytest.approx(confidence / 3)
-    assert all(low < high for low, high in pairwise(edges))
-
-
-def test_too_little_confidence_is_no_answer() -> None:
-    steps = held([5.0 * place for place in range(41)], [7.0, 0.0] * 20 + [0.0])
-    found = refine(steps, asked(1.0, least_confidence=1.1))
-    assert found.detections.outcome[0] == "aperiodic"
-    assert len(found.detections.candidates.frequency_hz) == 0
+            assert np.isnan(found.frequency_hz[0])
+        assert detect(held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"

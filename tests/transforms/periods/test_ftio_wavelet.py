@@ -45,10 +45,9 @@ def test_ftio_itself_says_the_same(
     frequency: float | None,
     ranges: list[tuple[float, float]],
 ) -> None:
-    found = ftio_wavelet.detect(bursts(period, burst, count, pause), CompatibleParams(sampling_hz=hz))
+    detections, segments = ftio_wavelet.detect(bursts(period, burst, count, pause), CompatibleParams(sampling_hz=hz))
     wanted = np.nan if frequency is None else frequency
-    assert found.found.detections.frequency_hz[0] == pytest.approx(wanted, rel=1e-6, nan_ok=True)
-    segments = found.segments
+    assert detections.frequency_hz[0] == pytest.approx(wanted, rel=1e-6, nan_ok=True)
     told = list(zip(segments.started_s.tolist(), segments.ended_s.tolist(), strict=True))
     assert told == [pytest.approx(each, abs=1e-6) for each in ranges]
     assert segments.is_main.sum() == bool(ranges)
@@ -60,11 +59,11 @@ def test_samples_are_judged_as_they_are() -> None:
     values = np.where(np.arange(400) % 20 < 4, 1e9, 0.0)
     values[7] = np.nan
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
-    found = ftio_wavelet.judge(group)
-    assert found.segments.counts.tolist() == [1, 0]
-    assert found.segments.started_s[0] >= 5.0
-    assert found.segments.volume_bytes[0] <= 80e9
-    assert ftio_wavelet.judge(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1))).segments.counts.tolist() == [0]
+    _, segments = ftio_wavelet.judge(group)
+    assert segments.counts.tolist() == [1, 0]
+    assert segments.started_s[0] >= 5.0
+    assert segments.volume_bytes[0] <= 80e9
+    assert ftio_wavelet.judge(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))[1].counts.tolist() == [0]
 
 
 def test_the_slow_twin_says_the_same() -> None:
