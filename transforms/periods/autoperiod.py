@@ -25,7 +25,7 @@ import scipy.fft
 from iosig.transforms.arrays import Bools, Ints, Reals, places_of, rows_of
 from iosig.transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
 from iosig.transforms.periods.answers import Candidates, Detections
-from iosig.transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
+from iosig.transforms.periods.autoperiod_periodogram import FrequencyGrid, UnevenSignals, Waves, steps_s
 from iosig.transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
 
 Texts = npt.NDArray[np.str_]
@@ -129,9 +129,9 @@ def examine(samples: UnevenSignals, params: AutoperiodParams | None = None) -> E
         autoperiod_periodogram.turns_of(samples, grid),
         autoperiod_periodogram.standardized_pieces(samples),
     )
-    waves = autoperiod_periodogram.uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
-    spreading = Spreading.of(turns, samples.owner, samples.signal_count, grid.numbers)
-    powers = waves.powers(spreading.sums(standard), autoperiod_periodogram.varying(standard, samples))
+    waves = autoperiod_periodogram.uneven_waves(turns, samples.offsets, grid)
+    sums = autoperiod_periodogram.uneven_sums(turns, standard, samples.offsets, grid)
+    powers = waves.powers(sums, autoperiod_periodogram.varying(standard, samples))
     powers[~grid.is_own] = np.nan
     maxima = np.zeros((samples.signal_count, 0))
     if params.significance == "monte_carlo":
@@ -292,10 +292,10 @@ def _uneven_maxima(
     numbers = grid.numbers[: grid.counts[row]]
     standard = autoperiod_periodogram.standardized_pieces(one)
     shuffled = _permuted(standard, params)
-    spreading = Spreading.of(turns[place], np.zeros(one.counts[0], dtype=np.int64), 1, numbers)
+    sums = autoperiod_periodogram.sums_at(turns[place], shuffled, numbers)
     own = waves.of_row(row, len(numbers))
     varying = np.repeat(autoperiod_periodogram.varying(standard, one), params.permutation_count)
-    return np.sort(own.powers(spreading.sums_of_many(shuffled), varying).max(axis=1, initial=0.0))
+    return np.sort(own.powers(sums, varying).max(axis=1, initial=0.0))
 
 
 # ---- hints and hills
@@ -454,11 +454,10 @@ def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) ->
 
 
 def _groups(samples: UnevenSignals, rows: Ints, params: AutoperiodParams) -> Iterator[Ints]:
-    """Yield rows in groups whose grids are of one size and have about as many points as are worked on at a time."""
+    """Yield rows in groups with about as many frequencies: at most twice as many in one signal as in another."""
     span_s, step_s = samples.span_s, steps_s(samples)
     grid = FrequencyGrid.of(span_s[rows], step_s[rows], params.samples_per_peak)
-    highest = grid.counts + params.samples_per_peak - 1
-    sizes = np.array([autoperiod_periodogram.grid_size(number) for number in highest.tolist()], dtype=np.int64)
+    sizes: Ints = 4 << np.frexp(grid.counts + params.samples_per_peak)[1].astype(np.int64)
     for size in np.unique(sizes).tolist():
         own = rows[sizes == size]
         step = max(1, _GROUP_POINTS // size)

@@ -8,21 +8,20 @@ exponentially with mean 1.
 With Z = sum(x exp(-i w t)) of the values x without their mean, n = the number of samples and D = sum(exp(-2 i w t)) =
 R exp(-2 i w tau), Scargle's equation reads P = (A / (n + R) + B / (n - R)) / (2 variance), where A and B are |Z|^2
 plus and minus the real part of Z^2 exp(2 i w tau): two sums a frequency, no sine or cosine a sample and frequency.
-Evenly spaced samples, with or without gaps, give both sums by one real transform each, exactly. Samples at any times
-are first spread over a grid twice as fine as needed, with a kernel whose own transform is divided out afterwards
-(Barnett, Magland & af Klinteberg, "A parallel nonuniform fast Fourier transform library", SIAM J. Sci. Comput. 41
-(2019), DOI 10.1137/18M120885X, section 3); a sum is off by less than 1e-11 of the sum of the values' magnitudes. Press
-& Rybicki's extirpolation (1989) is the same idea with a kernel of four points, off by 1e-3.
+Evenly spaced samples, with or without gaps, give both sums by one real transform each, exactly. For samples
+at any times, FINUFFT computes them (Barnett, Magland & af Klinteberg, "A parallel nonuniform fast Fourier transform
+library", SIAM J. Sci. Comput. 41 (2019), DOI 10.1137/18M120885X); a sum is off by less than 1e-11 of the sum of the
+values' magnitudes. Press & Rybicki's extirpolation (1989) is off by 1e-3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import scipy.fft
-import scipy.sparse
 
 from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of
 from iosig.transforms.periods.even_signals import EvenSignals
@@ -31,14 +30,8 @@ Complexes = npt.NDArray[np.complex128]
 
 #: frequencies within the width of one spectral peak, as astropy's `autopower` takes them by default
 SAMPLES_PER_PEAK = 5
-#: grid points that each sample is spread over: the error falls tenfold with every one of them
-_KERNEL_WIDTH = 12
-#: grid points for each wave at the highest frequency; 2 are needed
-_GRID_POINTS_PER_WAVE = 4
-#: the kernel exp(shape * (sqrt(1 - x^2) - 1)), best for a grid twice as fine as needed (Barnett et al., section 3.1)
-_KERNEL_SHAPE = 2.30 * _KERNEL_WIDTH
-#: terms of the series that the kernel's transform is evaluated with: more change no digit
-_SERIES_TERMS = 18
+#: the precision asked of FINUFFT
+_PRECISION = 1e-12
 #: a grid is at most so many times as fine as the mean distance of samples: bounds the memory
 _MOST_REFINED = 4
 #: a deviation below this share of the largest value is nothing but rounding
@@ -280,93 +273,39 @@ def steps_s(samples: UnevenSignals) -> Reals:
     return steps
 
 
-@dataclass(frozen=True, slots=True)
-class Spreading:
-    """How samples at any times of n signals are spread over grids, and what undoes it.
+def sums_at(turns: Reals, values: Reals, numbers: Ints) -> Complexes:
+    """Return sum(x exp(-2 pi i k turns)) of one signal, or of several sets of values at its times.
 
-    matrix (n * size, points): the kernel at each sample's grid points. numbers (frequencies): those wanted.
+    turns (points): a wave of number k makes k turns in one. values (points), or (sets, points). numbers (frequencies):
+    rise by one.
     """
+    import finufft  # type: ignore[import-untyped,unused-ignore]
 
-    matrix: scipy.sparse.csc_array
-    signal_count: int
-    size: int
-    numbers: Ints
-
-    @classmethod
-    def of(cls, turns: Reals, owner: Ints, signal_count: int, numbers: Ints) -> Spreading:
-        """Prepare sums at times given in turns (points): a wave of number k makes k turns in one.
-
-        owner (points): the signal of each sample.
-        """
-        most = int(numbers[-1]) if len(numbers) else 0
-        size = grid_size(most)
-        # kept off 0, so that no grid point's number is negative
-        place = (turns - np.floor(turns)) * size + _KERNEL_WIDTH
-        first = np.ceil(place - _KERNEL_WIDTH / 2.0)
-        steps = np.arange(_KERNEL_WIDTH)
-        distance = ((first - place)[:, None] + steps) * (2.0 / _KERNEL_WIDTH)
-        cell = first.astype(np.int64)[:, None] + steps - _KERNEL_WIDTH
-        cell += np.where(cell < 0, size, np.where(cell >= size, -size, 0)) + (owner * size)[:, None]
-        kernel = _kernel(distance)
-        starts = np.arange(len(turns) + 1) * _KERNEL_WIDTH
-        shape = (signal_count * size, len(turns))
-        return cls(
-            scipy.sparse.csc_array((kernel.ravel(), cell.ravel(), starts), shape=shape), signal_count, size, numbers
-        )
-
-    def sums(self, values: Reals) -> Complexes:
-        """Return sum(x exp(-2 pi i k turns)) of each signal (n, frequencies); values (points)."""
-        spread = (self.matrix @ values).reshape(self.signal_count, self.size)
-        return self._unspread(scipy.fft.rfft(spread, axis=1))
-
-    def sums_of_many(self, values: Reals) -> Complexes:
-        """Return the sums of several sets of values (sets, points) at the times of one signal (sets, frequencies)."""
-        spread = np.ascontiguousarray((self.matrix @ values.T).T)
-        return self._unspread(scipy.fft.rfft(spread, axis=1))
-
-    def _unspread(self, transform: Complexes) -> Complexes:
-        found: Complexes = transform[:, self.numbers] / _kernel_transform(self.numbers / self.size)
-        return found
+    if not turns.size or not numbers.size:
+        return np.zeros((*values.shape[:-1], len(numbers)), dtype=np.complex128)
+    fraction = turns - np.floor(turns)
+    # FINUFFT's modes lie around 0: move the middle of those that are wanted there
+    middle = int(numbers[0]) + len(numbers) // 2
+    strengths = np.ascontiguousarray(values * np.exp(-2j * np.pi * (middle * fraction)))
+    sums: Complexes = finufft.nufft1d1(
+        2.0 * np.pi * fraction, strengths, len(numbers), eps=_PRECISION, isign=-1, nthreads=1
+    )
+    return sums
 
 
-def _kernel(distance: Reals) -> Reals:
-    """Return the kernel at distances in half widths."""
-    found: Reals = np.exp(_KERNEL_SHAPE * (np.sqrt(np.maximum(1.0 - distance * distance, 0.0)) - 1.0))
-    return found
+def uneven_sums(turns: Reals, values: Reals, offsets: Ints, grid: FrequencyGrid) -> Complexes:
+    """Return the sums of each signal at its own frequencies (n, frequencies); 0 beyond them."""
+    sums = np.zeros((len(offsets) - 1, grid.most), dtype=np.complex128)
+    for signal, (first, last) in enumerate(pairwise(offsets.tolist())):
+        numbers = grid.numbers[: grid.counts[signal]]
+        sums[signal, : len(numbers)] = sums_at(turns[first:last], values[first:last], numbers)
+    return sums
 
 
-def _kernel_series() -> Reals:
-    """Return the kernel's transform from 0 to a quarter wave per grid point, as a Chebyshev series."""
-    nodes, weights = np.polynomial.legendre.leggauss(8 * _KERNEL_WIDTH)
-    half = _KERNEL_WIDTH / 2.0
-
-    places = np.polynomial.chebyshev.chebpts1(_SERIES_TERMS)
-    waves = (places + 1.0) / (2.0 * _GRID_POINTS_PER_WAVE)
-    found = half * np.cos(2.0 * np.pi * half * waves[:, None] * nodes) @ (weights * _kernel(nodes))
-    return np.asarray(np.polynomial.chebyshev.chebfit(places, found, _SERIES_TERMS - 1), dtype=np.float64)
-
-
-_KERNEL_SERIES = _kernel_series()
-
-
-def _kernel_transform(waves: Reals) -> Reals:
-    """Return the kernel's transform at frequencies in waves per grid point."""
-    places = 2.0 * _GRID_POINTS_PER_WAVE * waves - 1.0
-    return np.asarray(np.polynomial.chebyshev.chebval(places, _KERNEL_SERIES), dtype=np.float64)
-
-
-def grid_size(highest: int) -> int:
-    """Return how many points a grid has on which waves up to so many turns are summed: few sizes for many signals."""
-    least = max(_GRID_POINTS_PER_WAVE * highest + 2, 2 * _KERNEL_WIDTH)
-    power = 1 << (least - 1).bit_length()
-    # between powers of two stands three quarters of the next
-    return 3 * power // 4 if 3 * power // 4 >= least else power
-
-
-def uneven_waves(turns: Reals, owner: Ints, counts: Ints, numbers: Ints) -> Waves:
-    """Return what the times contribute, given in turns (points); counts (n): samples of each signal."""
-    doubled = Spreading.of(2.0 * turns, owner, len(counts), numbers).sums(np.ones(len(turns)))
-    return Waves.of(doubled, counts.astype(np.float64))
+def uneven_waves(turns: Reals, offsets: Ints, grid: FrequencyGrid) -> Waves:
+    """Return what the times contribute, given in turns (points)."""
+    doubled = uneven_sums(2.0 * turns, np.ones(len(turns)), offsets, grid)
+    return Waves.of(doubled, np.diff(offsets).astype(np.float64))
 
 
 def varying(standard: Reals, samples: UnevenSignals) -> Reals:

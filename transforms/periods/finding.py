@@ -157,7 +157,7 @@ def _exact_answers(group: EvenSignals, params: PeriodParams) -> Answers:
     wanted = set(params.methods)
     none = np.full(group.signal_count, np.nan)
     found = {}
-    # Each method is imported where it is run: most calls want one, and AUTOPERIOD's sparse matrices take long.
+    # Each method is imported where it is run: most calls want one.
     if wanted & {"dft", "merged"}:
         from iosig.transforms.periods import ftio
 

@@ -8,11 +8,9 @@ from hypothesis import given, settings, strategies as st
 from scipy.signal import lombscargle
 
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.periods import autoperiod_periodogram
 from iosig.transforms.periods.autoperiod_periodogram import (
     FrequencyGrid,
     Reals,
-    Spreading,
     UnevenSignals,
     even_grid,
     even_powers,
@@ -22,7 +20,9 @@ from iosig.transforms.periods.autoperiod_periodogram import (
     standardized,
     standardized_pieces,
     steps_s,
+    sums_at,
     turns_of,
+    uneven_sums,
     uneven_waves,
     varying,
 )
@@ -43,9 +43,8 @@ def grid_of(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
 
 def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
     turns, standard = turns_of(samples, grid), standardized_pieces(samples)
-    spreading = Spreading.of(turns, samples.owner, samples.signal_count, grid.numbers)
-    waves = uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
-    powers = waves.powers(spreading.sums(standard), varying(standard, samples))
+    waves = uneven_waves(turns, samples.offsets, grid)
+    powers = waves.powers(uneven_sums(turns, standard, samples.offsets, grid), varying(standard, samples))
     return np.where(grid.is_own, powers, np.nan)
 
 
@@ -146,24 +145,18 @@ def test_neither_scale_nor_level_nor_start_matters(exponent: int, level: float, 
 
 def test_sums_are_as_exact_as_stated() -> None:
     random = np.random.default_rng(5)
-    turns, values, numbers = random.uniform(-1, 2, 500), random.normal(size=500), np.arange(3, 2000)
-    found = Spreading.of(turns, np.zeros(500, dtype=np.int64), 1, numbers).sums(values)[0]
-    expected = np.exp(-2j * np.pi * numbers[:, None] * turns) @ values
-    assert np.abs(found - expected).max() < 1e-11 * np.abs(values).sum()
+    turns, values = random.uniform(-1, 2, 500), random.normal(size=500)
+    for last in (3, 4, 1999, 2000):
+        numbers = np.arange(3, last + 1)
+        expected = np.exp(-2j * np.pi * numbers[:, None] * turns) @ values
+        assert np.abs(sums_at(turns, values, numbers) - expected).max() < 1e-11 * np.abs(values).sum()
 
 
 def test_many_sets_of_values_at_the_same_times() -> None:
     random = np.random.default_rng(6)
     turns, sets, numbers = random.uniform(0, 1, 60), random.normal(size=(4, 60)), np.arange(1, 90)
-    spreading = Spreading.of(turns, np.zeros(60, dtype=np.int64), 1, numbers)
-    expected = np.concatenate([spreading.sums(values) for values in sets])
-    assert spreading.sums_of_many(sets) == pytest.approx(expected, abs=1e-12)
-
-
-def test_grids_are_of_few_sizes_and_large_enough() -> None:
-    sizes = [autoperiod_periodogram.grid_size(n) for n in range(10_000)]
-    assert all(size >= 4 * n + 2 for n, size in enumerate(sizes))
-    assert len(set(sizes)) < 25
+    expected = np.stack([sums_at(turns, values, numbers) for values in sets])
+    assert sums_at(turns, sets, numbers) == pytest.approx(expected, abs=1e-12)
 
 
 # ---- noise
