@@ -1,4 +1,4 @@
-"""Parts of signals: a window of time, all but the first phase of I/O, several signals as one.
+"""Parts of signals: a window of time, or all but the first phase of I/O.
 
 FTIO "provides an option to skip" the first phase, which is "often prolonged due to initialization overheads" (Tarraf
 et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section III-B). A phase is found in what the
@@ -16,7 +16,7 @@ from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of,
 from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_io
 from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
-from iosig.transforms.throughput.requests import Requests, Steps, step_function
+from iosig.transforms.throughput.requests import Requests, Steps
 
 #: an edge that misses a sample's own by less than this share of a sample does so by rounding
 _EDGE_SLACK = 1e-6
@@ -73,17 +73,6 @@ def _levels_at(steps: Steps, is_reached: Bools) -> Reals:
     rows = np.flatnonzero(counts)
     found[rows] = steps.bytes_per_s[steps.offsets[rows] + counts[rows] - 1]
     return found
-
-
-def spans(steps: Steps) -> tuple[Reals, Reals]:
-    """Return when each subject's first bytes begin to move, and when its last ones are over (subjects); else NaN."""
-    firsts, lasts = np.full((2, steps.subject_count), np.inf)
-    for times, offsets in ((steps.edges_s, steps.offsets), (steps.impulses_s, steps.impulse_offsets)):
-        rows = np.flatnonzero(np.diff(offsets))
-        firsts[rows] = np.minimum(firsts[rows], times[offsets[rows]])
-        lasts[rows] = np.minimum(lasts[rows], -times[offsets[rows + 1] - 1])
-    is_any = np.isfinite(firsts)
-    return np.where(is_any, firsts, np.nan), np.where(is_any, -lasts, np.nan)
 
 
 def clipped_samples(
@@ -190,16 +179,3 @@ def _parting_gaps(pieces: RequestPhases) -> Reals:
     is_pause = owner[1:] == owner[:-1]
     length = (pieces.onset_s[1:] - pieces.ended_s[:-1])[is_pause]
     return middle_pauses(owner[1:][is_pause], length, len(pieces.offsets) - 1) / 2
-
-
-# ---- several signals as one
-
-
-def summed(steps: Steps, whole: Ints, whole_count: int) -> Steps:
-    """Return the sums of subjects' step functions: subject i is a part of whole[i], or of none where it is negative.
-
-    Any edges go together, as those of a trace's modules or of jobs on one file system do. Rates are added without
-    rounding; each is right to a few units in the last place.
-    """
-    parts = steps.requests()
-    return step_function(Requests(parts.began_s, parts.ceased_s, parts.volume_bytes, whole[parts.subject], whole_count))

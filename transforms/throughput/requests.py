@@ -23,8 +23,6 @@ from iosig.transforms.throughput.exact_sums import running_sums, segment_sums
 NO_SUBJECT = -1
 #: a request that is faster is taken for an instant: sums of such rates would leave the range of a float
 _FASTEST_BYTES_PER_S = 1e200
-#: keys of a narrower range than this many per row are looked up in a table, not sorted
-_TABLE_CELLS_PER_ROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,55 +260,3 @@ def _settle(order: Ints, key: Ints, times_s: Reals) -> None:
     at = np.flatnonzero(is_tied)
     tied = order[at]
     order[at] = tied[np.lexsort((times_s[tied], key[at]))]
-
-
-# ---- subjects
-
-
-@dataclass(frozen=True, slots=True)
-class Subjects:
-    """The subjects that there are among rows.
-
-    code (n): each row's subject, from 0 up, or NO_SUBJECT. keys: for each key column its value for each
-    subject; subjects are in order of their keys.
-    """
-
-    code: Ints
-    keys: tuple[npt.NDArray[Any], ...]
-    count: int
-
-
-def subjects(*keys: npt.NDArray[Any], is_known: Bools | None = None) -> Subjects:
-    """Give each row (n) the number of its combination of keys: per rank, per host, per file, per (host, OST).
-
-    is_known (n): where it is not so, the row is of no subject. The rows' codes are what `Requests` wants.
-    """
-    if not keys:
-        raise ValueError("subjects need at least one key")
-    rows = np.flatnonzero(is_known) if is_known is not None else np.arange(len(keys[0]))
-    values, codes = zip(*(_distinct(key[rows]) for key in keys), strict=True)
-    combined = codes[0]
-    for value, code in zip(values[1:], codes[1:], strict=True):
-        # made dense after each key, so that the product of two counts never overflows
-        combined = _distinct(combined * len(value) + code)[1]
-    count = int(combined.max()) + 1 if len(combined) else 0
-    example = np.zeros(count, dtype=np.int64)
-    example[combined] = np.arange(len(combined))
-    found = np.full(len(keys[0]), NO_SUBJECT, dtype=np.int64)
-    found[rows] = combined
-    return Subjects(found, tuple(value[code[example]] for value, code in zip(values, codes, strict=True)), count)
-
-
-def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
-    """Return the distinct values in order, and each value's place among them."""
-    if values.dtype.kind in "iu" and len(values):
-        low, high = int(values.min()), int(values.max())
-        if high - low < _TABLE_CELLS_PER_ROW * len(values):
-            # Whole numbers wrap around: the difference is right as one without a sign, even where it does not fit.
-            least = values.dtype.type(low)
-            place = (values - least).view(f"u{values.dtype.itemsize}").astype(np.int64)
-            is_there = np.zeros(high - low + 1, dtype=np.bool_)
-            is_there[place] = True
-            return np.flatnonzero(is_there).astype(values.dtype) + least, (np.cumsum(is_there) - 1)[place]
-    distinct, code = np.unique(values, return_inverse=True)
-    return distinct, code.reshape(-1).astype(np.int64, copy=False)

@@ -14,7 +14,6 @@ from hypothesis import assume, given, strategies as st
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.periodicity import Periodicity, of_samples, of_signals, of_steps
-from iosig.transforms.periods.windows import spans
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.tmio import source
@@ -52,7 +51,7 @@ def test_real_traces_to_the_printed_digits(shared_data: Path) -> None:
     assert len(golden) == 3
     for row in golden:
         steps = _written(shared_data / "tmio" / row["trace"])
-        found = of_steps(steps, *spans(steps), float(row["frequency_hz"]))
+        found = of_steps(steps, *steps.edges_s[[0, -1]], float(row["frequency_hz"]))
         for name in ("r_io", "sigma_vol", "sigma_time"):
             digits = len(row[name].split(".")[1])
             assert f"{getattr(found, name)[0]:.{digits}f}" == row[name], (row["trace"], name)
@@ -98,7 +97,7 @@ def test_a_low_rate_all_the_time_is_noise_beside_bursts() -> None:
 def test_a_rate_that_never_varies_is_not_above_itself() -> None:
     for width in (0.1, 1 / 3, 7.0):
         steps = step_function(of([(place * width, (place + 1) * width, 0.3) for place in range(30)]))
-        found = of_steps(steps, *spans(steps), 0.2)
+        found = of_steps(steps, *steps.edges_s[[0, -1]], 0.2)
         assert found.r_io[0] == 0
         assert np.isnan(found.b_io_bytes_per_s[0])
 

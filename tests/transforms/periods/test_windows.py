@@ -17,8 +17,6 @@ from iosig.transforms.periods.windows import (
     clipped_samples,
     first_phases,
     first_phases_of_signals,
-    spans,
-    summed,
 )
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from tests.naive.throughput.even_values import rate_at
@@ -61,8 +59,8 @@ def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request],
 @given(st.lists(FREE, max_size=8))
 def test_a_window_that_holds_all_changes_nothing(requests: list[Request]) -> None:
     whole = step_function(of(requests))
-    started, ended = spans(whole)
-    found = clipped(whole, np.nan_to_num(started), np.nan_to_num(ended))
+    instants = np.concatenate([np.zeros(1), whole.edges_s, whole.impulses_s])
+    found = clipped(whole, instants.min(), instants.max())
     for name in ("edges_s", "bytes_per_s", "offsets", "impulses_s", "impulse_bytes", "impulse_offsets"):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
 
@@ -72,13 +70,6 @@ def test_no_window_holds_no_rate(window: tuple[float, float]) -> None:
     found = clipped(step_function(of([(0, 10, 8), (4, 6, 8)])), *window)
     assert found.offsets.tolist() == [0, 0]
     assert found.volume_bytes.tolist() == [0.0]
-
-
-def test_a_span_is_from_the_first_bytes_to_the_last() -> None:
-    whole = step_function(together([[(3, 5, 8), (9, 9, 1)], [], [(1, 1, 1), (2, 4, 4)], [(7, 7, 7)]]))
-    started, ended = spans(whole)
-    np.testing.assert_array_equal(started, [3, NAN, 1, 7])
-    np.testing.assert_array_equal(ended, [9, NAN, 4, 7])
 
 
 def test_samples_are_kept_or_left_out_as_a_whole() -> None:
@@ -154,37 +145,3 @@ def test_the_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -
     found = first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
     assert found.ended_s[0] == ended[0]
     assert found.second_onset_s[0] == onset[1]
-
-
-# ---- sums
-
-
-@BOUNDED
-@given(
-    st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=4), st.lists(st.integers(-1, 1), min_size=4, max_size=4)
-)
-def test_sums_are_those_of_all_requests(parts: list[list[Request]], wholes: list[int]) -> None:
-    steps = step_function(together(parts))
-    whole = np.array(wholes[: len(parts)])
-    found = summed(steps, whole, 2)
-    for number in range(2):
-        together_all = [request for part, own in zip(parts, whole, strict=True) if own == number for request in part]
-        expected = step_function(of(together_all))
-        edges, levels = subject(found, number)
-        for time in [time + shift for time in {*edges, *expected.edges_s.tolist()} for shift in (-1 / 128, 1 / 128)]:
-            rate = rate_at(expected.edges_s.tolist(), expected.bytes_per_s.tolist(), time, is_right=True)
-            assert rate_at(edges, levels, time, is_right=True) == pytest.approx(rate, rel=1e-12)
-        own = slice(*found.impulse_offsets[number : number + 2])
-        assert found.impulses_s[own].tolist() == expected.impulses_s.tolist()
-        np.testing.assert_allclose(found.impulse_bytes[own], expected.impulse_bytes)
-    assert not found.offsets[-1] or found.bytes_per_s[found.offsets[1:][np.diff(found.offsets) > 0] - 1].max() == 0
-
-
-def test_bins_of_two_grids_add_up() -> None:
-    """POSIX in bins of 2 s, STDIO in bins of 3 s."""
-    began = np.array([0.0, 2, 4, 0, 3])
-    ceased = np.array([2.0, 4, 6, 3, 6])
-    steps = step_function(Requests(began, ceased, np.array([2.0, 4, 6, 30, 60]), np.array([0, 0, 0, 1, 1]), 2))
-    found = summed(steps, np.zeros(2, dtype=np.int64), 1)
-    assert found.edges_s.tolist() == [0, 2, 3, 4, 6]
-    assert found.bytes_per_s.tolist() == [11, 12, 22, 23, 0]

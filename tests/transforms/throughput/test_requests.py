@@ -1,4 +1,4 @@
-"""Throughput as a step function: FTIO's own cases, conservation at any magnitude, invariances, subjects."""
+"""Throughput as a step function: FTIO's own cases, conservation at any magnitude, invariances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function, subjects
+from iosig.transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function
 from tests.naive.throughput import requests as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
@@ -238,60 +238,6 @@ def test_order_of_very_many_owners() -> None:
     order, owners = ordered(times, owner, 1 << 60)
     np.testing.assert_array_equal(order, np.lexsort((times, owner)))
     np.testing.assert_array_equal(owners, owner[order])
-
-
-# ---- subjects
-
-
-def test_per_rank_host_file_and_target() -> None:
-    rank = np.array([3, 0, 3, 1])
-    host = np.array(["b", "a", "b", "a"])
-    file_number = np.array([-(2**63), 2**63 - 1, -(2**63), 0])
-    ost = np.array([5, -1, 9, 5])
-    columns = (np.array([0.0, 0, 2, 0]), np.array([2.0, 2, 4, 2]), np.array([2.0, 4, 6, 8]))
-
-    def volumes(*keys: np.ndarray, is_known: np.ndarray | None = None) -> dict[tuple[object, ...], float]:
-        found = subjects(*keys, is_known=is_known)
-        moved = step_function(Requests(*columns, found.code, found.count)).volume_bytes
-        return dict(zip(zip(*(key.tolist() for key in found.keys), strict=True), moved.tolist(), strict=True))
-
-    assert volumes(rank) == {(0,): 4, (1,): 8, (3,): 8}
-    assert volumes(host) == {("a",): 12, ("b",): 8}
-    assert volumes(file_number) == {(-(2**63),): 8, (0,): 8, (2**63 - 1,): 4}
-    assert volumes(ost, is_known=ost >= 0) == {(5,): 10, (9,): 6}
-    assert volumes(host, rank) == {("a", 0): 4, ("a", 1): 8, ("b", 3): 8}
-
-
-@BOUNDED
-@given(
-    st.lists(
-        st.tuples(st.integers(-128, 127), st.sampled_from(["", "a", "b"]), st.integers(-(2**63), 2**63 - 1)),
-        min_size=1,
-        max_size=20,
-    )
-)
-def test_subjects_are_the_combinations(rows: list[tuple[int, str, int]]) -> None:
-    columns, dtypes = zip(*rows, strict=True), ("i1", "U1", "i8")
-    found = subjects(*(np.array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
-    distinct = sorted(set(rows))
-    assert list(zip(*(key.tolist() for key in found.keys), strict=True)) == distinct
-    assert [distinct[code] for code in found.code.tolist()] == rows
-    assert found.count == len(distinct)
-
-
-def test_unsigned_keys() -> None:
-    found = subjects(np.array([2**64 - 1, 0, 2**64 - 2], dtype=np.uint64))
-    assert found.code.tolist() == [2, 0, 1]
-    found = subjects(np.array([2**64 - 1, 2**64 - 3, 2**64 - 1], dtype=np.uint64))
-    assert found.keys[0].tolist() == [2**64 - 3, 2**64 - 1]
-
-
-def test_no_subjects() -> None:
-    nobody = subjects(np.array([1, 2]), is_known=np.array([False, False]))
-    assert nobody.count == 0
-    assert nobody.code.tolist() == [NO_SUBJECT, NO_SUBJECT]
-    with pytest.raises(ValueError, match="at least one key"):
-        subjects()
 
 
 def test_requests_of_no_subject_count_for_none() -> None:
