@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Column, table
+from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import moved_into_place
 from iosig.warehouse.releases.reading import opened
@@ -278,7 +279,7 @@ _PERIODS = f"""
     ),
 
     of_traces as (
-        select *, replace(user, '/', '%2F') || '/' || application || '/' || node_count as application_id, 1 as run_count
+        select *, {APPLICATION_ID_SQL} as application_id, 1 as run_count
         from latest
     ),
 

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts.application_ids import all_node_counts
 
 #: whether the curve of a release is used, the bursts of a feed, or those that a mix holds itself
 SignatureBasis = Literal["curve", "bursts", "mix"]
@@ -133,8 +134,7 @@ def on_filesystem(
 
     is_certain: it is known that the application runs there, so that its signature of another one holds as well.
     """
-    whole = f"{application_id.rpartition('/')[0]}/*"
-    for name in (application_id, whole):
+    for name in (application_id, all_node_counts(application_id)):
         found = known.get(name, {})
         if filesystem in found:
             return found[filesystem]

@@ -27,6 +27,7 @@ from iosig.answers.advice.queue import beside_the_log, queue_at
 from iosig.estimates.staging import engine, stage_jobs, stage_polls
 from iosig.settings.model import AdviceSettings, Settings
 from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts.application_ids import all_node_counts, application_id_of
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
@@ -112,7 +113,7 @@ def newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: L
     newest_day = landings.parts(POLLS, landings.in_force, pl.col("day") == days.max())
     models.expose_files(store, connection, POLLS, newest_day)
     newest: datetime = connection.sql("select max(polled_at) as polled_at from landed.polls").pl().item()
-    return _utc(newest)
+    return utc(newest)
 
 
 def _ticks(
@@ -148,8 +149,8 @@ def _load(ticks: Sequence[Mapping[str, Any]], window_s: float, at: datetime) -> 
     """Return the mean rate of the ticks of the window that ends with the last one; None where there are none."""
     if not ticks:
         return None
-    last = max(_utc(tick["polled_at"]) for tick in ticks)
-    near = [tick for tick in ticks if _utc(tick["polled_at"]) == last or _s(last, tick["polled_at"]) < window_s]
+    last = max(utc(tick["polled_at"]) for tick in ticks)
+    near = [tick for tick in ticks if utc(tick["polled_at"]) == last or _s(last, tick["polled_at"]) < window_s]
     moved = sum((tick["read_bytes"] or 0) + (tick["written_bytes"] or 0) for tick in near)
     ends_s = -np.array([_s(at, tick["polled_at"]) for tick in near])
     starts_s = ends_s - np.array([tick["interval_s"] for tick in near])
@@ -204,7 +205,7 @@ def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict
     """Return the highest rate that each file system of a release has sustained."""
     with opened(store, release, "ticks") as connection:
         rows = connection.sql(_STRETCHES, params={"sustained_s": settings.sustained_s}).fetchall()
-    return {name: _Most(float(rate), _utc(seen_at)) for name, rate, seen_at in rows}
+    return {name: _Most(float(rate), utc(seen_at)) for name, rate, seen_at in rows}
 
 
 # ---- jobs
@@ -228,7 +229,7 @@ def jobs_near(
         },
     ).pl()
     rows = stage_jobs(connection, settings, records).filter("is_application_run").to_dicts()
-    return [row for row in rows if _utc(row["started_at"]) <= at]
+    return [row for row in rows if utc(row["started_at"]) <= at]
 
 
 #: every record of a job of which some record tells that it may have run: a later one may say that it has ended.
@@ -277,8 +278,8 @@ def signatures_of(
     jobs: Iterable[Mapping[str, Any]], signatures: SignatureSource
 ) -> Mapping[str, Mapping[str, KnownSignature]]:
     """Return what is known of the applications of jobs, also of those of all node counts."""
-    names = {name for name in map(application_id_of, jobs) if name}
-    return signatures.of(sorted(names | {f"{name.rpartition('/')[0]}/*" for name in names}))
+    names = {name for name in map(application_of, jobs) if name}
+    return signatures.of(sorted(names | {all_node_counts(name) for name in names}))
 
 
 def filesystems_of(job: Mapping[str, Any], settings: Settings) -> Sequence[str]:
@@ -295,24 +296,24 @@ def job_on(
     is_certain: bool,
 ) -> RunningJob:
     """Return a job that runs, or ran of late, with its signature on a file system."""
-    application_id = application_id_of(job)
+    application_id = application_of(job)
     signature = on_filesystem(known, application_id, filesystem, is_certain=is_certain) if application_id else None
     if signature is not None and not signature.holds_at(at):
         signature = None
-    is_over = job["ended_at"] is not None and _utc(job["ended_at"]) <= at
+    is_over = job["ended_at"] is not None and utc(job["ended_at"]) <= at
     ended_s_ago = _s(at, job["ended_at"]) if is_over else None
     return RunningJob(job["job_id"], application_id, _s(at, job["started_at"]), signature, ended_s_ago)
 
 
-def application_id_of(job: Mapping[str, Any]) -> str | None:
-    """Return the application's id, as `applications` has it."""
-    user, name, nodes = job["user"], job["application"], job["node_count"]
-    return None if None in (user, name, nodes) else f"{user.replace('/', '%2F')}/{name}/{nodes}"
+def application_of(job: Mapping[str, Any]) -> str | None:
+    """Return the id of a job's application."""
+    return application_id_of(job["user"], job["application"], job["node_count"])
 
 
 def _s(later: datetime, earlier: datetime) -> float:
-    return (_utc(later) - _utc(earlier)).total_seconds()
+    return (utc(later) - utc(earlier)).total_seconds()
 
 
-def _utc(value: datetime) -> datetime:
+def utc(value: datetime) -> datetime:
+    """Return an instant in UTC; one without a zone is UTC already."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

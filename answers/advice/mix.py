@@ -32,6 +32,7 @@ from iosig.answers.advice.inputs import (
 )
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
+from iosig.warehouse.contracts.application_ids import all_node_counts
 from iosig.warehouse.errors import InputRefused
 
 FORMAT = "iosig-mix/1"
@@ -137,7 +138,7 @@ def read_mix(
     mix = _parsed(file.read(MOST_BYTES + 1), name)
     at = mix.at or now
     named = {job.application_id for one in mix.filesystems for job in one.running} - {None}
-    wanted = {form for known in named if known for form in (known, f"{known.rpartition('/')[0]}/*")}
+    wanted = {form for known in named if known for form in (known, all_node_counts(known))}
     known = signatures.of(sorted(wanted)) if signatures and wanted else {}
     window_s = mix.load_window_s or settings.load_window_s
     return SiteState(at, tuple(_state(one, known, window_s, at) for one in mix.filesystems))

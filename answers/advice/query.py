@@ -27,6 +27,7 @@ from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
 from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
 from iosig.transforms.demands import Demand
+from iosig.warehouse.contracts.application_ids import user_prefix, without_node_count
 from iosig.warehouse.errors import NothingToDo, UsageError
 
 #: what readers compare; another number means that old readers must not read on
@@ -114,8 +115,7 @@ def choose(signatures: SignatureSource, asked: Asked) -> str:
 
 
 def _of_user(names: Sequence[str], user: str | None) -> list[str]:
-    start = None if user is None else f"{user.replace('/', '%2F')}/"
-    return [name for name in names if start is None or name.startswith(start)]
+    return [name for name in names if user is None or name.startswith(user_prefix(user))]
 
 
 def _has_size(name: str, node_count: int | None) -> bool:
@@ -127,7 +127,7 @@ def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
     sized = [name for name in names if _has_size(name, node_count)]
     if node_count is None:
         return sized
-    have = {name.rpartition("/")[0] for name in sized}
+    have = {without_node_count(name) for name in sized}
     return sized + [name for name in names if name.endswith("/*") and name[:-2] not in have]
 
 
@@ -144,7 +144,7 @@ def _found(names: Sequence[str], asked: Asked) -> str | None:
 def _is_like(name: str, other: str | None, asked: Asked) -> bool:
     """Return whether an application is the other one on other nodes; if there is no other, whether it is so called."""
     if other is not None:
-        return name.rpartition("/")[0] == other.rpartition("/")[0]
+        return without_node_count(name) == without_node_count(other)
     return f"/{asked.application.casefold()}/" in f"/{name.casefold()}/"
 
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.answers.advice.landed import application_id_of, filesystems_of, jobs_near
+from iosig.answers.advice.landed import filesystems_of, jobs_near
 from iosig.answers.attribution.query import Asked, is_released
 from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
 from iosig.estimates.staging import engine, stage_polls
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.application_ids import application_ids
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
@@ -168,7 +169,7 @@ def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings
         # every row needs a day, and a running job ends no earlier than it started
         ended_on=pl.col("ended_on").fill_null(pl.col("started_at").dt.date()),
         filesystem=pl.lit(filesystem),
-        application_id=pl.Series(map(application_id_of, used), dtype=pl.String),
+        application_id=application_ids(),
         is_own=pl.lit(value=True),
     )
 

@@ -49,12 +49,12 @@ class Asked:
             if each is not None and each.year not in _YEARS:
                 raise UsageError(f"No file system was polled in the year {each.year}.")
         if at is not None:
-            return cls(filesystem, _minute(at), _minute(at) + _MINUTE, directions)
+            return cls(filesystem, minute_of(at), minute_of(at) + _MINUTE, directions)
         assert since is not None
-        ends = None if until is None else _minute(until - timedelta(microseconds=1)) + _MINUTE
-        if ends is not None and ends <= _minute(since):
+        ends = None if until is None else minute_of(until - timedelta(microseconds=1)) + _MINUTE
+        if ends is not None and ends <= minute_of(since):
             raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
-        return cls(filesystem, _minute(since), ends, directions)
+        return cls(filesystem, minute_of(since), ends, directions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ def last_day(store: Store, release: Release, filesystem: str, until: datetime | 
     """
     with opened(store, release, "ticks") as connection:
         first, last = polled(connection, filesystem)
-    end = until or _minute(last - timedelta(microseconds=1)) + _MINUTE
-    return max(end - timedelta(days=1), _minute(first - timedelta(microseconds=1)))
+    end = until or minute_of(last - timedelta(microseconds=1)) + _MINUTE
+    return max(end - timedelta(days=1), minute_of(first - timedelta(microseconds=1)))
 
 
 def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> Answer:
@@ -141,7 +141,7 @@ def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool 
     connection: has `TABLES`, those of a release or those computed from landed inputs.
     """
     first, last = polled(connection, asked.filesystem)
-    until = asked.until or _minute(last - timedelta(microseconds=1)) + _MINUTE
+    until = asked.until or minute_of(last - timedelta(microseconds=1)) + _MINUTE
     told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
     directed = told | {"directions": list(asked.directions)}
     minutes = connection.sql(_MINUTES, params=directed).pl()
@@ -278,12 +278,7 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
         return [plain_row(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
 
     return {
-        "release_id": release_id,
-        "from": "landed" if told.is_landed else "release",
-        "filesystem": told.asked.filesystem,
-        "since": instant_text(told.asked.since),
-        "until": instant_text(told.until),
-        "directions": list(told.asked.directions),
+        **question_document(told.asked, told.until, release_id, is_landed=told.is_landed),
         "measured_bytes": told.measured_bytes,
         "explained_bytes": told.explained_bytes,
         "unexplained_bytes": told.unexplained_bytes,
@@ -297,13 +292,25 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
     }
 
 
+def question_document(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
+    """Return the part of a document that repeats the question, and says which tables answered it."""
+    return {
+        "release_id": release_id,
+        "from": "landed" if is_landed else "release",
+        "filesystem": asked.filesystem,
+        "since": instant_text(asked.since),
+        "until": instant_text(until),
+        "directions": list(asked.directions),
+    }
+
+
 def plain_row(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row as JSON has it."""
     return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
-def _minute(at: datetime) -> datetime:
-    """Return when the minute of an instant began."""
+def minute_of(at: datetime) -> datetime:
+    """Return when the minute of an instant began, in UTC."""
     return at.astimezone(UTC).replace(second=0, microsecond=0)
 
 

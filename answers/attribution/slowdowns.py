@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.answers.attribution.query import Asked, instant_text, plain_row, polled, unpolled
+from iosig.answers.attribution.query import Asked, plain_row, polled, question_document, unpolled
 
 if TYPE_CHECKING:
     import duckdb
@@ -130,12 +130,7 @@ _DAYS = _by_run(
 def hurt_document(told: HurtAnswer, most_count: int, release_id: str) -> dict[str, Any]:
     """Return an answer for programs: so many runs at most, and how many there are."""
     return {
-        "release_id": release_id,
-        "from": "landed" if told.is_landed else "release",
-        "filesystem": told.asked.filesystem,
-        "since": instant_text(told.asked.since),
-        "until": instant_text(told.until),
-        "directions": list(told.asked.directions),
+        **question_document(told.asked, told.until, release_id, is_landed=told.is_landed),
         "run_count": told.run_count,
         "hurt_run_count": told.runs.height,
         "runs": [plain_row(row) for row in told.runs.head(most_count).to_dicts()],

@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from iosig.answers.advice.inputs import KnownSignature, SignatureSource, on_filesystem
-from iosig.answers.advice.landed import application_id_of, filesystems_of, jobs_near, signatures_of
+from iosig.answers.advice.landed import application_of, filesystems_of, jobs_near, signatures_of
 from iosig.answers.advice.queue import beside_the_log, queue_at
 from iosig.estimates.staging import engine
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.forecast.coming import Coming
+from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
@@ -90,7 +91,7 @@ def _signature(
     used: Sequence[str],
     at: datetime,
 ) -> KnownSignature | None:
-    name = application_id_of(job)
+    name = application_of(job)
     found = on_filesystem(known, name, filesystem, is_certain=len(used) == 1) if name else None
     return found if found is not None and found.holds_at(at) else None
 
@@ -107,7 +108,7 @@ def _ahead(
     eligible, expected = (_ahead_s(job.get(name), at) for name in ("eligible_at", "expected_start_at"))
     return JobAhead(
         name=job["job_id"],
-        application_id=application_id_of(job),
+        application_id=application_of(job),
         user=job["user"],
         partition=job["partition"],
         status="held" if is_held else "unknown" if signature is None else "known",
@@ -203,9 +204,9 @@ def _runs(store: Store, release: Release, at: datetime) -> pl.DataFrame:
     return found
 
 
-_RUNS = """
-    select replace(jobs.user, '/', '%2F') || '/' || application || '/' || node_count as application_id, jobs.user,
-        partition, duration_s, (epoch_us(started_at) - epoch_us(submitted_at)) / 1e6 as waited_s
+_RUNS = f"""
+    select {APPLICATION_ID_SQL} as application_id, jobs.user, partition,
+         duration_s, (epoch_us(started_at) - epoch_us(submitted_at)) / 1e6 as waited_s
     from jobs
     where is_application_run and duration_s > 0 and ended_at > $since and ended_at <= $until
     qualify row_number() over (partition by jobs.user, application, node_count order by ended_at desc) <= $most

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from iosig.answers.advice.landed import capacity_of, newest_poll
 from iosig.answers.advice.query import demand_of
 from iosig.answers.advice.signatures import ReleaseSignatures
+from iosig.answers.attribution.query import instant_text, minute_of
 from iosig.answers.forecast.jobs import JobAhead, coming, jobs_ahead
 from iosig.answers.forecast.past import minutes_of, past_of
 from iosig.estimates.staging import engine
@@ -97,7 +98,7 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
     """Return what is to come; NothingToDo where no polls landed, or too few to tell what always comes."""
     horizon = asked.horizon
     names = _filesystems(store, release, asked.filesystem)
-    at = _minute(asked.at or _newest(store, settings))
+    at = minute_of(asked.at or _newest(store, settings))
     minutes = minutes_of(store, release, settings, asked.filesystem, at)
     past = past_of(minutes, at, asked.step_s, horizon)
     if len(past.unexplained_bytes_per_s) < 2 * horizon:
@@ -169,10 +170,6 @@ def _newest(store: Store, settings: Settings) -> datetime:
         return newest_poll(store, connection, landings)
 
 
-def _minute(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(second=0, microsecond=0)
-
-
 # ---- as JSON
 
 
@@ -182,15 +179,15 @@ def document(of: Told, release_id: str) -> Row:
     return {
         "release_id": release_id,
         "filesystem": of.asked.filesystem,
-        "at": _text(of.at),
+        "at": instant_text(of.at),
         "step_s": found.step_s,
         "capacity_bytes_per_s": of.capacity_bytes_per_s,
         "past_days": of.past_days,
         "unexplained_bytes_per_s": None if np.isnan(of.level_bytes_per_s) else of.level_bytes_per_s,
         "steps": [
             {
-                "from": _text(edges[place]),
-                "until": _text(edges[place + 1]),
+                "from": instant_text(edges[place]),
+                "until": instant_text(edges[place + 1]),
                 **{name: float(values[place]) for name, values in _lines(of).items()},
                 "applications": _shares(of, found.applications_bytes_per_s[:, place]),
             }
@@ -226,8 +223,8 @@ def collisions(of: Told) -> list[Row]:
     rows = zip(hours, found.first, found.second, found.meeting_s, found.meeting_bytes, strict=True)
     return [
         {
-            "from": _text(hour),
-            "until": _text(hour + timedelta(hours=1)),
+            "from": instant_text(hour),
+            "until": instant_text(hour + timedelta(hours=1)),
             "first_application": of.applications[first],
             "second_application": of.applications[second],
             "meeting_s": float(seconds),
@@ -254,10 +251,6 @@ def _job(job: JobAhead) -> Row:
         "elapsed_s": job.elapsed_s,
         "waited_s": job.waited_s if job.elapsed_s is None else None,
     }
-
-
-def _text(instant: datetime) -> str:
-    return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
 # ---- as a picture

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from iosig.answers.advice.inputs import Rates, RunningJob
+from iosig.answers.advice.landed import utc
 from iosig.transforms.forecast.forecasting import ForecastParams
 from iosig.transforms.predictions.predictor import EPOCH_S
 from iosig.warehouse.store.journal import Journal, JournalFault
@@ -90,7 +91,7 @@ def _latest(rows: Sequence[dict[str, Any]], at: datetime) -> list[dict[str, Any]
         if not row["is_final"]
         and row["next_burst_start_s"] is not None
         and row["next_burst_start_s"] >= EPOCH_S
-        and timedelta(0) <= at - _utc(row["predicted_at"]) <= _OLDEST
+        and timedelta(0) <= at - utc(row["predicted_at"]) <= _OLDEST
     ]
 
 
@@ -102,10 +103,6 @@ def _predicted(row: dict[str, Any]) -> Burst:
     assert begins_at is not None
     edges = (instant("next_burst_earliest_s"), instant("next_burst_latest_s"))
     return Burst(row["subject_id"], None, begins_at, *edges, row["next_burst_bytes"], "prediction")
-
-
-def _utc(instant: datetime) -> datetime:
-    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 
 def _place(burst: Burst) -> tuple[datetime, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
+from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,7 +68,7 @@ _SIGNED = """
 """
 
 #: for how long runs of two such applications were on one file system together, before the last end of a run
-_TOGETHER = """
+_TOGETHER = f"""
     with ends as (
         select max(ended_at) as last_at, max(ended_at) - to_seconds($last_s) as first_at
         from jobs
@@ -86,8 +87,7 @@ _TOGETHER = """
         from jobs
         cross join ends
         inner join rhythms
-            on replace(jobs.user, '/', '%2F') || '/' || jobs.application || '/' || jobs.node_count
-            = rhythms.application_id
+            on {APPLICATION_ID_SQL} = rhythms.application_id
             and (jobs.filesystem is null or jobs.filesystem = rhythms.filesystem)
         where jobs.is_application_run and jobs.ended_at > ends.first_at and jobs.started_at < ends.last_at
     )

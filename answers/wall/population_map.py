@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iosig.reports.wall.population_map import DrawnApplication, MapView
+from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,9 +43,9 @@ _SPAN = """
 
 #: an application with a signature: a run's bytes times its runs, of all its signatures; peak over mean and class of
 #: the signature that moves most
-_APPLICATIONS = """
+_APPLICATIONS = f"""
     with runs as (
-        select replace(jobs.user, '/', '%2F') || '/' || application || '/' || node_count as application_id, filesystem
+        select {APPLICATION_ID_SQL} as application_id, filesystem
         from jobs
         where is_application_run and ended_at is not null
     ),

@@ -18,6 +18,7 @@ from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisti
 from iosig.transforms.synthetic.job_statistics_texts import Form, lctl_texts
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
+from iosig.warehouse.contracts.application_ids import application_id_of
 
 FILESYSTEM = "widow1"
 #: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
@@ -242,9 +243,9 @@ class TrueSignature:
     slowdown_ratio: float
 
     @property
-    def application_id(self) -> str:
+    def application_id(self) -> str | None:
         """The id by which the warehouse knows the application."""
-        return f"{self.application.user.replace('/', '%2F')}/{self.application.name}/{self.application.node_count}"
+        return application_id_of(self.application.user, self.application.name, self.application.node_count)
 
 
 def signatures_truth(site: Site) -> list[TrueSignature]:

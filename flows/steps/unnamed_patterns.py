@@ -16,6 +16,7 @@ from iosig.flows.steps.pieces import Day, File, Given
 from iosig.flows.steps.run import Run, Work, released
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.application_ids import application_ids
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import TICKS
@@ -115,19 +116,13 @@ def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
 
 def _jobs(given: Given, filesystem: str) -> pl.DataFrame:
     """Return the runs that may have used a file system: application_id, started_at, ended_at."""
-    name = pl.concat_str(
-        pl.col("user").str.replace_all("/", "%2F", literal=True),
-        "application",
-        pl.col("node_count").cast(pl.String),
-        separator="/",
-    )
     others = [name for name, used in given.settings.partitions.items() if filesystem not in used]
     is_elsewhere = pl.col("filesystem").is_null() & pl.col("partition").is_in(others).fill_null(value=False)
     return (
         given.scan(JOBS)
         .filter("is_application_run", pl.col("started_at").is_not_null(), ~is_elsewhere)
         .filter(pl.col("filesystem").is_null() | (pl.col("filesystem") == filesystem))
-        .select("started_at", "ended_at", application_id=name)
+        .select("started_at", "ended_at", application_id=application_ids())
         .drop_nulls("application_id")
         .sort("application_id", "started_at", "ended_at")
         .collect()
