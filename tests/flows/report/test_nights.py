@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.report_site import SiteSize, made_up_release
+from tests.made_up_release import SiteSize, made_up_release
 from iosig.flows.report import applications, fingerprints, runs
 from iosig.flows.report.hiding import hider_of
 from iosig.flows.report.making import report

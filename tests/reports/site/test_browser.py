@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.report_site import SiteSize, made_up_release
+from tests.made_up_release import SiteSize, made_up_release
 from iosig.flows.report.making import report
 from iosig.reports.site.figures import command_line
 from iosig.reports.site.pages import PAGES
