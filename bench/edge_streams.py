@@ -33,7 +33,7 @@ _CHUNK, _CHUNKS = 1 << 18, 4
 _DURATION_S = 3600.0
 #: never comes to the same instants again
 _TURN = (5**0.5 - 1) / 2
-_LEAST_PER_S, _MOST_BYTES = 5e6, 2e9
+_LEAST_PER_S, _MOST_BYTES = 5e5, 4e9
 
 
 def streams() -> Iterator[Figure]:

@@ -18,9 +18,10 @@ from iosig.estimates.networks.layers import in_natural_order
 from iosig.estimates.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
 from iosig.estimates.networks.stripes import on_targets
 from iosig.transforms.arrays import Ints, Reals, offsets_of
+from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
 from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
 from iosig.transforms.networks.clock_skew import Skew, offsets_of_runs
-from iosig.transforms.networks.counting import are_equal_windows
+from iosig.transforms.networks.counting import BatchCounter, are_equal_windows
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, NetworkParams, TimeKind
 from iosig.transforms.networks.patterns import patterns_of
@@ -32,7 +33,6 @@ from iosig.transforms.networks.rows import (
     run_rows,
     run_values,
 )
-from iosig.transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
@@ -232,7 +232,7 @@ class _Requests:
     whole: pl.DataFrame
     pieces: pl.DataFrame
     files: pl.DataFrame
-    layers: Layers
+    layers: LayerBatch
     #: node by layer and label, of the layers that have labels
     nodes: pl.DataFrame
 
@@ -258,7 +258,7 @@ class _Requests:
         layers, nodes = _layers(runs, whole, pieces)
         return cls(runs, whole, pieces, of_files, layers, nodes)
 
-    def counted(self) -> Networks:
+    def counted(self) -> NetworkBatch:
         """Count the requests between the layers of their runs."""
         first, last = self.layers.first[:-1], self.layers.first[1:] - 1
         inner = self._transfers(self.pieces, self._outer(self.pieces), self._nodes(self.pieces, last, "end"))
@@ -266,7 +266,9 @@ class _Requests:
         hosted = self.whole.filter(pl.Series(has_hosts).gather(self.whole["run"]))
         outer = self._transfers(hosted, self._ranks(hosted), self._nodes(hosted, first + 1, "host"))
         columns = [np.concatenate(both) for both in zip(outer, inner, strict=True)]
-        return counted(self.layers, np.stack([run.window_edges_s for run in self.runs]), ManyTransfers(*columns))
+        counter = BatchCounter(self.layers, np.stack([run.window_edges_s for run in self.runs]))
+        counter.add(TransferBatch(*columns))
+        return counter.result()
 
     def _transfers(self, rows: pl.DataFrame, source: Ints, target: Ints) -> Sequence[Any]:
         run: Ints = rows["run"].to_numpy()
@@ -378,7 +380,7 @@ def _keys(whole: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
     return whole.select(_FILE).join(keys, on=_FILE, how="left", maintain_order="left")["file_key"]
 
 
-def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[Layers, pl.DataFrame]:
+def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[LayerBatch, pl.DataFrame]:
     """Return the layers of runs, and the node of each label in those that have labels, by layer."""
     names = [run.names for run in runs]
     first = offsets_of([len(one) for one in names])
@@ -402,7 +404,7 @@ def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> 
     layer_count = int(first[-1])
     kinds: list[TimeKind | None] = [_KIND if n + 1 < len(one) else None for one in names for n in range(len(one))]
     first_node = offsets_of(np.bincount(nodes["layer"].to_numpy(), minlength=layer_count))
-    layers = Layers(tuple(name for one in names for name in one), tuple(kinds), first, first_node, nodes["label"])
+    layers = LayerBatch(tuple(name for one in names for name in one), tuple(kinds), first, first_node, nodes["label"])
     return layers, nodes.select("layer", "label", "node")
 
 
@@ -419,7 +421,7 @@ def _rank_labels(runs: Sequence[_Run], first: Ints) -> pl.DataFrame:
 # ---- what is said of runs
 
 
-def _lines(runs: Sequence[_Run], networks: Networks) -> Iterator[dict[str, object]]:
+def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, object]]:
     """Yield what the line on each run says."""
     layers, counts = networks.layers, networks.counts
     is_negative = (pl.col("bin") == NEGATIVE) & (pl.col("metric") == METRICS.index("time"))

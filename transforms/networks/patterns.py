@@ -28,9 +28,9 @@ import numpy as np
 import polars as pl
 
 from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
 from iosig.transforms.networks.network import METRICS, Network
-from iosig.transforms.networks.side_by_side import Networks
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -125,10 +125,10 @@ def patterns(network: Network) -> pl.DataFrame:
     nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
     outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
     """
-    return patterns_of(Networks.alone(network)).select(PATTERN_ROWS.names())
+    return patterns_of(NetworkBatch.of_one(network)).select(PATTERN_ROWS.names())
 
 
-def patterns_of(networks: Networks) -> pl.DataFrame:
+def patterns_of(networks: NetworkBatch) -> pl.DataFrame:
     """Return the patterns of many networks, one after the other, with the hop's outer layer among all (`layer`)."""
     outer, spans = networks.layers.outer, 1 + networks.window_count
     targets = _main_targets(networks)
@@ -183,7 +183,7 @@ def _looked_for(cells: _Cells, span_count: int, targets: Ints) -> _Spans:
     return _Spans(node_count, transfer_count, outcome, {span: _named(_nodes(cells, span, targets)) for span in enough})
 
 
-def _told_frame(networks: Networks, looks: Sequence[_Spans]) -> pl.DataFrame:
+def _told_frame(networks: NetworkBatch, looks: Sequence[_Spans]) -> pl.DataFrame:
     """Return what is said of the spans that have enough nodes and transfers, by their place among those of all."""
     labels = networks.layers.labels
     rows = [
@@ -221,7 +221,7 @@ class _Cells:
         return self.node[first:last], self.bin[first:last], self.count[first:last]
 
 
-def _cells(networks: Networks, metric: int) -> _Cells:
+def _cells(networks: NetworkBatch, metric: int) -> _Cells:
     """Return the counts of all hops by a metric; zero and negative values count as the lowest bin of all in the hop."""
     counts = networks.counts.filter(pl.col("metric") == metric)
     window, edge, bins, count = (counts[name].cast(pl.Int64).to_numpy() for name in ("window", "edge", "bin", "count"))
@@ -259,7 +259,7 @@ def _summed(key: Ints, count: Ints) -> tuple[Ints, Ints]:
     return key[starts], np.add.reduceat(count[order], starts)
 
 
-def _main_targets(networks: Networks) -> Ints:
+def _main_targets(networks: NetworkBatch) -> Ints:
     """Return to which next node most transfers of each node go (nodes); -1 where that is not most of them."""
     found = np.full(len(networks.layers.labels), -1, dtype=np.int64)
     totals = networks.totals

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from iosig.transforms.arrays import Reals
+from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.clock_skew import Skew
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, Network
-from iosig.transforms.networks.side_by_side import Networks
 
 #: the largest whole number of bytes that a column can hold, of those that a 64-bit floating-point number can
 _MOST_BYTES = float(2**63 - 1024)
@@ -51,10 +51,10 @@ def edge_rows(network: Network) -> pl.DataFrame:
     Raises ValueError if two nodes of a layer have the same label, or two windows the same time: rows could not be
     told apart.
     """
-    return edge_rows_of(Networks.alone(network)).drop("run")
+    return edge_rows_of(NetworkBatch.of_one(network)).drop("run")
 
 
-def edge_rows_of(networks: Networks) -> pl.DataFrame:
+def edge_rows_of(networks: NetworkBatch) -> pl.DataFrame:
     """Return the rows of many networks' edges, one network after the other, with its number (`run`); see `edge_rows`.
 
     Raises ValueError as `edge_rows` does.
@@ -78,7 +78,7 @@ def edge_rows_of(networks: Networks) -> pl.DataFrame:
     ).rename({"window": "time_window"})
 
 
-def _named_edges(networks: Networks) -> pl.DataFrame:
+def _named_edges(networks: NetworkBatch) -> pl.DataFrame:
     """Return edge, run, hop, the names of the edge's layers and nodes, and what its times are."""
     layers = networks.layers
     owners = pl.DataFrame({"layer": np.repeat(np.arange(len(layers.names)), np.diff(layers.first_node))})
@@ -111,7 +111,7 @@ def _lists(counts: pl.DataFrame, metric: str) -> pl.DataFrame:
     )
 
 
-def _window_columns(networks: Networks, run: pl.Series, first: pl.Series, last: pl.Series) -> Sequence[pl.Series]:
+def _window_columns(networks: NetworkBatch, run: pl.Series, first: pl.Series, last: pl.Series) -> Sequence[pl.Series]:
     """Return when windows of runs begin and cease, from their numbers: `last` is the one after."""
     edges_s = networks.window_edges_s
     return (
@@ -126,10 +126,10 @@ def pattern_rows(network: Network, patterns: pl.DataFrame) -> pl.DataFrame:
     cause_nodes becomes a JSON list, NULL where there are none; NaN becomes NULL.
     """
     own = patterns.with_columns(pl.col("hop").cast(pl.Int64).alias("layer"))
-    return pattern_rows_of(Networks.alone(network), own).drop("run")
+    return pattern_rows_of(NetworkBatch.of_one(network), own).drop("run")
 
 
-def pattern_rows_of(networks: Networks, patterns: pl.DataFrame) -> pl.DataFrame:
+def pattern_rows_of(networks: NetworkBatch, patterns: pl.DataFrame) -> pl.DataFrame:
     """Return the same of many networks (`patterns_of`), one after the other, with the network's number (`run`)."""
     layer = patterns["layer"].to_numpy()
     run, names = pl.Series("run", networks.layers.run[layer]), pl.Series(networks.layers.names, dtype=pl.String)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from iosig.transforms.networks import counting as edge_counts, hop_sums
+from iosig.transforms.networks import counting as edge_counts
 from iosig.transforms.networks.counting import EdgeCounter, merged, window_edges
 from iosig.transforms.networks.log_bins import NEGATIVE, ZERO
 from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network, Transfers
@@ -18,20 +18,19 @@ from tests.budget import examples
 from tests.naive.networks import counting as naive
 
 NAN, INF = float("nan"), float("inf")
-#: thresholds that make each way of counting the usual one, even for a few transfers
+#: chunks of transfers, and the rows of new tables that wait for a merge: how a few transfers take each way
 WAYS = {
-    "as it is": {},
-    "at once": {"_LEAST_WAITING": 4, "_PATIENCE": 1, "_CHUNK": 4, "_CELLS_PER_TRANSFER": 1 << 40},
-    "in blocks": {"_LEAST_WAITING": 12, "_BLOCK": 2, "_CHUNK": 7, "_CELLS_PER_TRANSFER": 1 << 40},
-    "by sorting": {"_LEAST_WAITING": 8, "_CHUNK": 5, "_CELLS_PER_TRANSFER": 0, "_MOST_POSSIBLE_EDGES": 0},
-    "little room": {"_LEAST_WAITING": 8, "_MANY_WAITING": 0, "_CHUNK": 6, "_MOST_CELLS": 0},
+    "one chunk": {},
+    "one at a time": {"_CHUNK": 1, "_MERGED_ROWS": 1},
+    "a few at a time": {"_CHUNK": 7, "_MERGED_ROWS": 30},
+    "merged once": {"_CHUNK": 5},
 }
 
 
 @pytest.fixture(params=list(WAYS))
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in WAYS[request.param].items():
-        monkeypatch.setattr(edge_counts if name == "_CHUNK" else hop_sums, name, value)
+        monkeypatch.setattr(edge_counts, name, value)
     return str(request.param)
 
 
@@ -313,9 +312,8 @@ def peak_bytes(count: int, chunk_count: int, *nodes: int, window_count: int = 8)
 
 
 def test_memory_does_not_grow_with_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge_counts, "_CHUNK", 1 << 13)
-    for name in ("_LEAST_WAITING", "_MANY_WAITING"):
-        monkeypatch.setattr(hop_sums, name, 1 << 13)
+    for name in ("_CHUNK", "_MERGED_ROWS"):
+        monkeypatch.setattr(edge_counts, name, 1 << 13)
     few, many = (peak_bytes(1 << 13, chunks, 4, 2) for chunks in (4, 24))
     assert many < 1.2 * few
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings, strategies as st
 from iosig.studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks import patterns as found
+from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.network import METRICS, Layer, Network, Transfers
 from iosig.transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
-from iosig.transforms.networks.side_by_side import Networks
 from tests.budget import examples
 from tests.naive.networks import patterns as naive
 
@@ -250,7 +250,7 @@ def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch, threshold: str, valu
 
 def nodes_of(made: Network, span: int) -> found._Nodes:
     """Return the nodes of the first hop in a span, by time."""
-    networks = Networks.alone(made)
+    networks = NetworkBatch.of_one(made)
     return found._nodes(found._cells(networks, METRICS.index("time")), span, found._main_targets(networks))
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of
-from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
+from iosig.transforms.networks.counting import BatchCounter, EdgeCounter, window_edges
 from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
 from iosig.transforms.networks.patterns import PATTERN_ROWS, patterns, patterns_of
 from iosig.transforms.networks.rows import edge_rows, edge_rows_of, pattern_rows, pattern_rows_of
-from iosig.transforms.networks.side_by_side import Layers, ManyTransfers, Networks, counted
 from tests.budget import examples
 
 WINDOWS = 6
@@ -65,11 +65,11 @@ def alone(run: Drawn) -> Network:
     return counter.result()
 
 
-def together(runs: list[Drawn]) -> Networks:
+def together(runs: list[Drawn]) -> NetworkBatch:
     first = offsets_of([len(run.layers) for run in runs])
     all_layers = [layer for run in runs for layer in run.layers]
     first_node = offsets_of([layer.node_count for layer in all_layers])
-    layers = Layers(
+    layers = LayerBatch(
         tuple(layer.name for layer in all_layers),
         tuple(kind for run in runs for kind in (*("service_time",) * (len(run.layers) - 1), None)),  # type: ignore[misc]
         first,
@@ -84,8 +84,10 @@ def together(runs: list[Drawn]) -> Networks:
             ]
             values = (one.time_s, one.size_bytes, one.bandwidth_bytes_per_s, one.is_read)
             columns.append((np.full(len(one.at_s), number), *nodes, one.at_s, *values))
-    joined = ManyTransfers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return counted(layers, np.stack([run.edges_s for run in runs]), joined)
+    joined = TransferBatch(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    counter = BatchCounter(layers, np.stack([run.edges_s for run in runs]))
+    counter.add(joined)
+    return counter.result()
 
 
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
@@ -109,7 +111,7 @@ def test_each_of_many_is_that_which_is_counted_alone(seed: int, count: int) -> N
 
 def test_a_network_is_the_only_one_of_many() -> None:
     network = alone(drawn(np.random.default_rng(5)))
-    networks = Networks.alone(network)
+    networks = NetworkBatch.of_one(network)
     assert networks.window_count == network.window_count
     assert networks.layers.place.tolist() == list(range(len(network.layers)))
     assert networks.layers.of_nodes(networks.source).tolist() == network.edges["hop"].to_list()
