@@ -16,7 +16,7 @@ from iosig.warehouse.sources.protocol import Reading
 
 _EVENTS = 1_000_000
 _FILES = 500
-_LEAST_EVENTS_PER_S = 1e6
+_LEAST_EVENTS_PER_S = 0.25e6
 _STARTED_US = 1_700_000_000_000_000
 #: a call, and what is logged of it, with a place for a number
 _CALLS = (

@@ -2,7 +2,6 @@
 
 - `calls` (`typed`, `request_bytes`): What DFTracer's events are: reads and writes with their bytes.
 - `files` (`sifted`, `taken`): Files of a DFTracer trace: their calls, and what each says about its processes.
-- `forms` (`Forms`, `form_of`): Lines that differ in their digits only have one form, which is read once.
 - `lines` (`blocks`, `Reader`, `careful`): Lines of DFTracer's files: many at once, or one by one.
 - `nesting` (`in_order`, `Nesting`): Calls within calls: what one layer hands to the next is counted once.
 - `run` (`landed`): What a DFTracer trace becomes: rows of its requests, of its files, and of the run itself.

@@ -93,25 +93,21 @@ def _mpi_moves() -> list[str]:
 # ---- from text to numbers
 
 
-def typed(cells: pl.DataFrame, kinds: pl.DataFrame | None = None) -> Sifted:
+def typed(cells: pl.DataFrame) -> Sifted:
     """Part lines: events of the run and words about it, with numbers for what is one, and those that are refused.
 
     Events that only tell of the program's own functions, and move no bytes, are kept as well: they are counted.
-    kinds: what is `meant`, where the cells have `kind`, their place there, in place of OF_KIND.
     """
-    if kinds is None:
-        known = cells.select(OF_KIND).unique(maintain_order=True).with_row_index("kind")
-        cells = cells.join(known, on=OF_KIND, how="left", nulls_equal=True, maintain_order="left").drop(OF_KIND)
-        kinds = meant(known)
-    rows = cells.drop("kind").hstack(kinds[cells["kind"]])
-    if kinds["is_ignored"].any():
-        rows = rows.filter(~pl.col("is_ignored"))
-    texts = [name for name in (*NUMBERS, *SIZES) if rows[name].dtype == pl.String]
+    kinds = cells.select(OF_KIND).unique(maintain_order=True).with_row_index("kind")
+    cells = cells.join(kinds, on=OF_KIND, how="left", nulls_equal=True, maintain_order="left").drop(OF_KIND)
+    meanings = meant(kinds)
+    rows = cells.drop("kind").hstack(meanings[cells["kind"]]).filter(~pl.col("is_ignored"))
+    texts = (*NUMBERS, *SIZES)
     kept = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
     numbered = rows.with_columns(**kept, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in texts})
     lost = {name: rows[name].is_not_null() & numbered[name].is_null() for name in texts}
     flags = {
-        f"lost_{kind}": pl.any_horizontal(pl.lit(False), *(lost[name] for name in names if name in lost))
+        f"lost_{kind}": pl.any_horizontal(lost[name] for name in names)
         for kind, names in (("number", NUMBERS), ("ret", ("ret",)), ("size", SIZES))
     }
     # a function of the program's own counts as moving bytes only if it says how many

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ import polars as pl
 
 from iosig.warehouse.sources.dftracer import calls
 from iosig.warehouse.sources.dftracer.calls import COMPLETE, METADATA
-from iosig.warehouse.sources.dftracer.forms import Forms
 from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, Reader, careful
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.rejects import Sifted
@@ -127,37 +126,40 @@ class FileRead:
 Piece = tuple[FileRead, Block]
 
 
-def sifted(pieces: Sequence[Piece], reader: Reader, forms: Forms) -> Sifted:
-    """Return the typed lines of some pieces, with `input`, and the refused ones.
-
-    Lines of known forms are read at once; what is wrong with any, and all others, are read one by one if need be.
-    """
+def sifted(pieces: Sequence[Piece], reader: Reader) -> Sifted:
+    """Return the typed lines of some pieces, with `input`, and the refused ones."""
     lines = Lines.of([(found.number, block) for found, block in pieces])
-    cells, is_other = forms.read(lines)
-    typed = calls.typed(cells, forms.kinds)
-    if not typed.refused.is_empty():
-        good = typed.rows.select(INPUT, LINE, is_good=pl.lit(True))
-        told = cells.select(INPUT, LINE).join(good, on=[INPUT, LINE], how="left", maintain_order="left")
-        is_other[~is_other] = told["is_good"].is_null().to_numpy()
-    if not is_other.any():
-        return typed
-    others = _sifted_closely(lines.only(is_other), {found.number: found for found, _ in pieces}, reader)
+    parts = list(_sifted_parts(lines, {found.number: found for found, _ in pieces}, reader))
+    rows = pl.concat([part.rows for part in parts])
+    refused = pl.concat([part.refused for part in parts])
     # by one key, which is five times as fast as by two
     place = pl.col(INPUT).cast(pl.Int64) * _MOST_LINES + pl.col(LINE)
-    return Sifted(pl.concat([typed.rows, others.rows]).sort(place), others.refused)
+    return Sifted(rows if refused.is_empty() else rows.sort(place), refused)
 
 
-def _sifted_closely(lines: Lines, files: Mapping[int, FileRead], reader: Reader) -> Sifted:
-    """Return the typed lines and the refused ones: read at once, or one by one if anything is wrong with any."""
-    cells = reader.quick(lines) if len(lines.numbers) >= _MANY_LINES else None
-    if cells is not None:
-        typed = calls.typed(cells)
-        if typed.refused.is_empty():
-            return typed
-    parts = [
-        _sifted_one_by_one(lines.only(lines.inputs == number), files[number]) for number in np.unique(lines.inputs)
-    ]
-    return Sifted(pl.concat([part.rows for part in parts]), pl.concat([part.refused for part in parts]))
+def _sifted_parts(lines: Lines, files: Mapping[int, FileRead], reader: Reader) -> Iterator[Sifted]:
+    """Read lines all at once; where that fails, halve them until few are left, which are read one by one."""
+    count = len(lines.numbers)
+    if count < _MANY_LINES:
+        for number in np.unique(lines.inputs):
+            yield _sifted_one_by_one(lines.only(lines.inputs == number), files[number])
+        return
+    cells = reader.quick(lines)
+    if cells is None:
+        for is_in_half in (np.arange(count) < count // 2, np.arange(count) >= count // 2):
+            yield from _sifted_parts(lines.only(is_in_half), files, reader)
+        return
+    typed = calls.typed(cells)
+    if typed.refused.is_empty():
+        yield typed
+        return
+    yield Sifted(typed.rows, typed.refused.clear())
+    # a line read by itself is refused in the words of what is wrong with it
+    good = typed.rows.select(INPUT, LINE, is_good=pl.lit(True))
+    told = cells.select(INPUT, LINE).join(good, on=[INPUT, LINE], how="left", maintain_order="left")
+    others = lines.only(told["is_good"].is_null().to_numpy())
+    for number in np.unique(others.inputs):
+        yield _sifted_one_by_one(others.only(others.inputs == number), files[number])
 
 
 def _sifted_one_by_one(lines: Lines, found: FileRead) -> Sifted:

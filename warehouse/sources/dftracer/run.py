@@ -26,7 +26,6 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.calls import LAYERS
 from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
-from iosig.warehouse.sources.dftracer.forms import Forms
 from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
 from iosig.warehouse.sources.dftracer.nesting import Nesting, in_order
 from iosig.warehouse.sources.protocol import Batch
@@ -93,7 +92,7 @@ class _Run:
         self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
     ) -> Iterator[Batch]:
         """Read all files, small ones together; yields refused lines."""
-        reader, forms = Reader(connection, scratch), Forms()
+        reader = Reader(connection, scratch)
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
             found = FileRead(name, number, is_alone=len(files) == 1)
@@ -101,7 +100,7 @@ class _Run:
                 for block in blocks(path, found.ending):
                     held.append((found, block))
                     if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
-                        yield from self._keep(held, reader, forms, scratch)
+                        yield from self._keep(held, reader, scratch)
                         held = []
             except InputRefused as fault:
                 if found.is_alone:
@@ -111,15 +110,15 @@ class _Run:
                 yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
-        yield from self._keep(held, reader, forms, scratch)
+        yield from self._keep(held, reader, scratch)
         if not any(found.processes for found in self.files):
             raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
 
-    def _keep(self, held: Sequence[Piece], reader: Reader, forms: Forms, scratch: Path) -> Iterator[Batch]:
+    def _keep(self, held: Sequence[Piece], reader: Reader, scratch: Path) -> Iterator[Batch]:
         held = [(found, block) for found, block in held if block.line_count]
         if not held:
             return
-        found = sifted(held, reader, forms)
+        found = sifted(held, reader)
         if not found.refused.is_empty():
             self.refused_count += found.refused.height
             yield reject_frame(found.refused)
