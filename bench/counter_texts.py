@@ -103,7 +103,7 @@ def reading(scratch: Path, rounds: int) -> Iterator[Figure]:
 def _figures(form: _Format, path: Path, ours: Cost, peers: Cost) -> Iterator[Figure]:
     size, rows = path.stat().st_size, form.snapshots * _TARGETS * _JOBS
     what = f"read {size / 1e6:.0f} MB of {form.source.name} ({rows:,} entries) / polars reads it plainly"
-    by_rows = form.source in (ldms_csv.SOURCE, influx_line.SOURCE)
+    by_rows = form.source is ldms_csv.SOURCE
     moved, unit, least = (rows, "M entries/s", _LEAST_ROWS_PER_S) if by_rows else (size, "MB/s", _LEAST_BYTES_PER_S)
     (wall_s, cpu_s), (peer_wall_s, peer_cpu_s) = ours, peers
     yield Figure(

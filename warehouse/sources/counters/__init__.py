@@ -11,7 +11,6 @@
 - `line_protocol` (`points`, `Points`): Influx line protocol: from lines to points, all of a block at once.
 - `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
 - `mmpmon`: What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
-- `point_cuts` (`cut`, `Cut`): Points of line protocol, cut out of the bytes of a block.
 - `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.
 - `prometheus_http` (`Server`): A Prometheus server asked by its HTTP API for counters, as it scraped them.
 - `prometheus_json` (`read`): What Prometheus' HTTP API answers to `query` and `query_range`.

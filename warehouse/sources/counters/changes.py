@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,51 +42,6 @@ def settled(keys: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     return keys.select(KEYS).with_columns(told.alias("filesystem"))
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What readings of counters say; what many of them say alike is there once.
-
-    keys: KEYS of counters. counts: what is said, columns of counter_samples; counter: of which of these, its place.
-    rows: of each reading `line`, `at_us`, perhaps `held_us`; place: that of what it says.
-    """
-
-    keys: pl.DataFrame
-    counts: pl.DataFrame
-    counter: Numbers
-    rows: pl.DataFrame
-    place: Numbers
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame) -> Said:
-        """Return what rows say, each by itself."""
-        counts = rows.select(name for name in rows.columns if name.startswith("total_"))
-        every = np.arange(rows.height)
-        return cls(rows.select(KEYS), counts, every, rows.drop(*KEYS, *counts.columns), every)
-
-    @classmethod
-    def together(cls, parts: Sequence[Said]) -> Said:
-        """Return what parts say, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        first_key = np.cumsum([0, *(part.keys.height for part in parts)])
-        first_said = np.cumsum([0, *(part.counts.height for part in parts)])
-        return cls(
-            pl.concat([part.keys for part in parts]),
-            pl.concat([part.counts for part in parts], how="diagonal"),
-            np.concatenate([part.counter + first for part, first in zip(parts, first_key, strict=False)]),
-            pl.concat([part.rows for part in parts], how="diagonal"),
-            np.concatenate([part.place + first for part, first in zip(parts, first_said, strict=False)]),
-        )
-
-    def only(self, chosen: Numbers) -> Said:
-        """Return what some of the readings say, in this order."""
-        return Said(self.keys, self.counts, self.counter, self.rows[chosen], self.place[chosen])
-
-    def wide(self) -> pl.DataFrame:
-        """Return each reading with all that it says."""
-        return self.rows.hstack(self.keys[self.counter[self.place]]).hstack(self.counts[self.place])
-
-
 @dataclass(slots=True)
 class Changes:
     """Tells readings that say what the reading before said; those of one counter come in the order of time, mostly."""
@@ -94,26 +49,24 @@ class Changes:
     _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
     _scrapes: list[pl.DataFrame] = field(default_factory=list)
 
-    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series, counter: Numbers | None = None) -> pl.Series:
+    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series) -> pl.Series:
         """Return the places, in order, of readings that changed, are first, or first on a UTC day.
 
-        keys: KEYS of each reading, or of counters. said: a hash of all that it says. at_us: when it was read [us since
-        1970]. counter: the place of its counter in `keys`, where that is not its own.
+        keys: KEYS of each reading. said: a hash of all that it says. at_us: when it was read [us since 1970].
         """
-        counter = np.arange(len(at_us)) if counter is None else counter
         owners = keys.select(*_OWNERS, pl.col("job_key").is_not_null().alias("is_job_scrape"))
         told = pl.DataFrame({"key": keys.select(KEYS).hash_rows(), "owner": owners.hash_rows()})
         last = self._last
         known = pl.concat([last.select(told.columns), told])
         both = _InTime.of(
             known,
-            np.concatenate([np.arange(last.height), last.height + counter]),
+            np.arange(known.height),
             np.concatenate([last["said"].to_numpy(), said.to_numpy()]),
             np.concatenate([last["at_us"].to_numpy(), at_us.to_numpy()]),
         )
         by_key, is_again, is_same = both.compared()
         first, entry_count = both.scrapes(last.height, by_key, is_again)
-        self._count(owners[counter[both.place[first] - last.height]], both.at_us[first], entry_count)
+        self._count(owners[both.place[first] - last.height], both.at_us[first], entry_count)
         self._remember(known, both, by_key[~np.append(is_again[1:], False)[: len(by_key)]])
         changed = both.place[by_key[~is_same]]
         return pl.Series(np.sort(changed[changed >= last.height]) - last.height)
@@ -301,19 +254,14 @@ def news(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.Dat
 
     rows: KEYS, `line`, `at_us`, perhaps `held_us`, and columns of counter_samples.
     """
-    return news_of(Said.of(rows), changes, reading)
-
-
-def news_of(said: Said, changes: Changes, reading: Reading) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what `news` does, of readings of which many say the same."""
+    counts = [name for name in rows.columns if name.startswith("total_")]
     refused = frame_of([])
-    if any(counts.has_nulls() for counts in said.counts) and (lacks := lacking(said.wide())).any():
-        refused = said.rows.filter(lacks).select(
+    if any(rows[name].has_nulls() for name in counts) and (lacks := lacking(rows)).any():
+        refused = rows.filter(lacks).select(
             "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
             raw=pl.lit(None, pl.String),
         )  # fmt: skip
-        said = said.only((~lacks).arg_true().to_numpy())
-    keys = settled(said.keys, reading)
-    told = said.counts.hash_rows()[said.place]
-    changed = changes.take(keys, told, said.rows["at_us"], said.counter[said.place])
-    return as_samples(replace(said, keys=keys).only(changed.to_numpy()).wide()), refused
+        rows = rows.filter(~lacks)
+    rows = rows.with_columns(settled(rows, reading))
+    changed = changes.take(rows.select(KEYS), rows.select(counts).hash_rows(), rows["at_us"])
+    return as_samples(rows[changed]), refused

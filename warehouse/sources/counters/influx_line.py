@@ -7,8 +7,8 @@ lustre2 has a point for each target, and one for each of its jobs, with the coun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,8 @@ from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, Said, news_of
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, news
 from iosig.warehouse.sources.counters.line_protocol import (
-    MOST_SHAPES,
     Lines,
     Points,
     Shape,
@@ -31,7 +30,6 @@ from iosig.warehouse.sources.counters.line_protocol import (
     points,
     strange_names,
 )
-from iosig.warehouse.sources.counters.point_cuts import Cut, cut
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
@@ -74,14 +72,14 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
     roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
-    changes, has_any, waiting = Changes(), False, list[Said]()
+    changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
     for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= found.has_any
         yield from _polls(found.polls, reading)
         yield from samples.batches(found.refused)
-        waiting += found.counters
-        if sum(said.rows.height for said in waiting) >= _NEWS_ROWS:
+        waiting += [found.counters] if found.counters.height else []
+        if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
             yield from _news(waiting, changes, reading)
             waiting = []
     yield from _news(waiting, changes, reading)
@@ -100,9 +98,9 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
 
 
-def _news(waiting: list[Said], changes: Changes, reading: Reading) -> Iterator[Batch]:
+def _news(waiting: list[pl.DataFrame], changes: Changes, reading: Reading) -> Iterator[Batch]:
     if waiting:
-        rows, lacking = news_of(Said.together(waiting), changes, reading)
+        rows, lacking = news(pl.concat(waiting, how="diagonal"), changes, reading)
         yield from samples.batches(lacking, rows)
 
 
@@ -116,10 +114,6 @@ class _Meaning:
     def measurements(self, *known: str) -> tuple[str, ...] | None:
         """Return the measurements that are meant, None for all; known: those that are without the site's own."""
         return None if self.own_fields else known
-
-    def is_cut(self, found: Shape) -> bool:
-        """Return whether points are sound counters, so that they need not be read as text."""
-        return found.measurement != BEEGFS and self.fault(found, None) is None
 
     def columns(self, found: Shape) -> dict[str, str]:
         """Return the fields of points that count, each with its column; none where they count elsewhere."""
@@ -150,54 +144,18 @@ class _Meaning:
         return None if self.roles["target"] in found.tags else "The point does not say its target."
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Found:
-    """What lines hold: counters, none or those of all lines, polls, and refused lines.
+    """What lines hold: counters, polls, and refused lines; has_any: whether any point counts something."""
 
-    heights: how many points of each shape say something else; kind_count: of how many kinds points are, or damaged.
-    """
-
-    counters: list[Said]
+    counters: pl.DataFrame
     polls: pl.DataFrame
     refused: pl.DataFrame
-    has_any: bool = False
-    heights: Mapping[Shape, int] = field(default_factory=dict)
-    kind_count: int = 0
-
-    def is_doubtful(self, cuts: Sequence[Cut]) -> bool:
-        """Return whether what is refused could be other lines, had those that were cut been read as text, too."""
-        shapes = {each.shape for each in cuts}
-        is_alone = any(height == 1 and shape not in shapes for shape, height in self.heights.items())
-        return is_alone or self.kind_count + len(cuts) >= MOST_SHAPES
-
-    def with_cuts(self, cuts: Sequence[Cut], meaning: _Meaning) -> _Found:
-        """Return it with points that were cut."""
-        own = [_cut_counters(each, columns, meaning.roles) for each in cuts if (columns := meaning.columns(each.shape))]
-        parts = [*self.counters, *own]
-        if not parts:
-            return self
-        said = Said.together(parts)
-        said = said if len(parts) == 1 else said.only(said.rows["line"].arg_sort().to_numpy())
-        return _Found([said], self.polls, self.refused, has_any=True)
+    has_any: bool
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
-    cuts, is_other = cut(block, meaning.measurements(LUSTRE), meaning.is_cut)
-    if any(each.counts.height == 1 for each in cuts):
-        # one point of a shape may be one that is damaged
-        cuts = []
-    if cuts and not is_other.any():
-        return _Found([], pl.DataFrame(), frame_of([])).with_cuts(cuts, meaning)
-    lines = text_blocks.lines(block)
-    if cuts:
-        found = _read_lines(lines.filter(pl.Series(is_other)), meaning)
-        if not found.is_doubtful(cuts):
-            return found.with_cuts(cuts, meaning)
-    return _read_lines(lines, meaning)
-
-
-def _read_lines(lines: pl.DataFrame, meaning: _Meaning) -> _Found:
-    own, strange = meant(lines, meaning.measurements(LUSTRE, BEEGFS))
+    own, strange = meant(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
     timed, untimed = Lines.of(own)
     found, damaged = points(timed.said)
     counters, polls, faulty = [], [], [damaged]
@@ -214,10 +172,8 @@ def _read_lines(lines: pl.DataFrame, meaning: _Meaning) -> _Found:
         faulty.append(bad)
     refused = pl.concat([strange, untimed, timed.everywhere(pl.concat(faulty), own)])
     rows = timed.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
-    said = [Said.of(rows)] if rows.height else []
     moved = timed.expanded(pl.concat(polls)) if polls else pl.DataFrame()
-    heights = {each.shape: each.lines.height for each in found}
-    return _Found(said, moved, refused, bool(counters or polls), heights, len(found) + damaged.height)
+    return _Found(rows, moved, refused, bool(counters or polls))
 
 
 def _column(field_name: str) -> str | None:
@@ -237,10 +193,6 @@ def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str
     if is_good.all():
         return rows, _refused(found.lines.clear(), "")
     return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
-
-
-def _cut_counters(found: Cut, columns: Mapping[str, str], roles: Mapping[str, str]) -> Said:
-    return Said(_keys(found.heads, roles), _sums(found.counts, columns), found.places, found.times, found.said)
 
 
 def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:

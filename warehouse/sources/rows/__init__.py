@@ -1,9 +1,7 @@
 """Rows of any format: parsed, checked, and refused with line, reason and remedy.
 
 - `counters` (`words`, `Marks`, `confirmed`): Cumulative counters: from readings to what was moved between them.
-- `cursors` (`Cursors`, `marks`, `between`): Places in many lines that move on together, over names and numbers.
 - `delimited` (`read_cells`): Delimited text, cell by cell with its line number: the careful reader.
-- `digits` (`Digits`, `marked`, `parts`): Digits in the lines of a text, and what lines are but for them.
 - `documents` (`MalformedError`, `text`, `flag`): Values of JSON documents, each held to what it should be.
 - `faults` (`sift`, `Fault`, `of_contract`): What is wrong with a row, said in one sentence.
 - `json_items` (`items`): Items of a long list in a JSON document, one after the other.

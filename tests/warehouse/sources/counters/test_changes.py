@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, Said, lacking, news, news_of, wide, wide_of_series
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, lacking, news, wide, wide_of_series
 from iosig.warehouse.sources.protocol import Reading
 
 _DAY_US = 86_400_000_000
@@ -42,26 +42,22 @@ def test_readings_in_any_order_are_told_apart_alike() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_many_readings_say_is_told_as_by_each_of_them(seed: int) -> None:
-    """In two parts, and in two calls: in any order of time, with readings that come twice, and counters that lack."""
+def test_two_calls_report_what_one_call_does(seed: int) -> None:
+    """Readings come in order of time; some come twice, and some jobs lack counters."""
     dice, whole, parts = np.random.default_rng(seed), Changes(), Changes()
-    for _ in range(2):
-        counters = keys("a", "b", None, "a", "c")
-        said = pl.DataFrame(
-            {
-                "total_open_count": dice.integers(0, 2, 9),
-                "total_sync_count": [1, None, *dice.integers(0, 2, 7).tolist()],
-            }
-        )
-        times = pl.DataFrame({"line": range(30), "at_us": dice.integers(0, 4, 30) * _DAY_US // 2})
-        told = Said(counters, said, dice.integers(0, 5, 9), times, dice.integers(0, 9, 30))
-        narrow, refused = news_of(
-            Said.together([told.only(np.arange(12)), told.only(np.arange(12, 30))]), parts, Reading()
-        )
-        rows, expected = news(told.wide(), whole, Reading())
-        assert narrow.equals(rows.select(narrow.columns))
-        assert refused.equals(expected)
-    assert parts.scrapes().equals(whole.scrapes())
+    times = np.sort(dice.integers(0, 8, 30)) * _DAY_US // 2
+    rows = keys(*dice.choice(["a", "b", "c", None], 30)).with_columns(
+        line=pl.int_range(30, dtype=pl.Int64),
+        at_us=pl.Series(times),
+        total_open_count=pl.Series(dice.integers(0, 2, 30)),
+        total_sync_count=pl.Series([None if value == 2 else int(value) for value in dice.integers(0, 3, 30)]),
+    )
+    middle = int(np.searchsorted(times, 2 * _DAY_US))
+    samples, refused = zip(*(news(part, parts, Reading()) for part in (rows[:middle], rows[middle:])), strict=True)
+    expected, expected_refused = news(rows, whole, Reading())
+    assert pl.concat(samples).equals(expected)
+    assert pl.concat(refused).equals(expected_refused)
+    assert 0 < expected.height < 30
 
 
 def test_values_of_one_counter_make_one_row() -> None:
