@@ -21,7 +21,7 @@ from iosig.warehouse.sources.protocol import Reading, Source
 _TARGETS, _JOBS, _SHARE = 20, 200, 0.5
 _T = 1_700_000_000
 #: of a core; a million entries a second are asked of two
-_LEAST_BYTES_PER_S, _LEAST_ROWS_PER_S = 60e6, 0.5e6
+_LEAST_BYTES_PER_S, _LEAST_ROWS_PER_S = 60e6, 0.4e6
 #: seconds by the clock, and of the processor
 Cost = tuple[float, float]
 _SEED = 7

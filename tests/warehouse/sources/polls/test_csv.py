@@ -17,8 +17,9 @@ from iosig.warehouse.sources.files.limits import Limits, limited
 from iosig.warehouse.sources.polls import csv, polls
 from iosig.warehouse.sources.polls.csv import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from iosig.warehouse.sources.rows import tables
+from iosig.warehouse.sources.rows import text_blocks
 from tests.budget import examples
+from tests.naive.sources.rows import delimited as naive
 from tests.warehouse.sources.batch_reading import read_input
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
@@ -201,7 +202,7 @@ LINE = st.one_of(ROW, ROW, ROW, st.sampled_from(["", "a,b", ",,,,", "a,b,c,d,"])
 
 @given(st.lists(LINE, max_size=12), st.booleans())
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_and_the_fast_path_change_nothing(
+def test_blocks_change_nothing_and_cells_are_those_of_the_naive_twin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], has_end: bool
 ) -> None:
     head = ["1767225600,z,1,1", "1767225604,z,1,1"]
@@ -209,12 +210,12 @@ def test_blocks_and_the_fast_path_change_nothing(
     if not has_end:
         path.write_bytes(path.read_bytes().rstrip(b"\n"))
     found = []
-    for block, held, careful in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
+    for block, held, is_naive in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
         with monkeypatch.context() as patch:
             patch.setattr(csv, "BLOCK_BYTES", block)
             patch.setattr(polls, "HELD_ROWS", held)
-            if careful:
-                patch.setattr(tables, "_quick", lambda *_, **__: None)
+            if is_naive:
+                patch.setattr(text_blocks, "split_lines", naive.split_lines)
             rows, refused = read_input(SOURCE, path)
             found.append((rows.sort(pl.all()), refused.sort("line", "reason")))
     content = path.read_bytes().decode().split("\n")[1:]
