@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from string import whitespace
 
 import polars as pl
 
@@ -50,12 +49,14 @@ def require_single(header: Header, columns: Mapping[str, str]) -> None:
         raise InputRefused(f"The header names {', '.join(doubled)} more than once.", "Rename or drop the other column.")
 
 
-def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str]) -> Sifted:
+def split_lines(
+    lines: pl.DataFrame, header: Header, columns: Mapping[str, str], *, has_white_space: bool = True
+) -> Sifted:
     """Split lines (`line`, `raw`) at the delimiter; a line of another number of cells than the header is refused.
 
     One delimiter more may close the line. A quoted cell may hold delimiters, but no line end. columns: our names of
     the wanted columns, and the header's. Returns these as stripped text, NULL where a cell is empty, with `line` and
-    `raw`.
+    `raw`. has_white_space: whether any cell may have to be stripped, which costs more than to split.
     """
     split, refused = _split(lines, header.delimiter)
     width = len(header.names)
@@ -70,16 +71,10 @@ def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str])
         raw=RAW,
     )
     texts = {ours: cells.get(header.names.index(theirs)) for ours, theirs in columns.items()}
-    if _has_white_space(good[RAW]):
+    if has_white_space:
         texts = {ours: text.str.strip_chars() for ours, text in texts.items()}
     rows = good.select(*(text.replace("", None).alias(ours) for ours, text in texts.items()), LINE, RAW)
     return Sifted(rows, pl.concat([bad, refused]).sort(LINE))
-
-
-def _has_white_space(raw: pl.Series) -> bool:
-    """Return whether there may be anything to strip: most logs have none, and stripping costs as much as splitting."""
-    is_ascii = bool((raw.str.len_bytes() == raw.str.len_chars()).all())
-    return not is_ascii or bool(raw.str.contains_any(list(whitespace)).any())
 
 
 def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -31,6 +31,8 @@ _ROOM_BYTES = 1 << 12
 #: bytes that are looked at before they leave the processor's cache
 _STRIP_BYTES = 1 << 17
 _LINE_END = ord("\n")
+#: of ASCII, without line ends
+_WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -118,7 +120,8 @@ def _rest_of_line(file: IO[bytes]) -> bytes:
 def cells(block: Block, header: Header, columns: Mapping[str, str]) -> Sifted:
     """Return the cells of a block as `delimited.split_lines` does; a line that is no text is refused by itself."""
     checked = _checked_lines(block)
-    found = split_lines(checked.rows, header, columns)
+    has_white_space = not block.content.isascii() or any(mark in block.content for mark in _WHITE_SPACE)
+    found = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
     return Sifted(found.rows, pl.concat([found.refused, checked.refused]).sort(LINE))
 
 

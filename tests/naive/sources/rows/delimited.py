@@ -11,7 +11,7 @@ from iosig.warehouse.sources.rows.delimited import Header
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
 
 
-def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str]) -> Sifted:
+def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> Sifted:
     """Split each line by itself."""
     rows: list[tuple[object, ...]] = []
     refused: list[Refused] = []
