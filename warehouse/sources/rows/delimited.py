@@ -91,7 +91,8 @@ def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFr
     bare = pl.col(RAW).str.replace_all('"', "", literal=True)
     plain = lines.filter(is_plain).with_columns(cells=bare.str.split(delimiter))
     quoted, refused = _split_quoted(lines.filter(~is_plain), delimiter)
-    return pl.concat([plain, quoted]).sort(LINE), refused
+    # one chunk, for the reason given in `text_blocks.lines`
+    return pl.concat([plain, quoted]).sort(LINE).rechunk(), refused
 
 
 def _split_quoted(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:

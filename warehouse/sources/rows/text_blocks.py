@@ -99,6 +99,8 @@ def lines(block: Block) -> pl.DataFrame:
             found = pl.read_csv(
                 content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
             )
+            # one chunk: `pl.format` of Polars 2.1 panics on strings of which a filter emptied the first of several
+            found = found.rechunk()
     if found is None or found.height != block.line_count or b"\r" in content or found["text"].has_nulls():
         text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
         found = pl.Series("text", [text]).str.split("\n").explode().to_frame()

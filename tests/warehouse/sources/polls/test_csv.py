@@ -193,6 +193,13 @@ def test_the_header_is_recognized(text: str, expected: bool) -> None:
         assert recognize(Head("x", text.encode())) is SOURCE
 
 
+def test_numbers_with_separators_are_refused_among_plain_ones(tmp_path: Path) -> None:
+    lines = [f'17672256{second:02},z,"{value}",1' for second, value in ((0, "1.0"), (10, "1,001.0"), (20, "2,001.0"))]
+    rows, refused = read_input(SOURCE, write(tmp_path, *lines, "1767225630,z,1,1"))
+    assert (rows.height, refused["line"].to_list()) == (2, [3, 4])
+    assert refused["reason"].str.contains("is no number").all()
+
+
 CELL = st.sampled_from(["1", "2.5", "", "-1", "nan", "x", "1e3", " 4", '"5"', "007", "+6", "0x1"])
 TIME = st.sampled_from(["1767225602", "2026-01-01T00:00:04Z", "2026-01-01 00:00:06", "", "no", "2026-13-01T00:00:00"])
 NAME = st.sampled_from(["a", "b ", "", '"c"', "ä", "d;e", 'f"g'])
