@@ -176,7 +176,7 @@ class _Pieces:
 def _told(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
     """Yield lines with what holds for them; a last one without an end may be cut within a number."""
     whole = content.rfind(b"\n") + 1
-    count = text_blocks.line_ends(content)
+    count = content.count(b"\n")
     if count:
         yield Block(line, count, content[:whole] if whole < len(content) else content), layout
     if whole < len(content):

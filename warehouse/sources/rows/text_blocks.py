@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-import numpy as np
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
@@ -26,11 +25,6 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_t
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
-#: what most lines are shorter than
-_ROOM_BYTES = 1 << 12
-#: bytes that are looked at before they leave the processor's cache
-_STRIP_BYTES = 1 << 17
-_LINE_END = ord("\n")
 #: of ASCII, without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _BOM = b"\xef\xbb\xbf"
@@ -61,7 +55,7 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
             if has_header:
                 _rest_of_line(file)
             while content := _whole_lines(file, block_bytes):
-                count = line_ends(content) + (not content.endswith(b"\n"))
+                count = content.count(b"\n") + (not content.endswith(b"\n"))
                 yield Block(first, count, content)
                 first += count
     except DAMAGE as error:
@@ -70,24 +64,8 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
 
 def _whole_lines(file: IO[bytes], size: int) -> bytes:
     """Return so many bytes, and the rest of their last line."""
-    # room for a line behind them: to put it behind bytes would copy these, into memory that is new to the process
-    into = io.BytesIO(bytes(size + _ROOM_BYTES))
-    with into.getbuffer() as content:
-        count = file.readinto(content[:size])  # type: ignore[attr-defined]
-        is_whole = not count or content[count - 1] == _LINE_END
-    into.seek(count)
-    into.truncate()
-    if not is_whole:
-        into.write(_rest_of_line(file))
-    return into.getvalue()
-
-
-def line_ends(content: bytes) -> int:
-    """Return how many lines end in a content."""
-    # three times as fast as to ask the bytes
-    given, is_end = np.frombuffer(content, np.uint8), np.empty(_STRIP_BYTES, np.bool_)
-    strips = (given[first : first + _STRIP_BYTES] for first in range(0, len(given), _STRIP_BYTES))
-    return sum(int(np.count_nonzero(np.equal(strip, _LINE_END, out=is_end[: len(strip)]))) for strip in strips)
+    content = file.read(size)
+    return content if not content or content.endswith(b"\n") else content + _rest_of_line(file)
 
 
 def lines(block: Block) -> pl.DataFrame:
