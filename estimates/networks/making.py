@@ -14,7 +14,7 @@ from iosig.estimates.networks.events import EventNetwork
 from iosig.estimates.networks.layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
 from iosig.estimates.networks.stripes import on_targets
 from iosig.reports.networks.texts import value_text
-from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.bottlenecks import BottleneckFinder
 from iosig.transforms.networks.clock_skew import Skew, corrected, offsets
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
@@ -298,15 +298,20 @@ class _Counted:
 
     def _count(self, hop: int, rows: pl.DataFrame) -> None:
         source, target = self.layers[hop], self.layers[hop + 1]
-        began_s, size_bytes = rows["began_s"].to_numpy(), floats(rows["request_bytes"])
-        time_s: Reals = rows["ceased_s"].to_numpy() - began_s
-        at_s = corrected(began_s, rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
-        is_read = (rows["direction"] == "read").to_numpy()
-        self.counter.add(
-            Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, time_s, size_bytes, bandwidth, is_read)
-        )
+        at_s = corrected(rows["began_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
+        self.counter.add(Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, *measures_of(rows)))
+
+
+def measures_of(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
+    """Return the service time [s], size [bytes] and bandwidth [bytes/s] of requests (n), and whether each is a read.
+
+    The bandwidth is NaN where the service time is not positive.
+    """
+    size_bytes = floats(rows["request_bytes"])
+    time_s: Reals = (rows["ceased_s"] - rows["began_s"]).to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
+    return time_s, size_bytes, bandwidth, (rows["direction"] == "read").to_numpy()
 
 
 def without_idle(network: Network) -> Network:

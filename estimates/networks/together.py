@@ -15,7 +15,7 @@ import polars as pl
 
 from iosig.estimates.columns import floats
 from iosig.estimates.networks.layers import in_natural_order
-from iosig.estimates.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
+from iosig.estimates.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, measures_of, span_of
 from iosig.estimates.networks.stripes import on_targets
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
@@ -272,12 +272,8 @@ class _Requests:
 
     def _transfers(self, rows: pl.DataFrame, source: Ints, target: Ints) -> Sequence[Any]:
         run: Ints = rows["run"].to_numpy()
-        began_s, size_bytes = rows["began_s"].to_numpy(), floats(rows["request_bytes"])
-        time_s: Reals = rows["ceased_s"].to_numpy() - began_s
-        at_s = began_s - self._ahead_s(run, rows["rank"].to_numpy())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
-        return run, source, target, at_s, time_s, size_bytes, bandwidth, (rows["direction"] == "read").to_numpy()
+        at_s = rows["began_s"].to_numpy() - self._ahead_s(run, rows["rank"].to_numpy())
+        return run, source, target, at_s, *measures_of(rows)
 
     def _ahead_s(self, run: Ints, rank: Ints) -> Reals:
         """Return how far the clock of each request's rank is ahead."""

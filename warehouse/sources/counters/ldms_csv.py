@@ -23,10 +23,10 @@ from iosig.warehouse.sources.counters.changes import KEYS, Changes, news
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
-from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header
 from iosig.warehouse.sources.rows.faults import Fault, sift
 from iosig.warehouse.sources.rows.rejects import Sifted, frame_of
-from iosig.warehouse.sources.rows.text_blocks import Block, Header
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
@@ -176,7 +176,7 @@ class _Pieces:
 def _told(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
     """Yield lines with what holds for them; a last one without an end may be cut within a number."""
     whole = content.rfind(b"\n") + 1
-    count = text_blocks.line_ends(content)
+    count = content.count(b"\n")
     if count:
         yield Block(line, count, content[:whole] if whole < len(content) else content), layout
     if whole < len(content):
@@ -209,15 +209,9 @@ def _read_piece(piece: tuple[Block, _Layout | str]) -> list[Sifted]:
         lines = text_blocks.lines(block).filter(pl.col("text") != "").rename({"text": RAW})
         fault = Fault(pl.lit(True), pl.lit(layout), pl.lit(_REMEDY))
         return [Sifted(pl.DataFrame(), sift(lines, [fault]).refused)] if lines.height else []
-    cells = text_blocks.quick_cells(block, layout.header, layout.columns, ["time"], layout.wholes)
-    if cells is not None and (found := _rows(cells, layout)).refused.is_empty():
-        return [found]
-    careful = text_blocks.careful_cells(block, layout.header, layout.columns)
-    return [_with(_rows(_numbers(part.rows, layout), layout), part.refused) for part in careful]
-
-
-def _with(found: Sifted, refused: pl.DataFrame) -> Sifted:
-    return Sifted(found.rows, pl.concat([refused, found.refused]))
+    cells = text_blocks.cells(block, layout.header, layout.columns)
+    found = _rows(_numbers(cells.rows, layout), layout)
+    return [Sifted(found.rows, pl.concat([cells.refused, found.refused]))]
 
 
 def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:

@@ -24,7 +24,7 @@ from iosig.warehouse.sources.files.limits import in_force
 from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
-from iosig.warehouse.sources.rows.text_blocks import Block, line_ends
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 if TYPE_CHECKING:
     import duckdb
@@ -139,7 +139,7 @@ def _block(content: bytes, number: int) -> tuple[Block, int]:
     """Return a block that begins with the line of that number, and the number of the first line behind it."""
     if number == 1 and (first := _FIRST.match(content)):
         content, number = content[first.end() :], 2
-    count = line_ends(content) + (not content.endswith(b"\n") and bool(content))
+    count = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
     return Block(number, count, content), number + count
 
 

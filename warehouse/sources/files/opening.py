@@ -252,40 +252,49 @@ class CutLine(str):
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
-    """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
+    """Yield (line number from 1, text, raw) for each line of a text file, plain or compressed; see `lines_of`.
 
-    Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
-    InputRefused, and so does a file of hardly anything but empty lines. Of a line that is longer than the limit raw is
-    the start, a `CutLine`, and text is None.
+    A damaged compressed file yields lines before the damage, then raises InputRefused.
     """
-    number, empty_count, longest, most = 0, 0, in_force().line_bytes, in_force().refused_count
+    number = 0
     try:
         with open_bytes(path) as file:
-            while line := file.readline(longest + 1):
-                number += 1
-                if line.isspace():
-                    empty_count += 1
-                    if empty_count > max(most, number // 2):
-                        raise InputRefused(
-                            f"More than {most:,} of its lines are empty (limits.refused_count), and fewer are not.",
-                            "Check that the file is a log of lines.",
-                        )
-                if len(line) > longest:
-                    yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
-                    while line and not line.endswith(b"\n"):
-                        line = file.readline(longest)
-                    continue
-                stripped = line.rstrip(b"\r\n")
-                if number == 1:
-                    stripped = stripped.removeprefix(b"\xef\xbb\xbf")
-                try:
-                    text = stripped.decode("utf-8")
-                    yield number, None if "\x00" in text else text, text
-                except UnicodeDecodeError:
-                    yield number, None, stripped.decode("utf-8", "backslashreplace")
+            for number, text, raw in lines_of(file):
+                yield number, text, raw
     except DAMAGE as error:
         raise_of_machine(error)
         raise damaged_after(number, error) from error
+
+
+def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
+    """Yield (line number, text, raw) for each line of an open file; text is None if it is not UTF-8.
+
+    Line ends are CR LF or LF. Of a line that is longer than the limit raw is the start, a `CutLine`, and text is None.
+    Raises InputRefused for a file of hardly anything but empty lines.
+    """
+    count, empty_count, longest, most = 0, 0, in_force().line_bytes, in_force().refused_count
+    while line := file.readline(longest + 1):
+        number, count = first_line + count, count + 1
+        if line.isspace():
+            empty_count += 1
+            if empty_count > max(most, count // 2):
+                raise InputRefused(
+                    f"More than {most:,} of its lines are empty (limits.refused_count), and fewer are not.",
+                    "Check that the file is a log of lines.",
+                )
+        if len(line) > longest:
+            yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
+            while line and not line.endswith(b"\n"):
+                line = file.readline(longest)
+            continue
+        stripped = line.rstrip(b"\r\n")
+        if number == 1:
+            stripped = stripped.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = stripped.decode("utf-8")
+            yield number, None if "\x00" in text else text, text
+        except UnicodeDecodeError:
+            yield number, None, stripped.decode("utf-8", "backslashreplace")
 
 
 @contextmanager

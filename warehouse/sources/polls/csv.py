@@ -27,9 +27,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.sifted, reading=reading)
     return polls.completed(
         lambda: tables.gathered(
-            tables.text_pieces(
-                path, locate, sifted, numbers=polls.NUMBERS, block_bytes=BLOCK_BYTES, thread_count=_THREADS
-            ),
+            tables.text_pieces(path, locate, sifted, block_bytes=BLOCK_BYTES, thread_count=_THREADS),
             _PIECE_ROWS,
         )
     )

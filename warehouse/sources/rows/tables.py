@@ -1,7 +1,7 @@
-"""Tables as delimited text or Parquet, piece by piece: quickly where a piece is sound, row by row where it is not.
+"""Tables as delimited text or Parquet, piece by piece.
 
-A format says which of its columns a table has (`Locate`), and reads a piece under its own names (`Read`): it returns
-None where a row would be refused whose `raw` text is not there to be shown, and is then asked again with it.
+A format says which of its columns a table has (`Locate`), and reads a piece under its own names (`Read`). Rows of
+Parquet come without `raw`: `Read` returns None where it would refuse one, and is then called again with it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import in_force
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.rows import text_blocks
-from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, require_single
 from iosig.warehouse.sources.rows.rejects import Sifted
-from iosig.warehouse.sources.rows.text_blocks import Block, Header
+from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: from the columns that a table has to our names of them, each with the table's
 Locate = Callable[[Sequence[str]], dict[str, str]]
@@ -97,34 +97,30 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
 
 def names_of(start: Sequence[str]) -> set[str]:
     """Return the columns that the first line of a text names."""
-    return set(text_blocks.header_of(start[0] if start else "").names)
+    return set(header_of(start[0] if start else "").names)
 
 
 def text_pieces(
-    path: Path,
-    locate: Locate,
-    read: Read,
-    *,
-    numbers: Collection[str] = (),
-    block_bytes: int = text_blocks.BLOCK_BYTES,
-    thread_count: int = 0,
+    path: Path, locate: Locate, read: Read, *, block_bytes: int = text_blocks.BLOCK_BYTES, thread_count: int = 0
 ) -> Iterator[Sifted]:
     """Yield the rows of a text with a header, a block at a time; a line that is wrong is refused by itself.
 
-    numbers: our names of columns that are numbers where a block is sound. thread_count: how many blocks are read ahead,
-    each in a thread of its own; only for a `read` that remembers nothing.
+    thread_count: how many blocks are read ahead, each in a thread of its own; only for a `read` that remembers nothing.
     """
     header = text_blocks.read_header(path)
     columns = locate(header.names)
-    text_blocks.require_single(header, list(columns.values()))
-    quick = partial(_quick, header=header, columns=columns, read=read, numbers=numbers)
+    require_single(header, columns)
+    piece = partial(_piece, header=header, columns=columns, read=read)
     blocks = text_blocks.blocks(path, block_bytes)
-    found = ahead(quick, blocks, thread_count) if thread_count else ((block, quick(block)) for block in blocks)
-    for block, sound in found:
-        if sound:
-            yield sound
-        else:
-            yield from _careful(block, header, columns, read)
+    yield from (found for _, found in ahead(piece, blocks, thread_count)) if thread_count else map(piece, blocks)
+
+
+def _piece(block: Block, header: Header, columns: dict[str, str], read: Read) -> Sifted:
+    cells = text_blocks.cells(block, header, columns)
+    found = read(cells.rows)
+    if found is None:
+        raise ValueError("rows with their raw text must be read")
+    return Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
 def gathered(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
@@ -144,21 +140,6 @@ def gathered(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
 
 def _together(pieces: Sequence[Sifted]) -> Sifted:
     return Sifted(pl.concat([each.rows for each in pieces]), pl.concat([each.refused for each in pieces]))
-
-
-def _quick(
-    block: Block, header: Header, columns: dict[str, str], read: Read, numbers: Collection[str]
-) -> Sifted | None:
-    """Read a block all at once; None if anything in it needs a closer look."""
-    cells = text_blocks.quick_cells(block, header, columns, numbers)
-    return None if cells is None else read(cells)
-
-
-def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) -> Iterator[Sifted]:
-    """Read a block line by line, in pieces: it may have millions of lines."""
-    for cells in text_blocks.careful_cells(block, header, columns):
-        if (found := read(cells.rows)) is not None:
-            yield Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
 def ahead(read: Callable[[Piece], Found], pieces: Iterable[Piece], thread_count: int) -> Iterator[tuple[Piece, Found]]:

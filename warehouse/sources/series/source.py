@@ -6,7 +6,6 @@ contents. The file's name is the subject.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
-from iosig.warehouse.sources.rows import counters, times as job_times
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, read_cells
+from iosig.warehouse.sources.rows import counters, text_blocks, times as job_times
+from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, names_in
 from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
 from iosig.warehouse.sources.rows.rejects import Sifted, refused
 
@@ -62,11 +61,11 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the text is laid out: the columns' names, the delimiter, lines before the data, what is measured."""
+    """How the text is laid out: the columns' names, the delimiter, whether there is a header, what is measured."""
 
     names: tuple[str, ...]
     delimiter: str
-    header_lines: int
+    has_header: bool
     time: str
     measures: tuple[_Measure, ...]
 
@@ -85,16 +84,6 @@ def direction_of(name: str) -> str:
     return found.pop() if len(found) == 1 else "unstated"
 
 
-def _header_names(line: str, delimiter: str) -> tuple[str, ...]:
-    text = line.removeprefix("\ufeff")
-    if delimiter == " ":
-        return tuple(text.split())
-    try:
-        return tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter, strict=True), []))
-    except csv.Error:
-        return ()
-
-
 def _is_header(names: tuple[str, ...]) -> bool:
     return any(name in names for name in _TIMES) and any(name in names for name in (*_RATES, *_BYTES))
 
@@ -102,7 +91,7 @@ def _is_header(names: tuple[str, ...]) -> bool:
 def sniff(head: Head) -> bool:
     """Return whether the content has a header of series, or nothing but lines of a time and a number."""
     lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
-    if lines and any(_is_header(_header_names(lines[0], mark)) for mark in _DELIMITERS):
+    if lines and any(_is_header(names_in(lines[0], mark)) for mark in _DELIMITERS):
         return True
     return len(lines) >= _LEAST_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
 
@@ -110,7 +99,7 @@ def sniff(head: Head) -> bool:
 def _named_layout(line: str, reading: Reading) -> _Layout | None:
     ours = {theirs: ours for ours, theirs in reading.columns.items()}
     for delimiter in _DELIMITERS:
-        given = [ours.get(name, name) for name in _header_names(line, delimiter)]
+        given = [ours.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
         # The names of other columns do not matter, and may be doubled.
         names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
         if not _is_header(names):
@@ -122,7 +111,7 @@ def _named_layout(line: str, reading: Reading) -> _Layout | None:
         taken = {measure.direction for measure in measures}
         counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in taken]
         measures += [_Measure(name, _BYTES[name], counted) for name in counters_there]
-        return _Layout(names, delimiter, 1, next(name for name in _TIMES if name in names), tuple(measures))
+        return _Layout(names, delimiter, True, next(name for name in _TIMES if name in names), tuple(measures))
     return None
 
 
@@ -143,7 +132,9 @@ def _layout(path: Path, reading: Reading) -> _Layout:
             "Give two columns, time and bytes, or a header with time_s and read_bytes_per_s or the like.",
         )
     direction = reading.direction or direction_of(path.name)
-    return _Layout(("time", "value"), delimiter, 0, "time", (_Measure("value", direction, reading.value or "counter"),))
+    return _Layout(
+        ("time", "value"), delimiter, False, "time", (_Measure("value", direction, reading.value or "counter"),)
+    )
 
 
 def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -248,8 +239,11 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     zone = job_times.require_zone(reading.time_zone)
     layout = _layout(path, reading)
     used = [layout.time, *(measure.name for measure in layout.measures)]
-    pieces = list(read_cells(path, list(layout.names), layout.delimiter, skip_lines=layout.header_lines))
-    cells = pl.concat([piece.rows.select(*used, LINE, RAW) for piece in pieces])
+    header, columns = Header(layout.names, layout.delimiter), {name: name for name in used}
+    # a header may stand alone
+    blocks = [text_blocks.Block(1, 0, b""), *text_blocks.blocks(path, has_header=layout.has_header)]
+    pieces = [text_blocks.cells(block, header, columns) for block in blocks]
+    cells = pl.concat([piece.rows for piece in pieces])
     rows, untimely = _timed(cells, layout, zone)
     yield from refused(pl.concat([*(piece.refused for piece in pieces), untimely]).sort("line"))
     yield from _batches(path.name, layout, rows)

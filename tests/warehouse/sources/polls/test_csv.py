@@ -17,8 +17,9 @@ from iosig.warehouse.sources.files.limits import Limits, limited
 from iosig.warehouse.sources.polls import csv, polls
 from iosig.warehouse.sources.polls.csv import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from iosig.warehouse.sources.rows import tables
+from iosig.warehouse.sources.rows import text_blocks
 from tests.budget import examples
+from tests.naive.sources.rows import delimited as naive
 from tests.warehouse.sources.batch_reading import read_input
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
@@ -192,6 +193,13 @@ def test_the_header_is_recognized(text: str, expected: bool) -> None:
         assert recognize(Head("x", text.encode())) is SOURCE
 
 
+def test_numbers_with_separators_are_refused_among_plain_ones(tmp_path: Path) -> None:
+    lines = [f'17672256{second:02},z,"{value}",1' for second, value in ((0, "1.0"), (10, "1,001.0"), (20, "2,001.0"))]
+    rows, refused = read_input(SOURCE, write(tmp_path, *lines, "1767225630,z,1,1"))
+    assert (rows.height, refused["line"].to_list()) == (2, [3, 4])
+    assert refused["reason"].str.contains("is no number").all()
+
+
 CELL = st.sampled_from(["1", "2.5", "", "-1", "nan", "x", "1e3", " 4", '"5"', "007", "+6", "0x1"])
 TIME = st.sampled_from(["1767225602", "2026-01-01T00:00:04Z", "2026-01-01 00:00:06", "", "no", "2026-13-01T00:00:00"])
 NAME = st.sampled_from(["a", "b ", "", '"c"', "ä", "d;e", 'f"g'])
@@ -201,7 +209,7 @@ LINE = st.one_of(ROW, ROW, ROW, st.sampled_from(["", "a,b", ",,,,", "a,b,c,d,"])
 
 @given(st.lists(LINE, max_size=12), st.booleans())
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_and_the_fast_path_change_nothing(
+def test_blocks_change_nothing_and_cells_are_those_of_the_naive_twin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], has_end: bool
 ) -> None:
     head = ["1767225600,z,1,1", "1767225604,z,1,1"]
@@ -209,12 +217,12 @@ def test_blocks_and_the_fast_path_change_nothing(
     if not has_end:
         path.write_bytes(path.read_bytes().rstrip(b"\n"))
     found = []
-    for block, held, careful in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
+    for block, held, is_naive in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
         with monkeypatch.context() as patch:
             patch.setattr(csv, "BLOCK_BYTES", block)
             patch.setattr(polls, "HELD_ROWS", held)
-            if careful:
-                patch.setattr(tables, "_quick", lambda *_, **__: None)
+            if is_naive:
+                patch.setattr(text_blocks, "split_lines", naive.split_lines)
             rows, refused = read_input(SOURCE, path)
             found.append((rows.sort(pl.all()), refused.sort("line", "reason")))
     content = path.read_bytes().decode().split("\n")[1:]

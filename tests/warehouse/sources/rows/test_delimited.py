@@ -1,65 +1,62 @@
-from __future__ import annotations
+"""Cells of delimited text: every line is split or refused by itself, wherever blocks end."""
 
-import gzip
-from pathlib import Path
+from __future__ import annotations
 
 import polars as pl
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows import delimited
-from iosig.warehouse.sources.rows.delimited import read_cells
+from iosig.warehouse.sources.rows.delimited import DELIMITERS, Header, header_of, require_single, split_lines
 from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
+from iosig.warehouse.sources.rows.text_blocks import Block, cells
+from tests.budget import examples
+from tests.naive.sources.rows import delimited as naive
 
-NAMES = ["a", "b", "c"]
-
-
-def written(folder: Path, content: str | bytes) -> Path:
-    path = folder / "input"
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+NAMES = ("a", "b", "c")
 
 
-def read(folder: Path, content: str | bytes, delimiter: str = ",", *, skip: int = 0, quoted: bool = True) -> Sifted:
-    (cells,) = read_cells(written(folder, content), NAMES, delimiter, skip_lines=skip, quoted=quoted)
-    return cells
+def read(content: str | bytes, delimiter: str = ",", *, first_line: int = 1) -> Sifted:
+    content = content.encode() if isinstance(content, str) else content
+    count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
+    return cells(Block(first_line, count, content), Header(NAMES, delimiter), {name: name for name in NAMES})
 
 
-def values(cells: Sifted) -> list[tuple[object, ...]]:
-    return cells.rows.select(NAMES).rows()
+def values(found: Sifted) -> list[tuple[object, ...]]:
+    return found.rows.select(NAMES).rows()
 
 
-def test_cells_are_text_beside_their_line_and_its_raw_text(tmp_path: Path) -> None:
-    cells = read(tmp_path, "1,two,3.0\r\n\r\n \t\n,  x  ,\n")
-    assert cells.rows.schema == {"a": pl.String, "b": pl.String, "c": pl.String, "line": pl.Int64, "raw": pl.String}
-    assert cells.rows.rows() == [("1", "two", "3.0", 1, "1,two,3.0"), (None, "x", None, 4, ",  x  ,")]
-    assert cells.refused.is_empty()
+def test_cells_are_text_beside_their_line_and_its_raw_text() -> None:
+    found = read("1,two,3.0\r\n\r\n \t\n,  x  ,\n")
+    assert found.rows.schema == {"a": pl.String, "b": pl.String, "c": pl.String, "line": pl.Int64, "raw": pl.String}
+    assert found.rows.rows() == [("1", "two", "3.0", 1, "1,two,3.0"), (None, "x", None, 4, ",  x  ,")]
+    assert found.refused.is_empty()
 
 
-def test_lines_of_another_width_are_refused_and_the_rest_is_read(tmp_path: Path) -> None:
-    cells = read(tmp_path, "1,2\n1,2,3\n1,2,3,4\n1\n4,5,6\n")
-    assert cells.rows.select("a", "line").rows() == [("1", 2), ("4", 5)]
-    assert cells.refused.schema == SCHEMA
-    assert cells.refused.select("line", "reason", "raw").rows() == [
+def test_lines_of_another_width_are_refused_and_the_rest_is_read() -> None:
+    found = read("1,2\n1,2,3\n1,2,3,4\n1\n4,5,6\n")
+    assert found.rows.select("a", "line").rows() == [("1", 2), ("4", 5)]
+    assert found.refused.schema == SCHEMA
+    assert found.refused.select("line", "reason", "raw").rows() == [
         (1, "The line has 2 fields where 3 are expected.", "1,2"),
         (3, "The line has 4 fields where 3 are expected.", "1,2,3,4"),
         (4, "The line has 1 fields where 3 are expected.", "1"),
     ]
-    assert cells.refused["remedy"].str.len_chars().min() > 0
+    assert found.refused["remedy"].str.len_chars().min() > 0
 
 
 @pytest.mark.parametrize(
     ("line", "is_read"), [("1,2,3,", True), ("1,2,3, ", True), ("1,2,3,,", False), ("1,2,", True), (",,,", True)]
 )
-def test_one_delimiter_may_close_the_line(tmp_path: Path, line: str, is_read: bool) -> None:
-    cells = read(tmp_path, line)
-    assert (cells.rows.height, cells.refused.height) == (is_read, not is_read)
+def test_one_delimiter_may_close_the_line(line: str, is_read: bool) -> None:
+    found = read(line)
+    assert (found.rows.height, found.refused.height) == (is_read, not is_read)
 
 
 @pytest.mark.parametrize("line", ["1 2 3", "  1\t 2   3  ", "1\u00a02 3"])
-def test_a_blank_delimiter_splits_at_runs_of_white_space(tmp_path: Path, line: str) -> None:
-    assert values(read(tmp_path, line, " ")) == [("1", "2", "3")]
-    assert read(tmp_path, '"1 2" 3', " ").rows["a"].to_list() == ['"1']
+def test_a_blank_delimiter_splits_at_runs_of_white_space(line: str) -> None:
+    assert values(read(line, " ")) == [("1", "2", "3")]
+    assert read('"1 2" 3', " ").rows["a"].to_list() == ['"1']
 
 
 @pytest.mark.parametrize(
@@ -71,50 +68,83 @@ def test_a_blank_delimiter_splits_at_runs_of_white_space(tmp_path: Path, line: s
         ('1,6" pipe,3', ("1", '6" pipe', "3")),
     ],
 )
-def test_quotes_hold_delimiters(tmp_path: Path, line: str, expected: tuple[str | None, ...]) -> None:
-    assert values(read(tmp_path, line)) == [expected]
+def test_quotes_hold_delimiters(line: str, expected: tuple[str | None, ...]) -> None:
+    assert values(read(line)) == [expected]
 
 
-@pytest.mark.parametrize("line", ['1,"2,3', '1,"2"x,3', '"', '1,"' + "x" * 200_000 + '",3', '1,"2"\r,3'])
-def test_quotes_that_do_not_match_are_refused_and_nothing_runs_into_the_next_line(tmp_path: Path, line: str) -> None:
-    cells = read(tmp_path, f'{line}\n4,"5",6\n')
-    assert values(cells) == [("4", "5", "6")]
-    assert cells.refused["line"].to_list() == [1]
-    assert cells.refused["reason"].str.contains("quotes").all()
+@pytest.mark.parametrize("line", ['1,"2,3', '1,"2"x,3', '"', '1,"2"\r,3'])
+def test_quotes_that_do_not_match_are_refused_and_nothing_runs_into_the_next_line(line: str) -> None:
+    found = read(f'{line}\n4,"5",6\n')
+    assert values(found) == [("4", "5", "6")]
+    assert found.refused["line"].to_list() == [1]
+    assert found.refused["reason"].str.contains("quotes").all()
 
 
-def test_without_quoting_a_quote_is_a_character(tmp_path: Path) -> None:
-    assert values(read(tmp_path, '1|"2|3"', "|", quoted=False)) == [("1", '"2', '3"')]
+def test_a_quoted_cell_may_be_long() -> None:
+    assert values(read('1,"' + "x" * 200_000 + '",3')) == [("1", "x" * 200_000, "3")]
 
 
-def test_skipped_lines_are_counted(tmp_path: Path) -> None:
-    cells = read(tmp_path, b"a,b,c\nnot \xff text\n1,2,3\n\xff\n", skip=2)
-    assert cells.rows["line"].to_list() == [3]
-    assert cells.refused.select("line", "reason", "raw").rows() == [(4, "The line is not UTF-8 text.", "\\xff")]
+def test_quotes_around_whole_cells_do_not_hide_a_wrong_width() -> None:
+    found = read('"1","2","3"\n"1","2"\n1;"2,3"\n')
+    assert values(found) == [("1", "2", "3")]
+    assert found.refused["line"].to_list() == [2, 3]
+
+
+def test_lines_that_are_no_text_are_refused_with_their_number() -> None:
+    found = read(b"not \xff text\n1,2,3\n\xff\n1,\x00,3\n", first_line=2)
+    assert found.rows["line"].to_list() == [3]
+    assert found.refused.select("line", "reason").rows() == [
+        (number, "The line is not UTF-8 text.") for number in (2, 4, 5)
+    ]
+    assert found.refused["raw"][1] == "\\xff"
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
-def test_nothing_is_no_rows_of_the_same_columns(tmp_path: Path, content: str) -> None:
-    cells = read(tmp_path, content)
-    assert cells.rows.columns == [*NAMES, "line", "raw"]
-    assert cells.rows.is_empty()
-    assert cells.refused.is_empty()
+def test_nothing_is_no_rows_of_the_same_columns(content: str) -> None:
+    found = read(content)
+    assert found.rows.columns == [*NAMES, "line", "raw"]
+    assert found.rows.is_empty()
+    assert found.refused.is_empty()
 
 
-def test_pieces_hold_every_line_once_with_its_own_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = "".join(f"{number},x,\n" if number % 3 else "bad\n" for number in range(1, 12))
-    whole = read(tmp_path, content)
-    monkeypatch.setattr(delimited, "_CHUNK_ROWS", 3)
-    pieces = list(read_cells(written(tmp_path, content), NAMES, ","))
-    assert [piece.rows.height for piece in pieces] == [3, 3, 2]
-    assert pl.concat([piece.rows for piece in pieces]).equals(whole.rows)
-    assert pl.concat([piece.refused for piece in pieces]).equals(whole.refused)
-    assert whole.refused["line"].to_list() == [3, 6, 9]
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ("a,b", Header(("a", "b"), ",")),
+        ("\ufeffa; b ;c,d\r\n", Header(("a", "b", "c,d"), ";")),
+        ("a\tb", Header(("a", "b"), "\t")),
+        ('"a,x"|b', Header(("a,x", "b"), "|")),
+        ("", Header((), ",")),
+        ("a", Header(("a",), ",")),
+    ],
+)
+def test_the_delimiter_is_what_parts_the_header_most(line: str, header: Header) -> None:
+    assert header_of(line) == header
 
 
-def test_damage_is_refused_after_the_pieces_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "_CHUNK_ROWS", 2)
-    pieces = read_cells(written(tmp_path, gzip.compress(b"1,2,3\n" * 5)[:-3]), NAMES, ",")
-    assert next(pieces).rows.height == 2
-    with pytest.raises(InputRefused, match="damaged"):
-        list(pieces)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_every_delimiter_splits_with_and_without_quotes(delimiter: str) -> None:
+    rows = [("1", "2"), ('"3"', "4"), ('"a', 'b"', "5")]
+    lines = pl.DataFrame({"line": [1, 2, 3], "raw": [delimiter.join(row) for row in rows]})
+    found = split_lines(lines, Header(("a", "b"), delimiter), {"second": "b", "first": "a"})
+    assert found.rows.select("first", "second").rows() == [("1", "2"), ("3", "4"), (f"a{delimiter}b", "5")]
+
+
+_TEXT = st.text(alphabet='ab1.é" ,;|\t\\', max_size=12).filter(str.strip)
+
+
+@given(raw=st.lists(_TEXT, max_size=8), delimiter=st.sampled_from([*DELIMITERS, " "]), width=st.integers(1, 4))
+@settings(max_examples=examples(100), deadline=None)
+def test_lines_are_split_as_by_the_naive_twin(raw: list[str], delimiter: str, width: int) -> None:
+    lines = pl.DataFrame({"line": range(2, 2 + len(raw)), "raw": raw}, schema={"line": pl.Int64, "raw": pl.String})
+    header = Header(tuple("abcd"[:width]), delimiter)
+    columns = {name.upper(): name for name in reversed(header.names)}
+    found, expected = (split(lines, header, columns) for split in (split_lines, naive.split_lines))
+    assert found.rows.equals(expected.rows)
+    assert found.refused.equals(expected.refused)
+
+
+def test_our_columns_are_there_once() -> None:
+    require_single(Header(("a", "x", "x"), ","), {"ours": "a", "other": "b"})
+    with pytest.raises(InputRefused, match="names a more than once"):
+        require_single(Header(("a", "a"), ","), {"ours": "a"})

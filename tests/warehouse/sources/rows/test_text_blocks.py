@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.rows.delimited import Header
 from iosig.warehouse.sources.rows.text_blocks import (
     Block,
-    Header,
     blocks,
-    careful_cells,
-    header_of,
+    cells,
     lines,
-    quick_cells,
     read_header,
-    require_single,
 )
 
 COLUMNS = {"ours": "b", "other": "a"}
@@ -27,21 +25,6 @@ def write(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "table"
     path.write_bytes(content)
     return path
-
-
-@pytest.mark.parametrize(
-    ("line", "header"),
-    [
-        ("a,b", Header(("a", "b"), ",")),
-        ("\ufeffa; b ;c,d\r\n", Header(("a", "b", "c,d"), ";")),
-        ("a\tb", Header(("a", "b"), "\t")),
-        ('"a,x"|b', Header(("a,x", "b"), "|")),
-        ("", Header((), ",")),
-        ("a", Header(("a",), ",")),
-    ],
-)
-def test_the_delimiter_is_what_parts_the_header_most(line: str, header: Header) -> None:
-    assert header_of(line) == header
 
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 5, 7, 1000])
@@ -78,39 +61,24 @@ def test_an_endless_line_is_refused(tmp_path: Path) -> None:
         list(blocks(write(tmp_path, b"a,b\n" + b"x" * (3 << 20)), 1000))
 
 
-def test_sound_text_is_read_at_once() -> None:
-    cells = quick_cells(Block(5, 2, b"1,2,3\n,x,\n"), Header(("a", "b", "b2"), ","), COLUMNS)
-    assert cells is not None
-    assert cells.select("ours", "other", "line").rows() == [("2", "1", 5), ("x", None, 6)]
-
-
-@pytest.mark.parametrize(
-    ("content", "count"),
-    [
-        (b"1,2\n3\n", 2),
-        (b"1,2\n3,4,5\n", 2),
-        (b"1,2\n\n", 2),
-        (b'1,"2\n3",4\n', 2),
-        (b"1,\x00\n", 1),
-        (b"1,\xff\n", 1),
-        (b'1,"a,b"\n', 1),
-    ],
-)
-def test_text_that_needs_a_closer_look(content: bytes, count: int) -> None:
-    assert quick_cells(Block(2, count, content), Header(("a", "b"), ","), COLUMNS) is None
-
-
-def test_a_closer_look_refuses_single_lines() -> None:
-    content = b'1,2\n3\n\n5,"6,6"\n7,\xff\n8,\x00\n'
-    (found,) = careful_cells(Block(10, 6, content), Header(("a", "b"), ","), COLUMNS)
-    assert found.rows.rows() == [("2", "1", 10, "1,2"), ("6,6", "5", 13, '5,"6,6"')]
+def test_cells_are_numbered_and_each_wrong_line_is_refused() -> None:
+    content = b'1,2\n3\n\n5,"6,6"\n7,\xff\n8,\x00\n,x\n'
+    found = cells(Block(10, 7, content), Header(("a", "b"), ","), COLUMNS)
+    assert found.rows.rows() == [("2", "1", 10, "1,2"), ("6,6", "5", 13, '5,"6,6"'), ("x", None, 16, ",x")]
     assert found.refused["line"].to_list() == [11, 14, 15]
 
 
-def test_our_columns_are_there_once() -> None:
-    require_single(Header(("a", "x", "x"), ","), ["a", "b"])
-    with pytest.raises(InputRefused, match="names a more than once"):
-        require_single(Header(("a", "a"), ","), ["a", "b"])
+def test_a_line_longer_than_the_limit_is_refused_by_itself() -> None:
+    content = b"1,2\n3," + b"x" * (2 << 20) + b"\n4,5\n"
+    found = cells(Block(2, 3, content), Header(("a", "b"), ","), COLUMNS)
+    assert (found.rows["line"].to_list(), found.refused["line"].to_list()) == ([2, 4], [3])
+    assert "limits.line_bytes" in found.refused["reason"][0]
+
+
+def test_a_block_of_hardly_anything_but_empty_lines_is_refused() -> None:
+    count = in_force().refused_count + 2
+    with pytest.raises(InputRefused, match="are empty"):
+        cells(Block(2, count, b"\n" * count), Header(("a", "b"), ","), COLUMNS)
 
 
 @pytest.mark.parametrize(
