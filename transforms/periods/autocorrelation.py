@@ -60,15 +60,13 @@ class AutocorrelationParams:
 
     least_height: lower peaks do not count (section II-C: 0.15). most_z: distances whose Z-score is beyond it are
     outliers; the paper names no bound, FTIO 0.0.9 has 1, and with 3 its example could not lose 12 of 17 distances.
-    is_origin_peak: whether the lag 0, where the function is 1, counts as a peak before the first one: SciPy's
-    `find_peaks`, which the paper names, has none at the edge. max_missing_ratio: the share of samples that may be
-    missing (ours: the paper has no gaps). least_pair_ratio: a lag for which fewer of its pairs of samples are known
-    is bridged from its neighbours (ours).
+    The lag 0 is no peak: SciPy's `find_peaks`, which the paper names, has none at the edge. max_missing_ratio: the
+    share of samples that may be missing (ours: the paper has no gaps). least_pair_ratio: a lag for which fewer of its
+    pairs of samples are known is bridged from its neighbours (ours).
     """
 
     least_height: float = 0.15
     most_z: float = 1.0
-    is_origin_peak: bool = False
     max_missing_ratio: float = 0.5
     least_pair_ratio: float = 0.1
 
@@ -361,7 +359,6 @@ def _kept_distances(signals: EvenSignals, params: AutocorrelationParams) -> tupl
     In order of rows, in each the weightiest first.
     """
     found, outcome = _peaks_of(signals, params)
-    found = _with_origins(found) if params.is_origin_peak else found
     judged = distances(found, signals.signal_count, params.most_z).kept()
     return rows_of(judged, _by_weight(judged.row, judged.weight)), outcome
 
@@ -404,12 +401,6 @@ def _joined(parts: list[Peaks]) -> Peaks:
     return rows_of(found, np.argsort(found.row, kind="stable"))
 
 
-def _with_origins(found: Peaks) -> Peaks:
-    """Return peaks with one of the height 1 at lag 0 of each row that has any."""
-    row = np.unique(found.row)
-    return _joined([Peaks(row, np.zeros(len(row), dtype=np.int64), np.ones(len(row))), found])
-
-
 def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
     """Return why signals cannot be judged (n), empty where they can, and whether they lack no sample (n)."""
     count = values.shape[1]
@@ -445,7 +436,6 @@ def _seen_distances(signals: EvenSignals, params: AutocorrelationParams) -> tupl
     """Return what `_kept_distances` does, and the share of signals that had to be done in double precision."""
     error = _SAMPLE_ERROR + _BIT_ERROR * math.log2(_padded_length(signals.sample_count))
     found, is_sure, is_tried = _seen_peaks(signals.bytes_per_s, params.least_height, error)
-    found = _with_origins(found) if params.is_origin_peak else found
     judged, is_close = _sure_distances(found, signals.signal_count, params, error)
     is_sure &= ~is_close
     outcome = np.full(signals.signal_count, "", dtype="<U16")
@@ -556,35 +546,3 @@ def _sure_distances(
     is_swapped &= lower[one] != lower[other]
     is_close[judged.row[one[is_swapped]]] = True
     return rows_of(judged, at), is_close
-
-
-# ---- for a plot
-
-
-@dataclass(frozen=True, slots=True)
-class Autocorrelation:
-    """One signal's autocorrelation, and what was seen in it.
-
-    lags_s, values (samples). peak_lags_s, peak_heights (peaks). is_kept (peaks - 1): whether the distance from each
-    peak to the next one is no outlier.
-    """
-
-    lags_s: Reals
-    values: Reals
-    peak_lags_s: Reals
-    peak_heights: Reals
-    is_kept: Bools
-
-
-def autocorrelation(signals: EvenSignals, params: AutocorrelationParams | None = None) -> Autocorrelation:
-    """Return the first signal's autocorrelation, as `detect` sees it."""
-    params = params or AutocorrelationParams()
-    signal, hz = signals.chosen(slice(0, 1)), float(signals.sampling_hz[0])
-    whole = bool(signal.is_known.all())
-    values = (
-        linear(signal.bytes_per_s) if whole else masked(signal.bytes_per_s, least_pair_ratio=params.least_pair_ratio)
-    )
-    found = peaks(values, params.least_height)
-    found = _with_origins(found) if params.is_origin_peak else found
-    is_kept = distances(found, 1, params.most_z).is_kept
-    return Autocorrelation(np.arange(signal.sample_count) / hz, values[0], found.place / hz, found.height, is_kept)

@@ -16,7 +16,6 @@ from iosig.transforms.periods.autocorrelation import (
     AutocorrelationParams,
     Peaks,
     Reals,
-    autocorrelation,
     circular,
     detect,
     distances,
@@ -230,16 +229,6 @@ def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
     assert np.isnan(found.candidates.confidence).all()
 
 
-def test_the_origin_may_count_as_a_peak() -> None:
-    """With a single peak behind it the first distance is all that there is."""
-    signal = EvenSignals.of_one(square(20, 5, 38), 1.0)
-    assert detect(signal).outcome.tolist() == ["aperiodic"]
-    params = AutocorrelationParams(is_origin_peak=True)
-    found = detect(signal, params)
-    assert (found.period_s[0], found.confidence[0]) == (20.0, 1.0)
-    assert autocorrelation(signal, params).peak_lags_s.tolist() == [0.0, 20.0]
-
-
 def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
     signal = np.zeros(200)
     signal[[0, 3, 6, 60, 63, 66, 69, 190]] = 1.0
@@ -266,10 +255,9 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
         st.sampled_from([0.0, 1.0, 2.0, NAN, np.inf, -np.inf, 5e-324, 1e-310, 1e-200, 1e200, 1.7e308, -1.7e308]),
         max_size=12,
     ),
-    st.booleans(),
 )
-def test_anything_has_an_outcome(row: list[float], is_origin_peak: bool) -> None:
-    found = detect(EvenSignals.of_one(row, 1.0), AutocorrelationParams(is_origin_peak=is_origin_peak))
+def test_anything_has_an_outcome(row: list[float]) -> None:
+    found = detect(EvenSignals.of_one(row, 1.0))
     assert found.outcome[0] in OUTCOMES
     assert np.isfinite([found.frequency_hz[0], found.confidence[0]]).tolist() == [found.is_periodic[0]] * 2
 
@@ -387,14 +375,3 @@ def test_weights_that_are_alike_are_not_left_to_single_precision() -> None:
     assert autocorrelations._sure_distances(chain, 1, params, error)[1].tolist() == [True]
     outlier = Peaks(row[:3], place[:3], np.array([0.5, 0.6, 0.5000001]))
     assert autocorrelations._sure_distances(outlier, 1, AutocorrelationParams(), error)[1].all()
-
-
-def test_a_plot_sees_what_was_judged() -> None:
-    signal = EvenSignals.of_one(square(20, 5, 200), 2.0)
-    found = autocorrelation(signal)
-    assert found.lags_s[1] == 0.5
-    assert found.values[0] == 1.0
-    assert found.peak_lags_s.tolist() == [10.0 * number for number in range(1, 10)][: len(found.peak_lags_s)]
-    assert len(found.is_kept) == len(found.peak_heights) - 1
-    assert found.is_kept.sum() == len(detect(signal).candidates.frequency_hz)
-    assert np.isfinite(autocorrelation(EvenSignals.of_one([1.0, NAN, 0.0, 1.0, 0.0, 0.0], 1.0)).values).any()
