@@ -71,9 +71,8 @@ SUBCOMMANDS = {
         "Say how all runs do their I/O: classes, periods and volumes.",
     ),
     "predict": ("iosig.cli.predict", "Predict the period of I/O phases while the run goes on."),
-    "relocate": ("iosig.cli.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
     "releases": ("iosig.cli.releases", "List the releases."),
-    "repair": ("iosig.cli.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
+    "repair": ("iosig.cli.upkeep", "Mend damaged files of a warehouse, and metadata of a moved one."),
     "replay": ("iosig.cli.replay", "Replay a trace with real processes and files."),
     "report": ("iosig.cli.report", "Write a release as pages to look at in a browser."),
     "rollback": (

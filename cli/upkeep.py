@@ -1,4 +1,4 @@
-"""`iosig verify`, `repair`, `maintain`, `relocate` and `upgrade`: what keeps a warehouse sound for years."""
+"""`iosig verify`, `repair`, `maintain` and `upgrade`: the upkeep of a warehouse."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
     Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
     """
     from iosig.cli.printing import show_json
-    from iosig.warehouse.store.form import require_form
+    from iosig.warehouse.store.form import is_damaged, require_form
 
     store = _existing(obj[0])
-    require_form(store)
+    if not is_damaged(store):
+        require_form(store)
     damages = _verified(store, is_all)
     if as_json:
         show_json("damages", {"damages": [asdict(damage) for damage in damages]})
@@ -64,21 +65,26 @@ def _show(damages: list[Damage]) -> None:
 @strict_option
 @click.pass_obj
 def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
-    """Make anew what is damaged where that can be, and say what is lost.
+    """Mend damaged files, and have the metadata of a moved warehouse name its folder.
 
-    Damaged metadata: the last release that is sound becomes the current one, and the next run makes the later ones
-    anew. Damaged landings are set aside, so that their inputs can be landed again.
+    If metadata are damaged, the newest release that is whole becomes the current one; the next run computes the later
+    ones again, and days with damaged files. Damaged landings are set aside, so that their inputs can be landed again.
+
+    iosig finds the files of a moved or copied warehouse anyway; other readers of Iceberg need metadata that name its
+    folder. If the settings want another catalogue than the warehouse has, that one names its tables from now on.
     """
-    from iosig.cli.printing import show, show_json
+    from iosig.cli.printing import progress_bar, show, show_json
+    from iosig.settings.model import load
+    from iosig.warehouse.releases.catalogue_choice import take_over
     from iosig.warehouse.releases.repairing import Mended, repair
-    from iosig.warehouse.store.form import mend_form, require_form
     from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
-    with locked(store):
-        mended = [Mended("form.json", "made anew", "")] if mend_form(store) else []
-        require_form(store)
-        mended += repair(store, _verified(store, is_all=False))
+    wanted = load(obj[1], store.root).catalogue.server()
+    with locked(store), progress_bar("Reading") as told:
+        is_taken_over = wanted is not None and take_over(store, wanted)
+        mended = [Mended("catalogue", f"is {wanted} now", "")] if is_taken_over else []
+        mended += repair(store, told)
     if as_json:
         show_json("repairs", {"repairs": [asdict(each) for each in mended]})
     elif not mended:
@@ -141,35 +147,6 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     return 0
 
 
-@click.command("relocate")
-@strict_option
-@click.pass_obj
-def relocate_command(obj: tuple[Store, Path | None]) -> int:
-    """Have a warehouse's Iceberg metadata name the folder in which it lies, after it was moved or copied.
-
-    iosig finds its files anyway; other readers of Iceberg need this. No data file is touched. Where the settings want
-    another catalogue than the warehouse has, that one names its tables from now on.
-    """
-    from iosig.settings.model import load
-    from iosig.warehouse.releases.relocating import relocate, take_over
-    from iosig.warehouse.store.form import require_form
-    from iosig.warehouse.store.store import locked
-
-    store = _existing(obj[0])
-    require_form(store)
-    wanted = load(obj[1], store.root).catalogue.server()
-    with locked(store):
-        is_taken_over = wanted is not None and take_over(store, wanted)
-        count = relocate(store, is_asked=True)
-    if not count and not is_taken_over:
-        raise NothingToDo(f"The metadata name {store.root.resolve()} already.")
-    if is_taken_over:
-        click.echo(f"The catalogue is {wanted} now.")
-    if count:
-        click.echo(f"{count:,} metadata files name {store.root.resolve()} now.")
-    return 0
-
-
 @click.command("upgrade")
 @click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
 @strict_option
@@ -188,11 +165,15 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     found = needs(store)
     if found is None:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
-    say(
-        f"Form {found.form} to {FORM}: {found.written_file_count:,} small files ({bytes_text(found.written_bytes)}) are"
-        f" written anew, {found.read_file_count:,} ({bytes_text(found.read_bytes)}) read; about"
-        f" {found.duration_s:.0f} s, and {bytes_text(found.written_bytes)} of space."
-    )
+    if found.form == FORM:
+        say("The catalogue gets a checksum.")
+    else:
+        say(
+            f"Form {found.form} to {FORM}: {found.written_file_count:,} small files"
+            f" ({bytes_text(found.written_bytes)}) are written again, {found.read_file_count:,}"
+            f" ({bytes_text(found.read_bytes)}) read; about {found.duration_s:.0f} s, and"
+            f" {bytes_text(found.written_bytes)} of space."
+        )
     if not is_check:
         with locked(store), progress_bar("Upgrading") as told:
             upgrade(store, told)

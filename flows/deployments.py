@@ -47,9 +47,9 @@ from iosig.settings.model import ScheduleSettings, Settings, load
 from iosig.warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from iosig.warehouse.interrupts import Stop, signal_errors_kept
 from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.catalogue_choice import agree
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release, published
-from iosig.warehouse.releases.servers import agree
 from iosig.warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"

@@ -169,21 +169,21 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
 
 
 def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
-    """Return which file of the warehouse is damaged, where a library that reads such files broke off.
+    """Return which metadata file of the warehouse is damaged, if a library that reads such files raised the error.
 
-    What a reader makes of damaged metadata can be any exception. Whether it is damage is asked of the seals.
+    Readers of damaged metadata raise any exception; checksums tell whether there is damage.
     """
     if not any(
         frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)
     ):
         return None
-    from iosig.warehouse.releases.seals import damaged_metadata
+    from iosig.warehouse.releases.verifying import damaged_metadata
 
     try:
         found = damaged_metadata(Store(root))
     except MachineFault as fault:
         return fault
-    return _damaged(f"{root / found[0]}", found[1]) if found else None
+    return _damaged(f"{root / found.path}", found.problem) if found else None
 
 
 def _damaged(where: str, problem: str) -> MachineFault:

@@ -41,9 +41,9 @@ from iosig.flows.steps.run import Run, Work
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival, Told, land_paths
 from iosig.warehouse import processes
+from iosig.warehouse.releases.catalogue_choice import agree
 from iosig.warehouse.releases.publishing import Adopted
 from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.releases.servers import agree
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store, locked
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from importlib.metadata import version
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -25,6 +27,7 @@ from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases import clearing, holds, locations, older, releases
+from iosig.warehouse.releases.losses import Losses, losses
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
 from iosig.warehouse.store.ledger import Ledger
@@ -44,8 +47,8 @@ class Plan:
     which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
     made; `counter_days` are those days of polls on which counters were read, and `told_days` are these and the days of
     counters on which a job was there of which there is something new. `queue_days` are days on which the scheduler was
-    asked what runs and waits. The same plan, made anew after a crash, has the
-    same fingerprint.
+    asked what runs and waits. `losses` are those of a repair, which it takes into account. The same plan, made again
+    after a crash, has the same fingerprint.
     """
 
     base: Release | None
@@ -62,6 +65,7 @@ class Plan:
     queue_days: tuple[date, ...] = ()
     kind: str = field(default="run", compare=False)
     settles_rollback: bool = field(default=False, compare=False)
+    losses: Losses = field(default=Losses(), compare=False)
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
@@ -186,14 +190,16 @@ def make_plan(
     # days of which nothing is in force any more still have rows in the base release
     touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
     touched = touched.unique("landing_id", maintain_order=True)
-    if touched.is_empty():
+    lost = losses(store)
+    if touched.is_empty() and not lost.days:
         hold = holds.in_force(store)
         raise NothingToDo(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
-    poll_days, job_days, prediction_days, told_days, queue_days = news.stale(touched)
+    poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
     poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
+    set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     if since or until:
         # What concerns days outside of the range stays new for the next run.
         fresh, gone = (
@@ -204,7 +210,7 @@ def make_plan(
         base=base,
         landed=landed,
         inputs=tuple(fresh["landing_id"]),
-        removed_inputs=tuple(gone["landing_id"]),
+        removed_inputs=(*gone["landing_id"], *sorted(set_aside)),
         poll_days=tuple(day for day in poll_days if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
@@ -215,7 +221,21 @@ def make_plan(
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
         kind=kind,
         settles_rollback=bool(start.missed) and since is None and until is None,
+        losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
     )
+
+
+def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Collection[date | None]) -> _Stale:
+    """Return the days that landings concern, and of all landings those of which released files are damaged."""
+    stale = news.stale(touched)
+    if not lost:
+        return stale
+    everything = news.stale(pl.concat([news.landed.in_force, past]).unique("landing_id", maintain_order=True))
+
+    def joined(place: int) -> list[Any]:
+        return [day for day in everything[place] if day in stale[place] or day in lost]
+
+    return joined(0), joined(1), joined(2), joined(3), joined(4)
 
 
 def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:

@@ -12,7 +12,7 @@ from iosig.flows.steps.run import Run, Work
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts.quality import QUALITY
 from iosig.warehouse.engine_paths import read_parquet
-from iosig.warehouse.releases import clearing, expiring, holds, publishing
+from iosig.warehouse.releases import clearing, expiring, holds, losses, publishing
 from iosig.warehouse.releases.locations import Part
 from iosig.warehouse.releases.publishing import Adopted, Draft
 from iosig.warehouse.releases.releases import Release
@@ -30,6 +30,7 @@ def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> 
     published = publishing.publish(run.store, draft, built, adopted)
     if run.plan.settles_rollback:
         holds.settle(run.store)
+    losses.settle(run.store, run.plan.losses)
     docs.of_release(run.store, published)
     run.store.files.remove(run.place(run.folder))
     shutil.rmtree(run.folder, ignore_errors=True)

@@ -37,7 +37,7 @@ def test_names_of_a_warehouse(checked_night: Night) -> None:
 
 
 def test_commands_and_options() -> None:
-    assert completed(begun="rel") == ["releases", "relocate"]
+    assert completed(begun="rel") == ["releases"]
     assert "--wide" in completed("status", begun="--")
     assert completed("period", "--method", begun="ft") == ["ftio", "ftio-wavelet"]
 

@@ -118,7 +118,6 @@ MISTAKES = {
         ("nowhere.jsonl", 2, "There is no nowhere.jsonl"),
         ("notes.txt", 3, "is no trace of TMIO"),
     ],
-    "relocate": [("now", 2, "extra argument"), ("--to x", 2, "No such option"), ("--json", 2, "No such option")],
     "releases": [
         ("pim x", 2, "Did you mean 'pin'?"),
         ("pin nothing", 2, "'nothing' names no release"),

@@ -233,7 +233,6 @@ LONG = (
     Fault("no right to write", without_right("*", 0o555), ANEW, _NO_RIGHT, True),
     Fault("read-only", cannot_be_written, ANEW, _READ_ONLY, True),
     Fault("read-only", cannot_be_written, ("repair",), _READ_ONLY),
-    Fault("read-only", cannot_be_written, ("relocate",), _READ_ONLY),
     Fault("little memory", little_memory, ANEW, r"not enough memory.*memory_limit", True),
     Fault("files may not grow", limited(resource.RLIMIT_FSIZE, 2000), ANEW, r"may not grow so large.*ulimit -f", True),
     Fault(

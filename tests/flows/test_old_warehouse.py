@@ -23,17 +23,32 @@ _FIRST, _SECOND, _ROLLBACK = "2026-03-02-520d754c", "2026-03-03-81a5cb72", "2026
 _DAY = datetime(2026, 3, 4, tzinfo=UTC)
 
 
-@pytest.fixture
-def old_warehouse(tmp_path: Path, cli: Cli) -> Path:
-    """Unpack, relocate and upgrade the warehouse."""
+def _unpack(tmp_path: Path) -> Path:
     data = zstandard.ZstdDecompressor().decompressobj().decompress(_ARCHIVE.read_bytes())
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         archive.extractall(tmp_path, filter="data")
-    folder = tmp_path / "iosig"
-    for command in ("relocate", "upgrade"):
+    return tmp_path / "iosig"
+
+
+@pytest.fixture
+def old_warehouse(tmp_path: Path, cli: Cli) -> Path:
+    """Unpack, repair (it was moved) and upgrade the warehouse."""
+    folder = _unpack(tmp_path)
+    for command in ("repair", "upgrade"):
         code, _, error = cli("--warehouse", folder, command)
         assert code in (0, 5), error
     return folder
+
+
+def test_an_old_warehouse_is_upgraded_where_it_lies(tmp_path: Path, cli: Cli) -> None:
+    folder = _unpack(tmp_path)
+    assert cli("--warehouse", folder, "verify")[0] == 6, "the catalogue has no checksum"
+    code, output, error = cli("--warehouse", folder, "upgrade")
+    assert (code, "has form 2" in output, "gets a checksum" in output) == (0, True, True), error
+    assert cli("--warehouse", folder, "verify")[0] == 0
+    assert cli("--warehouse", folder, "upgrade")[0] == 0
+    assert cli("--warehouse", folder, "upgrade", "--strict")[0] == 5
+    assert _count(cli, folder, "jobs", _SECOND) == 24
 
 
 def _count(cli: Cli, warehouse: Path, table: str, release: str) -> int:

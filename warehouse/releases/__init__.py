@@ -2,6 +2,8 @@
 
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
   file beside them or on a server.
+- `catalogue_choice` (`agree`, `take_over`): Which catalogue a warehouse has: the SQLite file, or one on a server.
+- `checksums` (`read`, `write`, `problem_of`, `changing_catalogue`): Checksum documents, one form for all files.
 - `clearing` (`clear`, `closed_days`): Clearing: raw polls of days that are long published go.
 - `database` (`SqlTables`): Catalogues in an SQL database.
 - `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
@@ -10,19 +12,21 @@
 - `holds` (`roll_back`, `end`, `in_force`): Rollbacks in force: what later runs exclude until the operator ends it.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
 - `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
+- `losses` (`losses`, `add`, `settle`): What a repair could not restore, for the next run to know.
+- `manifest_repair` (`rebuild_manifests`): Damaged manifests are written again from the list of data files.
 - `older` (`is_older`, `view_older`): Releases of commit 18b5d00, read with the job I/O of this version.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
 - `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.
-- `relocating` (`relocate`, `take_over`): Metadata name the folder in which a warehouse lies now.
-- `repairing` (`repair`): What is damaged is made anew where it can be, and what is lost is told.
+- `relocating` (`relocate`): Metadata of a moved or copied warehouse get the folder in which it lies now.
+- `repairing` (`repair`): Damaged files are written again, restored by going back to a whole release, or set aside.
 - `rest` (`opened`, `claim`, `RestTables`): Catalogues on an Iceberg REST server.
-- `seals` (`seal`, `sealed`): The SHA-256 of every file that a release added.
+- `seals` (`seal`, `require_sound`): The SHA-256 of every file that a release added.
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
-- `servers` (`Server`, `server_of`, `agree`): Servers that keep a warehouse's catalogue.
+- `servers` (`Server`, `server_of`, `register`): Servers that keep a warehouse's catalogue.
 - `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
 - `superseding` (`supersede`, `remove`): A kept release gives way to one that was made without some data.
 - `upgrading` (`upgrade`, `needs`): A warehouse of an older form becomes one of this form.
-- `verifying` (`verify`, `Damage`): Whether what lies in a warehouse is what was written.
+- `verifying` (`verify`, `Damage`): Which files of a warehouse differ from what was written.
 - `whole_release` (`export_folder`, `export_database`): A release as plain files, or as one DuckDB file.
 """

@@ -1,14 +1,14 @@
 """The Iceberg catalogue: versions of published tables, in an SQLite file beside them or on a server.
 
 Locations are absolute, as every reader of Iceberg resolves them. So they name the folder in which the warehouse lay
-when they were written: where it was moved or copied since, we look below its own folder instead, and
-`iosig.warehouse.releases.relocating` mends them for others.
+when they were written. In a moved or copied warehouse, iosig looks below its own folder instead, and
+`iosig.warehouse.releases.relocating` rewrites them for other readers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -36,6 +36,7 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import path_of_location, utf8_path
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.placing import SyncedStream, make_folder
+from iosig.warehouse.releases.checksums import changing_catalogue
 from iosig.warehouse.releases.database import SqlTables
 from iosig.warehouse.releases.gathering import Gathering
 from iosig.warehouse.releases.locations import (
@@ -45,9 +46,16 @@ from iosig.warehouse.releases.locations import (
     metadata_locations,
     name_of,
     releases_location,
-    root_before,
 )
-from iosig.warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, require_installed, server_of
+from iosig.warehouse.releases.servers import (
+    EMBEDDED,
+    NAMESPACE,
+    Server,
+    alone,
+    engine_uri,
+    require_installed,
+    server_of,
+)
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.rest import RestTables
 
 _ROOT = "iosig.root"
-_BEFORE = "iosig.root-before"
+_TABLES = "/tables/"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
 _KEPT_VERSIONS = 20
 _HINT = "version-hint.text"
@@ -69,7 +77,7 @@ _HINT = "version-hint.text"
 _MOST_MANIFESTS = 20
 _EPOCH = date(1970, 1, 1)
 #: what a snapshot's summary says of its data files
-_FILE_COUNT = "total-data-files"
+FILE_COUNT = "total-data-files"
 #: wherever metadata lie
 _ANYWHERE = "anywhere"
 
@@ -89,9 +97,9 @@ class WarehouseFileIO(PyArrowFileIO):
     @staticmethod
     def parse_location(location: str, properties: Properties = {}) -> tuple[str, str, str]:  # noqa: B006
         """Return (scheme, netloc, path) of a location."""
-        before = properties.get(_BEFORE)
-        if before and location.startswith(f"{before}/"):
-            location = properties[_ROOT] + location.removeprefix(before)
+        root = properties.get(_ROOT)
+        if root and _TABLES in location and not location.startswith(f"{root}/"):
+            location = root + _TABLES + location.rsplit(_TABLES, 1)[1]
         path = path_of_location(location)
         # pyiceberg parses a URL, and so ends a path at `?`, `#` or a line break
         return PyArrowFileIO.parse_location(location, properties) if path is None else ("file", "", path)
@@ -118,24 +126,17 @@ def _open_rest(store: Store, server: Server) -> RestTables:
 def _open_sql(store: Store, server: Server) -> SqlTables:
     require_installed(server)
     root = location_of(store)
-    before = None if store.url else root_before(store)
-    catalogue = SqlTables(
-        server.name,
-        **{
-            "uri": engine_uri(store, server),
-            "warehouse": root,
-            _ROOT: root,
-            **(_in_store() if store.url else _in_folder(before or root)),
-        },
-    )
-    catalogue.files = store.files
-    catalogue.create_namespace_if_not_exists(NAMESPACE)
+    properties = {"uri": engine_uri(store, server), "warehouse": root, _ROOT: root}
+    is_new = server == EMBEDDED and not store.catalogue.is_file()
+    with changing_catalogue(store) if is_new else nullcontext():
+        catalogue = SqlTables(server.name, **properties, **(_in_store() if store.url else _in_folder()))
+        catalogue.files = store.files
+        catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
 
 
-def _in_folder(before: str) -> dict[str, str]:
-    file_io = f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"
-    return {"py-io-impl": file_io, _BEFORE: before}
+def _in_folder() -> dict[str, str]:
+    return {"py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"}
 
 
 def _in_store() -> dict[str, str]:
@@ -146,9 +147,10 @@ def _in_store() -> dict[str, str]:
 
 def make_catalogue(store: Store, server: Server) -> None:
     """Make an empty catalogue for a warehouse."""
-    catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store))
-    catalogue.create_namespace_if_not_exists(NAMESPACE)
-    catalogue.close()
+    with changing_catalogue(store) if server == EMBEDDED else nullcontext():
+        catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store))
+        catalogue.create_namespace_if_not_exists(NAMESPACE)
+        catalogue.close()
 
 
 @contextmanager
@@ -185,11 +187,12 @@ def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
 
 @contextmanager
 def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Gathering]:
-    catalogue = _open_sql(store, server_of(store))
+    server = server_of(store)
+    catalogue = _open_sql(store, server)
     engine = catalogue.engine
     try:
-        with engine.begin() as connection:
-            alone(connection, server_of(store))
+        with changing_catalogue(store) if server == EMBEDDED else nullcontext(), engine.begin() as connection:
+            alone(connection, server)
             _require_seen(store, seen, releases_location(store))
             # what the catalogue commits becomes part of this
             catalogue.engine = connection  # type: ignore[assignment]
@@ -476,7 +479,7 @@ class _Overwriting(_OverwriteFiles):
 def _live(table: IcebergTable) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
     """Return the manifests of a table's snapshot that name files, with these."""
     head = table.current_snapshot()
-    if head is None or (head.summary is not None and head.summary[_FILE_COUNT] == "0"):
+    if head is None or (head.summary is not None and head.summary[FILE_COUNT] == "0"):
         # nothing needs to be opened for that
         return []
     manifests = head.manifests(table.io)

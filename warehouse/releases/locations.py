@@ -11,14 +11,13 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases.checksums import release_seals
 from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
 from iosig.warehouse.store.store import Store
 
 #: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
 Part = date | int | None
 _BUCKET, _UNDATED = "bucket-", "undated"
-#: the folder of what was written with each release
-SEALS = "seals"
 #: folders of what is made anew where it is missing
 CACHES = ("release_index", "snapshot_files", "plain")
 INDEX, LISTS, PLAIN = CACHES
@@ -37,7 +36,7 @@ def metadata_locations(store: Store) -> dict[str, str]:
     """
     server = server_of(store)
     found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
-    if not found and _has_seals(store):
+    if not found and release_seals(store):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
         raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
     return found
@@ -51,13 +50,9 @@ def releases_location(store: Store) -> str | None:
 
         found = rest.location(server, RELEASES.name)
         # all tables are asked for where it must be told whether the catalogue lost them
-        if found or not _has_seals(store):
+        if found or not release_seals(store):
             return found
     return metadata_locations(store).get(RELEASES.name)
-
-
-def _has_seals(store: Store) -> bool:
-    return bool(store.files.matching(f"{SEALS}/*.json"))
 
 
 def _on_server(store: Store, server: Server) -> dict[str, str]:
@@ -90,9 +85,15 @@ def name_of(table_name: str, location: str) -> str:
 
 
 def root_before(store: Store) -> str | None:
-    """Return the location of the folder that the metadata name, None where there are none."""
+    """Return the location of the folder that the catalogue names, None where it names no table."""
     found = next(iter(metadata_locations(store).values()), None)
     return found.rsplit("/tables/", 1)[0] if found else None
+
+
+def is_moved(store: Store) -> bool:
+    """Return whether the catalogue names another folder than the one in which the warehouse lies."""
+    own = f"{location_of(store)}/tables/"
+    return any(not location.startswith(own) for location in metadata_locations(store).values())
 
 
 def named(part: Part) -> str:

@@ -86,12 +86,31 @@ def history(store: Store) -> list[Release]:
     return _index(store).releases
 
 
+def read_history(store: Store) -> list[Release]:
+    """Return every release as `history` does, read from the Iceberg table without its index."""
+    require_form(store)
+    return [] if releases_location(store) is None else _read_rows(store).releases
+
+
+def wrong_index(store: Store, found: Sequence[Release]) -> str | None:
+    """Return the name of the index if it does not hold these releases; None if it does, or there is none."""
+    location = releases_location(store)
+    if location is None or not store.files.mark(name := _index_name(location)):
+        return None
+    known = cached(store, name, _from_document)
+    return None if known is not None and known.releases == list(found) else name
+
+
+def _index_name(location: str) -> str:
+    return f"{INDEX}/{PurePosixPath(location).stem}.json"
+
+
 def _index(store: Store) -> _Index:
     require_form(store)
     location = releases_location(store)
     if location is None:
         return _Index([], [])
-    index = f"{INDEX}/{PurePosixPath(location).stem}.json"
+    index = _index_name(location)
     known = cached(store, index, _from_document)
     if known is None:
         known = _read_rows(store)

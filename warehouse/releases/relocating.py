@@ -1,130 +1,110 @@
-"""Relocating: metadata name the folder in which a warehouse lies now, after it was moved or copied."""
+"""Relocation: Iceberg metadata of a moved or copied warehouse get the folder in which it lies now.
+
+Data files are not touched. The checksums that the rewritten files will have are recorded first, the catalogue changes
+last: a relocation that was killed is repeated by the next one, and `verify` accepts both states meanwhile.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
-from iosig.warehouse.engine_paths import path_of_location
+from iosig.warehouse.engine_paths import is_url
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.releases import seals
-from iosig.warehouse.releases.catalogue import leave_hints, make_catalogue
-from iosig.warehouse.releases.locations import location_of, metadata_locations, root_before
-from iosig.warehouse.releases.servers import EMBEDDED, Server, note, register, require_free, server_of, written
+from iosig.warehouse.releases import checksums, seals
+from iosig.warehouse.releases.catalogue import leave_hints
+from iosig.warehouse.releases.locations import is_moved, location_of, metadata_locations, name_of, root_before
+from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
+from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.store import Store
 
+#: manifests come before lists, which hold their lengths
 _METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
-_COLUMNS = ("metadata_location", "previous_metadata_location")
+_SYNC_BYTES = 16
 
 
 def relocate(store: Store, *, is_asked: bool = False) -> int:
-    """Have all metadata name the warehouse's own folder; return how many files were changed.
+    """Rewrite all metadata that name another folder than the warehouse's own; return the number of files.
 
-    No data file is touched. The catalogue is changed last: a run that was killed at it is done again. A copy has its
-    own SQLite file, but not its own server: there, UsageError is raised unless it was asked for.
+    A damaged file is left as it is, with its checksum. Raises UsageError for a catalogue on a server unless `is_asked`:
+    a copy must not take over the catalogue of the original.
     """
-    if server_of(store).kind == "rest":
-        # its namespace says whose tables are in it
-        return 0
-    before, now = root_before(store), location_of(store)
-    if before is None or before == now:
-        return 0
     server = server_of(store)
+    # the namespace of a REST server says whose tables it holds
+    if server.kind == "rest" or not is_moved(store):
+        return 0
     if server != EMBEDDED and not is_asked:
         raise UsageError(
-            f"The catalogue {server} names {before}. Where the warehouse was moved from there, say `iosig relocate`; "
-            "where this is a copy, give it a catalogue of its own, and `iosig relocate`."
+            f"The catalogue {server} names {root_before(store)}. If the warehouse was moved from there, run `iosig "
+            "repair`. If this is a copy, set a catalogue of its own in the settings, then run `iosig repair`."
         )
-    # Lists say how long manifests are, and metadata which lists there are.
-    manifests, lists, documents = (store.files.matching(f"tables/*/metadata/{pattern}") for pattern in _METADATA)
-    for name in (*manifests, *lists):
-        _rewrite_avro(store, name, before, now)
-    for name in documents:
-        with store.files.opened(name) as file:
-            moved = _moved(json.load(file), before, now)
-        store.files.put(name, json.dumps(moved).encode())
-    seals.renew(store)
-    _rewrite_catalogue(store, before, now)
+    rewritten = _plan(store)
+    checksums.write(store, checksums.RELOCATION, rewritten)
+    for name in rewritten:
+        store.files.put(name, _relocated(store, name, rewritten))
+    seals.replace_checksums(store, rewritten)
+    root = location_of(store)
+    locations = {table: f"{root}/{name_of(table, place)}" for table, place in metadata_locations(store).items()}
+    register(store, server, locations)
     leave_hints(store)
-    return len(manifests) + len(lists) + len(documents)
+    store.files.remove(checksums.RELOCATION)
+    return len(rewritten)
 
 
-def take_over(store: Store, wanted: Server) -> bool:
-    """Have another catalogue name the tables of a warehouse; return whether it did not before.
-
-    What it names is written before the warehouse's note of it, which decides; the one before forgets the tables last.
-    A copy of a warehouse leaves the other's catalogue alone, and makes its own of what lies in it.
-    """
-    known = server_of(store)
-    if wanted == known:
-        return False
-    if "rest" in (known.kind, wanted.kind):
-        raise UsageError(
-            f"The catalogue of {store.name} is {known}. A REST server's tables lie where it takes them: a warehouse "
-            "begins with one, or without."
-        )
-    require_free(store, wanted)
-    if known == EMBEDDED:
-        relocate(store)
-    is_own = root_before(store) in (None, location_of(store))
-    make_catalogue(store, wanted)
-    register(store, wanted, metadata_locations(store) if is_own else {})
-    note(store, wanted)
-    if not is_own:
-        from iosig.warehouse.releases.repairing import repair
-
-        repair(store)
-    elif known == EMBEDDED:
-        store.files.remove(store.catalogue.name)
-    else:
-        register(store, known, {})
-    return True
+def _plan(store: Store) -> dict[str, Sealed]:
+    """Return the metadata files to rewrite, each with the checksum that it will have."""
+    known = seals.all_checksums(store)
+    begun = checksums.read(store, checksums.RELOCATION) or {}
+    planned: dict[str, Sealed] = {}
+    for name in (name for pattern in _METADATA for name in store.files.matching(f"tables/*/metadata/{pattern}")):
+        expected = [found[name] for found in (known, begun) if name in found]
+        if expected and all(checksums.problem_of(store, name, sealed) for sealed in expected):
+            continue
+        try:
+            content = _relocated(store, name, planned)
+        except (ValueError, KeyError, TypeError, EOFError, IndexError):
+            # no release has this file, and it cannot be read
+            continue
+        planned[name] = Sealed(len(content), hashlib.sha256(content).hexdigest())
+    return planned
 
 
-def _rewrite_avro(store: Store, name: str, before: str, now: str) -> None:
+def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
+    """Return a metadata file's content with the warehouse's own folder in all locations."""
+    root, table = location_of(store), name.split("/")[1]
+    if name.endswith(".json"):
+        with store.files.opened(name) as file:
+            return json.dumps(_moved(json.load(file), root, table)).encode()
     import fastavro
 
     with store.files.opened(name) as file:
         reader = fastavro.reader(file)
         header: dict[str, str] = dict(reader.metadata)
-        records = [_located(record, before, now) for record in reader]
+        records = [_moved(record, root, table) for record in reader]
+    for record in records:
+        if "manifest_length" in record:
+            manifest = name_of(table, record["manifest_path"])
+            if manifest in rewritten:
+                record["manifest_length"] = rewritten[manifest].byte_count
     schema, codec = json.loads(header.pop("avro.schema")), header.pop("avro.codec", "null")
     content = BytesIO()
-    fastavro.writer(content, schema, records, codec=codec, metadata=header)
-    store.files.put(name, content.getvalue())
+    # the same content each time, so that its checksum is known before it is written
+    marker = hashlib.sha256(name.encode()).digest()[:_SYNC_BYTES]
+    fastavro.writer(content, schema, records, codec=codec, metadata=header, sync_marker=marker)
+    return content.getvalue()
 
 
-def _located(record: Any, before: str, now: str) -> Any:
-    moved = _moved(record, before, now)
-    if "manifest_length" in moved:
-        manifest = path_of_location(moved["manifest_path"])
-        assert manifest is not None
-        moved["manifest_length"] = Path(manifest).stat().st_size
-    return moved
-
-
-def _moved(value: Any, before: str, now: str) -> Any:
-    """Return what metadata say, with every location below the folder of before in that of now."""
+def _moved(value: Any, root: str, table: str) -> Any:
+    """Return a part of a table's metadata with every location below another folder moved below `root`."""
     if isinstance(value, dict):
-        return {name: _moved(item, before, now) for name, item in value.items()}
+        return {name: _moved(item, root, table) for name, item in value.items()}
     if isinstance(value, list):
-        return [_moved(item, before, now) for item in value]
-    if isinstance(value, str) and value.startswith(f"{before}/"):
-        return now + value.removeprefix(before)
-    return value
-
-
-def _rewrite_catalogue(store: Store, before: str, now: str) -> None:
-    from sqlalchemy import text
-
-    told = {"now": now, "begin": len(before) + 1, "before": f"{before}/"}
-    server = server_of(store)
-    with written(store, server) as connection:
-        for column in _COLUMNS:
-            query = f"""
-                update iceberg_tables set {column} = cast(:now as varchar) || substr({column}, :begin)
-                where catalog_name = :name and substr({column}, 1, :begin) = :before
-            """
-            connection.execute(text(query), told | {"name": server.name})
+        return [_moved(item, root, table) for item in value]
+    if not isinstance(value, str) or not is_url(value):
+        return value
+    folder = f"/tables/{table}"
+    if value.endswith(folder):
+        return f"{root}{folder}"
+    return f"{root}/{name_of(table, value)}" if f"{folder}/" in value else value

@@ -1,132 +1,227 @@
-"""Repairing: what is damaged is made anew where it can be, and what is lost is told.
+"""Repair: damaged files are written again, restored by going back to a whole release, or set aside.
 
-Caches, links and hints are made from the releases. Where a release's metadata or the catalogue are damaged, the last
-release that is sound becomes the current one again; what came later is made anew by the next run, from the landings.
-A damaged landing is set aside, so that its input can be landed again.
+Caches, links and hints are made from the releases, manifests from a release's data files. If other metadata of the
+current release are damaged, or a file of a table without days, the newest release that is whole becomes the current
+one. A damaged file of a day has its day computed again. The next run computes both from the landings. A damaged landing
+is set aside, so that its input can be landed again. In a moved or copied warehouse the metadata get its folder.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
+from iosig.warehouse.contracts import TABLES
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import links, releases, seals
+from iosig.warehouse.releases import checksums, links, losses, releases, seals
 from iosig.warehouse.releases.catalogue import make_catalogue
-from iosig.warehouse.releases.locations import CACHES
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS, problem_of, release_seals
+from iosig.warehouse.releases.clearing import closed_days
+from iosig.warehouse.releases.locations import CACHES, day_of, location_of
+from iosig.warehouse.releases.losses import Losses
+from iosig.warehouse.releases.manifest_repair import rebuild_manifests
 from iosig.warehouse.releases.publishing import complete
-from iosig.warehouse.releases.seals import problem_of
+from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
-from iosig.warehouse.releases.verifying import Damage, verify
+from iosig.warehouse.releases.verifying import Damage, Progress, is_release_row, tells_of_releases, verify
 from iosig.warehouse.store import ledger
+from iosig.warehouse.store.form import FILE, mend_form, require_form
+from iosig.warehouse.store.manifests import LOT, in_folder, manifest_in
 from iosig.warehouse.store.store import Store
+
+#: what is damaged may hide other damage: how often a warehouse is verified again
+_MAX_PASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What became of a damaged file: it was made anew, set aside, or is lost; and what to do then."""
+    """A damaged file: its path, what became of it, and what to do then."""
 
     path: str
     outcome: str
     remedy: str
 
 
-def repair(store: Store, damages: list[Damage] | None = None) -> list[Mended]:
-    """Mend what is damaged, and return what became of it. The warehouse must be held by this writer."""
-    damages = verify(store) if damages is None else damages
-    mended = [*_landings(store, damages), *_releases(store, damages), *_journal(store, damages)]
+def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
+    """Verify a warehouse, mend what is damaged, and relocate it if it was moved; return what was done.
+
+    The caller must hold the warehouse's lock.
+    """
+    mended = [Mended(FILE, "written again", "")] if mend_form(store) else []
+    require_form(store)
+    for _ in range(_MAX_PASSES):
+        damages = verify(store, told=told)
+        mended += _mend(store, damages)
+        if not any(_hides_others(store, damage.path) for damage in damages):
+            break
+    if count := relocate(store, is_asked=True):
+        mended.append(Mended(store.tables.name, f"{count:,} metadata files name {location_of(store)} now", ""))
+    return mended
+
+
+def _hides_others(store: Store, path: str) -> bool:
+    """Return whether more damage may be found once this is mended."""
+    return path in (store.catalogue.name, store.journal.name) or tells_of_releases(path)
+
+
+def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+    if not damages:
+        return
+    yield from _landings(store, damages)
+    yield from _releases(store, damages)
+    yield from _journal(store, damages)
     store.files.remove(*CACHES)
     ledger.forget(store)
-    anew = (*CACHES, links.LATEST, ledger.HEAD)
-    mended += [Mended(damage.path, "made anew", "") for damage in damages if damage.path.startswith(anew)]
+    again = (*CACHES, links.LATEST, ledger.HEAD, CATALOGUE_SEAL)
+    yield from (Mended(damage.path, "written again", "") for damage in damages if damage.path.startswith(again))
+    if any(damage.path == CATALOGUE_SEAL for damage in damages):
+        checksums.seal_catalogue(store)
+    for damage in damages:
+        if damage.path.startswith(f"{SEALS}/") and damage.path != CATALOGUE_SEAL:
+            store.files.remove(damage.path)
+            yield Mended(damage.path, "sealed as it is now", "")
     if current := releases.current(store):
-        seal = seals.seal_of(current)
-        if seals.is_sealed(store, current) and seals.read(store, seal) is None:
-            store.files.remove(seal)
-        if not seals.is_sealed(store, current):
-            mended.append(Mended(seal, "sealed as it is now", ""))
+        gone = releases.expired(store)
+        for release in releases.history(store):
+            if release.release_id in gone and not seals.is_sealed(store, release):
+                checksums.write(store, seals.seal_of(release), {})
+            elif release != current and not seals.is_sealed(store, release):
+                seals.seal(store, release)
         if any(damage.path == links.LATEST for damage in damages):
             store.files.remove(f".{links.LATEST}-*")
         complete(store)
-    return mended
 
 
 def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Set damaged landings aside: each input can be landed again then."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
+    if not names:
+        return
+    losses.add(store, Losses(landing_ids=frozenset(each for name in names for each in _landing_ids(store, name))))
+    seals.unseal(store, {manifest_in(name) for name in names})
     for name in sorted(names):
         if store.files.holds(f"landed/{name}"):
             aside = store.files.set_aside(f"landed/{name}")
             yield Mended(f"landed/{name}", f"set aside as {aside}", "Land the input again, and run.")
 
 
+def _landing_ids(store: Store, folder: str) -> list[str]:
+    """Return the landings of a folder; of a lot with a damaged manifest, none is known."""
+    with suppress(MachineFault):
+        if found := in_folder(store, folder):
+            return [landing.landing_id for landing in found]
+    return [] if folder.startswith(LOT) else [folder]
+
+
+# ---- releases
+
+
 def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Go back to the last release whose metadata are sound, if the current one's are not."""
+    """Have damaged days computed again, and go back where that does not help."""
     paths = [damage.path for damage in damages]
-    for path in paths:
-        if path.startswith("tables/") and "/data/" in path and not _tells_of_releases(path):
-            yield Mended(path, "lost", f"`iosig run --date {Path(path).name[:10]}` makes its day anew.")
-    is_broken = any(_tells_of_releases(path) or path == store.catalogue.name for path in paths)
-    if not is_broken:
-        return
+    data = [path for path in paths if path.startswith("tables/") and not tells_of_releases(path)]
+    open_days = {path: day for path, day in _days(data).items() if day not in closed_days(store)}
+    losses.add(store, Losses(days=frozenset(open_days.values())))
+    for path, day in open_days.items():
+        yield Mended(path, "lost", f"`iosig run` computes {day or 'the rows without a day'} again.")
+    lasting = set(data) - open_days.keys()
+    metadata = {path for path in paths if tells_of_releases(path)}
+    if store.catalogue.name not in paths and metadata and _are_rebuilt(store, metadata):
+        yield from (Mended(path, "written again from the release's data files", "") for path in sorted(metadata))
+        metadata = set()
+    if lasting or metadata or store.catalogue.name in paths:
+        yield from _go_back(store, lasting)
+
+
+def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
+    """Write damaged manifests and manifest lists again; return False for other metadata, or where that cannot be."""
+    if server_of(store).kind == "rest" or not all(path.endswith(".avro") for path in damaged):
+        return False
+    rows = f"tables/{RELEASES.name}/"
+    if any(path.startswith(rows) for path in damaged):
+        # they say which releases there are
+        return False
+    return rebuild_manifests(store, releases.find(store, None), damaged)
+
+
+def _days(names: Iterable[str]) -> dict[str, date | None]:
+    """Return the day of each data file of a table that is kept by day."""
+    by_day = {table.name for table in TABLES if table.partition}
+    return {name: day_of(Path(name)) for name in names if name.split("/")[1] in by_day}
+
+
+def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
+    """Make the newest release current whose metadata are whole and that has no damaged data."""
+    if server_of(store).kind == "rest":
+        raise MachineFault(f"The catalogue {server_of(store)} names damaged tables, and only its keeper can mend it.")
     gone = releases.expired(store)
-    for seal in (name for name in reversed(seals.seals(store)) if _release_of(name) not in gone):
-        state = _state(store, seal)
-        if state is not None:
-            _go_back(store, state)
-            back = f"goes back to release {_release_of(seal)}"
-            yield Mended(store.catalogue.name, back, "`iosig run` makes later ones anew.")
+    for seal in (name for name in reversed(release_seals(store)) if _release_of(name) not in gone):
+        if _is_restored(store, seal, damaged_data):
+            outcome = f"goes back to release {_release_of(seal)}"
+            yield Mended(store.catalogue.name, outcome, "`iosig run` computes later ones again.")
             return
         store.files.set_aside(seal)
-        yield Mended(seal, "set aside: its release is not sound", "`iosig run` makes it anew.")
-    if store.files.holds(store.tables.name):
-        store.files.set_aside(store.tables.name)
-    if store.has(store.catalogue.name):
-        store.files.set_aside(store.catalogue.name)
+        yield Mended(seal, "set aside: its release is damaged", "`iosig run` computes it again.")
+    for name in (store.tables.name, store.catalogue.name):
+        if store.files.holds(name) or store.has(name):
+            store.files.set_aside(name)
+    store.files.remove(CATALOGUE_SEAL)
     yield Mended(
-        store.catalogue.name, "set aside with all tables: no release is sound", "`iosig run` makes one of the landings."
+        store.catalogue.name,
+        "set aside with all tables: no release is whole",
+        "`iosig run` computes a release from the landings.",
     )
-
-
-def _tells_of_releases(path: str) -> bool:
-    """Return whether a file says which files and releases there are."""
-    return "/metadata/" in path or path.startswith(f"tables/{RELEASES.name}/")
-
-
-def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Set a damaged journal of predictions aside: what was landed of it stays."""
-    name = store.journal.name
-    if any(damage.path == name for damage in damages):
-        aside = store.files.set_aside(name)
-        yield Mended(name, f"set aside as {aside}", "Predictions begin anew; those that landed stay.")
 
 
 def _release_of(seal: str) -> str:
     return Path(seal).stem.partition("-")[2]
 
 
-def _state(store: Store, seal: str) -> dict[str, str] | None:
-    """Return each table's metadata file as a seal names it; None unless the seal and all its metadata are sound."""
-    known = seals.read(store, seal)
+def _is_restored(store: Store, seal: str, damaged_data: set[str]) -> bool:
+    """Have the catalogue name the metadata of a seal's release; return False if these, or its data, are damaged."""
+    documents = _documents(store, seal)
+    if documents is None:
+        return False
+    _name_in_catalogue(store, documents)
+    store.files.remove(*CACHES)
+    release = releases.current(store)
+    if release is None or release.release_id != _release_of(seal):
+        return False
+    files = {
+        path.relative_to(store.root).as_posix() for own in releases.files_of(store, release).values() for path in own
+    }
+    return not files & damaged_data
+
+
+def _documents(store: Store, seal: str) -> dict[str, str] | None:
+    """Return each table's metadata document as a seal names it; None unless the seal and all its metadata are whole."""
+    known = checksums.read(store, seal)
     if known is None:
         return None
-    earlier = (seals.read(store, each) or {} for each in seals.seals(store) if each < seal)
-    rows = {name: sealed for files in (*earlier, known) for name, sealed in files.items() if _is_row(name)}
+    begun = checksums.read(store, checksums.RELOCATION) or {}
+    earlier = (checksums.read(store, each) or {} for each in release_seals(store) if each < seal)
+    rows = {name: sealed for files in (*earlier, known) for name, sealed in files.items() if is_release_row(name)}
     metadata = rows | {name: sealed for name, sealed in known.items() if "/metadata/" in name}
-    if any(problem_of(store, name, sealed) for name, sealed in metadata.items()):
-        return None
-    documents = [name for name in metadata if name.endswith(".metadata.json")]
-    return {name.split("/")[1]: name for name in documents}
+    for name, sealed in metadata.items():
+        if problem_of(store, name, sealed) and (name not in begun or problem_of(store, name, begun[name])):
+            return None
+    return {name.split("/")[1]: name for name in metadata if name.endswith(".metadata.json")}
 
 
-def _is_row(name: str) -> bool:
-    """Return whether a file holds the row of a release."""
-    return name.startswith(f"tables/{RELEASES.name}/data/")
+def _name_in_catalogue(store: Store, documents: dict[str, str]) -> None:
+    """Have the catalogue name these metadata; SQLite's is made from nothing, since any byte of it may be damaged."""
+    server = server_of(store)
+    if server == EMBEDDED:
+        with suppress(FileNotFoundError):
+            store.files.set_aside(store.catalogue.name)
+    make_catalogue(store, server)
+    # metadata name the folder in which they were written: `relocate` rewrites all of it together
+    register(store, server, {table: f"{_root_in(store, name)}/{name}" for table, name in documents.items()})
 
 
 def _root_in(store: Store, name: str) -> str:
@@ -136,17 +231,12 @@ def _root_in(store: Store, name: str) -> str:
     return location.rsplit("/tables/", 1)[0]
 
 
-def _go_back(store: Store, state: dict[str, str]) -> None:
-    """Have the catalogue name these metadata files, and make it anew where it is none."""
-    server = server_of(store)
-    if server.kind == "rest":
-        raise MachineFault(f"The catalogue {server} names damaged tables, and only its keeper can mend it.")
-    if server == EMBEDDED:
-        try:
-            with closing(sqlite3.connect(store.catalogue)) as connection, connection:
-                connection.execute("select 1 from iceberg_tables").fetchone()
-        except sqlite3.Error:
-            store.files.set_aside(store.catalogue.name)
-    make_catalogue(store, server)
-    # what lies in the metadata names the folder in which they were written: `relocate` mends all of it together
-    register(store, server, {table: f"{_root_in(store, place)}/{place}" for table, place in state.items()})
+# ---- the journal
+
+
+def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+    """Set a damaged journal of predictions aside: what was landed of it stays."""
+    name = store.journal.name
+    if any(damage.path == name for damage in damages):
+        aside = store.files.set_aside(name)
+        yield Mended(name, f"set aside as {aside}", "Predictions begin again; those that landed stay.")

@@ -6,19 +6,17 @@ manifest has the SHA-256 of the landing's own files.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import releases
-from iosig.warehouse.releases.locations import SEALS, metadata_locations, name_of
+from iosig.warehouse.releases import checksums, releases
+from iosig.warehouse.releases.checksums import SEALS, checksums_now, problem_of, release_seals
+from iosig.warehouse.releases.locations import metadata_locations, name_of
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Sealed
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 #: which released files were found sound when they were read last
 _SOUND = "sound.json"
 _TRUSTED_S = 86_400.0
-_REMEDY = "`iosig run --date DAY` makes a day anew."
+_REMEDY = "`iosig repair`, then `iosig run` computes it again."
 
 
 def seal_of(release: Release) -> str:
@@ -54,48 +52,7 @@ def seal(
 
     tables: those of the catalogue, if they are known; copies: where some of the files lie, too.
     """
-    write(store, seal_of(release), all_sealed(store, _added(store, release, tables), copies))
-
-
-def sealed_now(store: Store, name: str) -> Sealed:
-    """Return a file as it is now."""
-    return store.files.sealed(name)
-
-
-def all_sealed(store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None) -> dict[str, Sealed]:
-    """Return files as they are now, by their names; copies: where some of them lie, too."""
-    found, known = list(names), copies or {}
-
-    def one(name: str) -> Sealed:
-        return Sealed.of_path(known[name]) if name in known else store.files.sealed(name)
-
-    return dict(zip(found, store.files.each(one, found), strict=True))
-
-
-def write(store: Store, name: str, files: dict[str, Sealed]) -> None:
-    """Write what a seal says."""
-    document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
-    put_document(store, name, {"files": document, "sha256": _digest(document)})
-
-
-def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
-def read(store: Store, name: str) -> dict[str, Sealed] | None:
-    """Return what a seal says, by the names of files; None where it is damaged or absent."""
-    return cached(store, name, _read)
-
-
-def _read(document: Any) -> dict[str, Sealed]:
-    if document["sha256"] != _digest(document["files"]):
-        raise ValueError("not what was written")
-    return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
-
-
-def seals(store: Store) -> list[str]:
-    """Return the names of all seals, the first release's first."""
-    return store.files.matching(f"{SEALS}/*.json")
+    checksums.write(store, seal_of(release), checksums_now(store, _added(store, release, tables), copies))
 
 
 def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
@@ -142,7 +99,7 @@ def seal_metadata(store: Store, release: Release) -> None:
     """
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
-    known = read(store, seal_of(release))
+    known = checksums.read(store, seal_of(release))
     if known is None:
         return
     catalogue = open_catalogue(store)
@@ -152,59 +109,37 @@ def seal_metadata(store: Store, release: Release) -> None:
     catalogue.close()
     names |= {name_of(table, location) for table, location in metadata_locations(store).items()}
     files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
-    write(store, seal_of(release), files | all_sealed(store, names))
+    checksums.write(store, seal_of(release), files | checksums_now(store, names))
 
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:
     """Have a release's seal name more files, as they are now."""
-    known = read(store, seal_of(release)) or {}
-    write(store, seal_of(release), known | all_sealed(store, names))
+    known = checksums.read(store, seal_of(release)) or {}
+    checksums.write(store, seal_of(release), known | checksums_now(store, names))
 
 
 def unseal(store: Store, names: set[str]) -> None:
     """Take files out of the seals that name them: they are not lost, they are gone."""
-    for seal in seals(store):
-        known = read(store, seal)
+    for seal in release_seals(store):
+        known = checksums.read(store, seal)
         if known is not None and names & known.keys():
-            write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
+            checksums.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
 
 
-def sealed(store: Store, chosen: Iterable[Release]) -> dict[str, Sealed]:
-    """Return the files of releases' seals; those that are damaged or absent say nothing."""
+def all_checksums(store: Store) -> dict[str, Sealed]:
+    """Return the checksums of all releases' files; a file in several documents has the last one's."""
     found: dict[str, Sealed] = {}
-    for release in chosen:
-        found |= read(store, seal_of(release)) or {}
+    for name in release_seals(store):
+        found |= checksums.read(store, name) or {}
     return found
 
 
-def damaged_metadata(store: Store) -> tuple[str, str] | None:
-    """Return a file that is not as it was written, and what is wrong, of those that say which files releases have.
-
-    Of metadata files the older ones are not kept: those that the catalogue names must be there.
-    """
-    for seal in reversed(seals(store)):
-        for name, written in (read(store, seal) or {}).items():
-            if "/metadata/" not in name and not name.startswith(f"tables/{RELEASES.name}/"):
-                continue
-            problem = problem_of(store, name, written)
-            if problem and not (name.endswith(".metadata.json") and _is_superseded(store, name)):
-                return name, problem
-    return None
-
-
-def _is_superseded(store: Store, name: str) -> bool:
-    """Return whether the catalogue names another metadata file of the table."""
-    location = metadata_locations(store).get(name.split("/")[1])
-    return location is not None and not location.endswith(f"/{Path(name).name}")
-
-
-def renew(store: Store) -> None:
-    """Seal anew the metadata that have been written anew, with all else as it was."""
-    for name in seals(store):
-        known = read(store, name)
+def replace_checksums(store: Store, files: Mapping[str, Sealed]) -> None:
+    """Replace the checksums of files that were rewritten, wherever they are recorded."""
+    for name in release_seals(store):
+        known = checksums.read(store, name)
         if known is not None:
-            metadata = [each for each in known if "/metadata/" in each and store.files.mark(each)]
-            write(store, name, known | {each: sealed_now(store, each) for each in metadata})
+            checksums.write(store, name, known | {each: files[each] for each in known.keys() & files.keys()})
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:
@@ -221,7 +156,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
         *seen, at = marks.get(name, [0.0])
         if seen == mark and 0 <= now - at < _TRUSTED_S:
             continue
-        known = sealed(store, releases.history(store)) if known is None else known
+        known = all_checksums(store) if known is None else known
         if name in known:
             # an object store holds its bytes to checksums of its own: none is read for that
             is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
@@ -232,22 +167,6 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
         with suppress(OSError):
             trusted = {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S}
             put_document(store, _SOUND, trusted)
-
-
-def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
-    """Return what is wrong with a file, None where it is as it was written; PermissionError where nobody may look."""
-    try:
-        found = sealed_now(store, name)
-    except FileNotFoundError:
-        return "is not there"
-    except PermissionError:
-        # whoever may not look does not know
-        raise
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    if found.byte_count != sealed.byte_count:
-        return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
-    return None if found == sealed else "has other bytes than were written"
 
 
 def _marks(document: Any) -> dict[str, list[float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from iosig.warehouse.engine_paths import sqlalchemy_uri
-from iosig.warehouse.errors import MachineFault, MissingExtra, UsageError
+from iosig.warehouse.errors import MachineFault, MissingExtra
+from iosig.warehouse.releases.checksums import changing_catalogue
 from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, document, put_document
 
@@ -72,7 +73,9 @@ def server_of(store: Store) -> Server:
         )
         return Server(*own, *more)
     except (KeyError, TypeError) as error:
-        raise MachineFault(f"{store.root / NOTE} is damaged. `iosig relocate` with the settings mends it.") from error
+        raise MachineFault(
+            f"{store.root / NOTE} is damaged. `iosig repair` with the settings writes it again."
+        ) from error
 
 
 def engine_uri(store: Store, server: Server) -> str:
@@ -143,50 +146,6 @@ def require_installed(server: Server) -> None:
         raise MissingExtra("A catalogue on PostgreSQL", "postgresql")
 
 
-def agree(store: Store, wanted: Server | None) -> None:
-    """Have a warehouse that begins take the catalogue that the settings want; None for none in particular.
-
-    Raises UsageError where it has another one already, or where another warehouse has that one.
-    """
-    from iosig.warehouse.releases.locations import metadata_locations
-
-    known = server_of(store)
-    if store.url is not None and (wanted or known) == EMBEDDED:
-        raise UsageError(
-            f"{store.url} needs a catalogue on a server, since SQLite's file has to lie in a folder: [catalogue] of "
-            "the settings says which."
-        )
-    if wanted is None or wanted == known:
-        return
-    if wanted.kind == "rest" and store.url is None:
-        raise UsageError(f"A REST catalogue needs a warehouse in an object store, and {store.name} is a folder.")
-    if metadata_locations(store):
-        raise UsageError(
-            f"The catalogue of {store.name} is {known}, and the settings want {wanted}. `iosig relocate` moves it."
-        )
-    require_free(store, wanted)
-    note(store, wanted)
-
-
-def require_free(store: Store, wanted: Server) -> None:
-    """Raise UsageError where a catalogue names the tables of another warehouse."""
-    from iosig.warehouse.releases.locations import location_of
-
-    require_installed(wanted)
-    own = f"{location_of(store)}/"
-    if wanted == EMBEDDED:
-        return
-    if wanted.kind == "rest":
-        from iosig.warehouse.releases import rest
-
-        rest.claim(rest.opened(wanted), wanted, store.name)
-    elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
-        raise UsageError(
-            f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
-            "Give this one a name of its own (catalogue.name in the settings)."
-        )
-
-
 def note(store: Store, server: Server) -> None:
     """Note in a warehouse what keeps its catalogue; SQLite's is the one that needs no note."""
     if server == EMBEDDED:
@@ -203,7 +162,7 @@ def written(store: Store, server: Server) -> Iterator[Connection]:
 
     engine = create_engine(engine_uri(store, server))
     try:
-        with engine.begin() as connection:
+        with changing_catalogue(store) if server == EMBEDDED else nullcontext(), engine.begin() as connection:
             yield connection
     except OperationalError as error:
         if server == EMBEDDED:

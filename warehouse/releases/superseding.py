@@ -19,7 +19,7 @@ import polars as pl
 
 from iosig.warehouse.contracts import frames, table as contract
 from iosig.warehouse.contracts.releases import KINDS, RELEASES
-from iosig.warehouse.releases import expiring, links, releases, seals
+from iosig.warehouse.releases import checksums, expiring, links, releases, seals
 from iosig.warehouse.releases.locations import (
     PLAIN,
     Part,
@@ -183,7 +183,7 @@ def _complete(store: Store, successor: Release) -> None:
         names.update(files_named(rows, head) if head else ())
     finally:
         catalogue.close()
-    seals.write(store, seals.seal_of(successor), {name: seals.sealed_now(store, name) for name in sorted(names)})
+    checksums.write(store, seals.seal_of(successor), checksums.checksums_now(store, sorted(names)))
     complete(store)
 
 
@@ -195,8 +195,8 @@ def remove(store: Store, old_id: str, successor: Release) -> None:
     expiring.discard(store, {old_id})
     old = changed(successor, release_id=old_id)
     before, after = seals.seal_of(old), seals.seal_of(successor)
-    left, known = seals.read(store, before) or {}, seals.read(store, after) or {}
+    left, known = checksums.read(store, before) or {}, checksums.read(store, after) or {}
     there = {name: sealed for name, sealed in left.items() if store.files.mark(name)}
-    seals.write(store, after, there | known)
+    checksums.write(store, after, there | known)
     expiring.repin(store, old.release_id, None)
     store.files.remove(before, f".{links.LATEST}-{old.sequence}-{old.release_id}", PLAIN)

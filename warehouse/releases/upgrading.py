@@ -15,12 +15,15 @@ import polars as pl
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.releases import RELEASES
-from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.releases import checksums, releases, seals
 from iosig.warehouse.releases.catalogue import changed_at_once, ensure, leave_hints, replace, tag
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS
 from iosig.warehouse.releases.links import LATEST, link_latest
-from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, data_place, location_of
+from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, data_place, location_of
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.form import FORM, form_of, mark_form
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document, put_parquet
@@ -61,11 +64,18 @@ class Needs:
 def needs(store: Store) -> Needs | None:
     """Return what the upgrade of a warehouse takes; None where it has this form already, or is empty."""
     form = form_of(store)
-    if form is None or (form >= FORM and not store.files.mark(_NOTE)):
+    if form is None or (form >= FORM and not store.files.mark(_NOTE) and _has_catalogue_checksum(store)):
         return None
+    if form == FORM:
+        return Needs(form, 1, 0, 0, 0)
     written = [*store.files.matching("tables/*/metadata/*"), *store.files.matching(manifest_in("*"))]
     read = store.files.matching("landed/*/*.parquet")
     return Needs(form, len(written), _size(store, written), len(read), _size(store, read))
+
+
+def _has_catalogue_checksum(store: Store) -> bool:
+    """Return whether the SQLite catalogue has a checksum; commit 18b5d00 wrote none."""
+    return not store.has(store.catalogue.name) or bool(store.files.mark(CATALOGUE_SEAL))
 
 
 def _size(store: Store, names: list[str]) -> int:
@@ -73,7 +83,10 @@ def _size(store: Store, names: list[str]) -> int:
 
 
 def upgrade(store: Store, told: Told = lambda *_: None) -> None:
-    """Bring a warehouse to this form; nothing is done where it has it. After an error it is as it was."""
+    """Bring a warehouse to this form, then verify it; nothing is done where it has the form.
+
+    After an error, and where a file is damaged (MachineFault), it is as it was.
+    """
     if needs(store) is None:
         return
     if form_of(store) != FORM:
@@ -85,6 +98,12 @@ def upgrade(store: Store, told: Told = lambda *_: None) -> None:
             undo(store)
             raise
     _finish(store)
+    if damages := verify(store):
+        undo(store)
+        more = f", and {len(damages) - 1:,} more files" if len(damages) > 1 else ""
+        raise MachineFault(
+            f"{store.root / damages[0].path} {damages[0].problem}{more}. Restore it, then upgrade again."
+        )
     store.files.remove(_KEPT)
 
 
@@ -126,6 +145,8 @@ def _finish(store: Store) -> None:
     if current := releases.current(store):
         link_latest(store, current)
     leave_hints(store)
+    if not _has_catalogue_checksum(store):
+        checksums.seal_catalogue(store)
 
 
 # ---- from form 1 to 2: landings
@@ -136,7 +157,7 @@ def _count_landings(store: Store, told: Told) -> None:
     manifests = {name: document(store, name) for name in store.files.matching(manifest_in("*"))}
     ordered = sorted(manifests.items(), key=lambda found: (found[1]["landed_at"], found[1]["landing_id"]))
     for place, (name, known) in enumerate(ordered, 1):
-        parts = [part | asdict(seals.sealed_now(store, part["path"])) for part in known["parts"]]
+        parts = [part | asdict(store.files.sealed(part["path"])) for part in known["parts"]]
         put_document(store, name, known | {"sequence": place, "parts": parts})
         told(place, len(ordered))
 

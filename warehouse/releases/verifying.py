@@ -1,155 +1,263 @@
-"""Verifying: whether what lies in a warehouse is what was written, and which file is not."""
+"""Verification: which files of a warehouse differ from what was written.
+
+`iosig verify` prints what `verify` returns, `iosig repair` mends it, and `iosig upgrade` requires that there is none.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import links, releases, seals
+from iosig.warehouse.releases import checksums, links, releases, seals
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, RELOCATION, problem_of
 from iosig.warehouse.releases.locations import CACHES, metadata_locations, name_of
-from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.releases.seals import problem_of
-from iosig.warehouse.store import ledger
+from iosig.warehouse.releases.releases import Release, list_of
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
+from iosig.warehouse.store import form, ledger
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.manifests import in_folder, manifest_in
 from iosig.warehouse.store.store import Store, cached
 
-#: told of each file: how many bytes were read, of how many
-Told = Callable[[int, int], None]
-#: what each release's seal says, None where it is damaged
-Seals = dict[str, dict[str, Sealed] | None]
+#: called after each file: bytes read so far, bytes in all
+Progress = Callable[[int, int], None]
 
-RUN_AGAIN = "`iosig repair`, then `iosig run --date DAY` makes the day anew."
+RUN_AGAIN = "`iosig repair`, then `iosig run` computes it again."
 LAND_AGAIN = "`iosig repair` sets it aside; then land the input again."
-GO_BACK = "`iosig repair` goes back to the last good state."
-MAKE_ANEW = "`iosig repair` makes it anew."
+GO_BACK = "`iosig repair` goes back to the newest release that is whole."
+MAKE_AGAIN = "`iosig repair` writes it again."
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that is not what was written: its path below the warehouse's root, what is wrong, what to do."""
+    """A damaged file: its path below the warehouse's root, the problem, the remedy."""
 
     path: str
     problem: str
     remedy: str
 
 
-def verify(store: Store, *, is_all: bool = False, told: Told = lambda *_: None) -> list[Damage]:
-    """Return what is damaged of the current release, or of every release if `is_all`, and of all landings.
+@dataclass
+class _Expected:
+    """Files with their checksums and remedies; begun: checksums of a relocation that was killed."""
 
-    Everything is read whole.
+    begun: dict[str, Sealed]
+    files: dict[str, tuple[Sealed, str]] = field(default_factory=dict)
+
+    def problem_of(self, store: Store, name: str, sealed: Sealed) -> str | None:
+        """Compare a file with its checksum, or with the one that a relocation gives it."""
+        problem = problem_of(store, name, sealed)
+        is_relocated = problem and name in self.begun and problem_of(store, name, self.begun[name]) is None
+        return None if is_relocated else problem
+
+
+def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: None) -> list[Damage]:
+    """Read the current release, or every release if `is_all`, and all landings whole; return the damaged files.
+
+    Where the catalogue or metadata of the current release are damaged, nothing else is known: these alone are returned.
     """
-    found = list(_of_databases(store))
-    if found:
-        return found
+    if form.is_damaged(store):
+        return [Damage(form.FILE, "is damaged", MAKE_AGAIN)]
+    if damages := [*_in_databases(store)]:
+        return damages
+    expected = _Expected(checksums.read(store, RELOCATION) or {})
+    if damages := [*_in_metadata(store, expected)]:
+        return damages
     try:
-        return _all_of(store, is_all, told)
+        return _in_files(store, expected, is_all, told)
     except Exception:
-        # A reader of damaged metadata may break off in any way: then nothing says which files there are to be.
-        if (damaged := seals.damaged_metadata(store)) is None:
-            raise
-        return [Damage(*damaged, GO_BACK)]
+        # readers of damaged manifests raise any exception; checksums tell which files are damaged
+        if damages := [*_in_all_metadata(store, expected)]:
+            return damages
+        raise
 
 
-def _all_of(store: Store, is_all: bool, told: Told) -> list[Damage]:
-    found: list[Damage] = []
-    history = releases.history(store)
-    known: Seals = {release.release_id: seals.read(store, seals.seal_of(release)) for release in history}
-    for release in history:
-        if known[release.release_id] is None:
-            found.append(Damage(seals.seal_of(release), "is no seal of its release", MAKE_ANEW))
-    sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
-    current = {name_of(table, location) for table, location in metadata_locations(store).items()}
-    wanted = sealed.keys() if is_all else _of_current(store, history, known) | current
-    expected = {
-        name: (sealed[name], RUN_AGAIN) for name in wanted & sealed.keys() if _is_to_be_there(store, name, current)
-    }
-    found += _of_landings(store, expected)
-    found += _of_caches(store, history)
-    return [*found, *_of_files(store, expected, told)]
-
-
-def _of_databases(store: Store) -> Iterator[Damage]:
+def _in_databases(store: Store) -> Iterator[Damage]:
+    """Yield damaged SQLite files, and a catalogue that does not name the tables."""
     for path in (store.catalogue, store.journal):
         if path.is_file() and (problem := _problem_of_sqlite(path)):
             yield Damage(path.name, problem, GO_BACK)
             return
+    if server_of(store) == EMBEDDED and store.catalogue.is_file():
+        recorded = checksums.read(store, CATALOGUE_SEAL)
+        if recorded is None:
+            yield Damage(CATALOGUE_SEAL, "is not there, or damaged", MAKE_AGAIN)
+        # a writer that was killed left no checksum: the tables that the catalogue names are checked all the same
+        for name, sealed in (recorded or {}).items():
+            if problem := problem_of(store, name, sealed):
+                yield Damage(name, problem, GO_BACK)
+                return
     try:
-        metadata_locations(store)
+        locations = metadata_locations(store)
     except MachineFault:
         yield Damage(store.catalogue.name, "does not name the tables that there are", GO_BACK)
+        return
+    for table, location in locations.items():
+        if f"/tables/{table}/" not in location:
+            yield Damage(store.catalogue.name, f"does not name the metadata of {table}", GO_BACK)
+            return
 
 
 def _problem_of_sqlite(path: Path) -> str | None:
     path.open("rb").close()
     try:
         with closing(sqlite3.connect(sqlite_uri(path, mode="ro"), uri=True)) as connection:
-            (told,) = connection.execute("pragma integrity_check(1)").fetchone()
+            (report,) = connection.execute("pragma integrity_check(1)").fetchone()
     except sqlite3.Error as error:
         return f"is no sound SQLite file ({error})"
-    return None if told == "ok" else f"is no sound SQLite file ({str(told).splitlines()[-1]})"
+    return None if report == "ok" else f"is no sound SQLite file ({str(report).splitlines()[-1]})"
 
 
-def _of_current(store: Store, history: list[Release], known: Seals) -> set[str]:
-    """Return the names of the current release's files, of what it added, and of all manifests and releases' rows."""
-    if not history:
-        return set()
-    paths = [path for files in releases.files_of(store, history[-1]).values() for path in files]
-    of_all = ("landed/", f"tables/{RELEASES.name}/data/")
-    kept = {name for files in known.values() for name in files or () if name.startswith(of_all)}
-    names = {path.relative_to(store.root).as_posix() for path in paths}
-    return names | kept | (known[history[-1].release_id] or {}).keys()
+def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
+    """Yield damaged files among those that say which files the current release has, and which releases there are."""
+    current = _current_metadata(store)
+    documents = [known for name in checksums.release_seals(store) if (known := checksums.read(store, name))]
+    rows = {name: sealed for known in documents for name, sealed in known.items() if is_release_row(name)}
+    newest = {name: sealed for name, sealed in (documents or [{}])[-1].items() if tells_of_releases(name)}
+    for name, sealed in sorted((rows | newest).items()):
+        if _must_exist(store, name, current) and (problem := expected.problem_of(store, name, sealed)):
+            yield Damage(name, problem, GO_BACK)
+    for name in sorted(current - newest.keys()):
+        try:
+            json.loads(store.files.content(name) or b"")
+        except ValueError:
+            yield Damage(name, "is no JSON, or not there", GO_BACK)
 
 
-def _is_to_be_there(store: Store, name: str, current: set[str]) -> bool:
-    """Return whether a sealed file must still be there: of a table's older metadata the last ones alone are kept."""
+def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
+    """Yield damaged metadata of all releases."""
+    current = _current_metadata(store)
+    for name, sealed in sorted(seals.all_checksums(store).items()):
+        is_meant = tells_of_releases(name) and _must_exist(store, name, current)
+        if is_meant and (problem := expected.problem_of(store, name, sealed)):
+            yield Damage(name, problem, GO_BACK)
+
+
+def damaged_metadata(store: Store) -> Damage | None:
+    """Return the first damaged file among those that say which files and releases there are."""
+    return next(_in_all_metadata(store, _Expected(checksums.read(store, RELOCATION) or {})), None)
+
+
+def _current_metadata(store: Store) -> set[str]:
+    return {name_of(table, location) for table, location in metadata_locations(store).items()}
+
+
+def is_release_row(name: str) -> bool:
+    """Return whether a file holds rows of the table `releases`."""
+    return name.startswith(f"tables/{RELEASES.name}/data/")
+
+
+def tells_of_releases(name: str) -> bool:
+    """Return whether a file says which files and releases there are."""
+    return "/metadata/" in name or is_release_row(name)
+
+
+def _must_exist(store: Store, name: str, current: set[str]) -> bool:
+    """Return whether a file with a checksum must still exist: old metadata documents of a table are removed."""
     return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
-def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Iterator[Damage]:
+def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -> list[Damage]:
+    history = releases.read_history(store)
+    known = {release.release_id: checksums.read(store, seals.seal_of(release)) for release in history}
+    damages = [
+        Damage(seals.seal_of(release), "is no seal of its release", MAKE_AGAIN)
+        for release in history
+        if known[release.release_id] is None
+    ]
+    sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
+    current = _current_metadata(store)
+    own = _files_of(store, history[-1]) if history else {}
+    released = {name for names in own.values() for name in names}
+    if history and known[history[-1].release_id] is not None and released - sealed.keys():
+        damages.append(Damage(seals.seal_of(history[-1]), "does not name all files of its release", MAKE_AGAIN))
+    wanted = set(sealed) if is_all else released | current
+    if history and not is_all:
+        kept = ("landed/", f"tables/{RELEASES.name}/data/")
+        wanted |= {name for name in sealed if name.startswith(kept)} | (known[history[-1].release_id] or {}).keys()
+    expected.files |= {
+        name: (sealed[name], RUN_AGAIN) for name in wanted & sealed.keys() if _must_exist(store, name, current)
+    }
+    damages += _in_landings(store, expected)
+    damages += _in_caches(store, history, own)
+    return [*damages, *_differing(store, expected, told)]
+
+
+def _files_of(store: Store, release: Release) -> dict[str, list[str]]:
+    """Return the files of each table of a release, read from its Iceberg metadata: data, manifests and their list."""
+    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
+
+    catalogue = open_catalogue(store)
+    try:
+        found = {}
+        for name, snapshot_id in release.snapshots.items():
+            table = catalogue.load_table((NAMESPACE, name))
+            snapshot = table.snapshot_by_id(snapshot_id)
+            assert snapshot is not None
+            found[name] = sorted(files_named(table, snapshot))
+        return found
+    finally:
+        catalogue.close()
+
+
+def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
     """Yield landings that cannot be read, and add the files of the others to what is expected."""
     for folder in sorted(store.files.folders("landed")):
         manifest = manifest_in(folder)
-        if manifest in expected:
-            expected[manifest] = (expected[manifest][0], LAND_AGAIN)
+        if manifest in expected.files:
+            expected.files[manifest] = (expected.files[manifest][0], LAND_AGAIN)
         try:
             landings = in_folder(store, folder)
         except MachineFault:
             yield Damage(manifest, "is no manifest of a landing", LAND_AGAIN)
+            expected.files.pop(manifest, None)
             continue
         if not landings:
             yield Damage(manifest, "is not there", LAND_AGAIN)
+            expected.files.pop(manifest, None)
             continue
         parts = (part for landed in landings for part in landed.parts)
-        expected |= {part.path: (Sealed(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
+        expected.files |= {part.path: (Sealed(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
 
 
-def _of_caches(store: Store, history: list[Release]) -> Iterator[Damage]:
-    """Yield indexes that are torn, or name other files than there are."""
-    for name in (name for folder in CACHES for name in store.files.matching(f"{folder}/*.json")):
-        if cached(store, name, list) is None:
-            yield Damage(name, "is no JSON", MAKE_ANEW)
+def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
+    """Yield indexes and lists that differ from what they are made of."""
+    wrong = {
+        name for folder in CACHES for name in store.files.matching(f"{folder}/*.json") if not _is_json(store, name)
+    }
+    for table, names in own.items():
+        name = list_of(table, history[-1].snapshots[table])
+        if store.files.mark(name) and cached(store, name, sorted) != [each for each in names if "/data/" in each]:
+            wrong.add(name)
+    if index := releases.wrong_index(store, history):
+        wrong.add(index)
+    for name in sorted(wrong):
+        yield Damage(name, "does not say what the tables' metadata do", MAKE_AGAIN)
     try:
         is_true = ledger.is_true(store)
     except MachineFault:
-        # it is told of the manifest
+        # a manifest is damaged, and reported
         is_true = True
     if not is_true:
-        yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_ANEW)
+        yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_AGAIN)
     if history and not links.is_whole(store, history[-1]):
-        yield Damage(links.LATEST, "does not show the current release", MAKE_ANEW)
+        yield Damage(links.LATEST, "does not show the current release", MAKE_AGAIN)
 
 
-def _of_files(store: Store, expected: dict[str, tuple[Sealed, str]], told: Told) -> Iterator[Damage]:
-    done, total = 0, sum(sealed.byte_count for sealed, _ in expected.values())
-    for name, (sealed, remedy) in sorted(expected.items()):
-        if problem := problem_of(store, name, sealed):
+def _is_json(store: Store, name: str) -> bool:
+    return cached(store, name, lambda document: document is not None) is not None
+
+
+def _differing(store: Store, expected: _Expected, told: Progress) -> Iterator[Damage]:
+    done, total = 0, sum(sealed.byte_count for sealed, _ in expected.files.values())
+    for name, (sealed, remedy) in sorted(expected.files.items()):
+        if problem := expected.problem_of(store, name, sealed):
             yield Damage(name, problem, remedy)
         done += sealed.byte_count
         told(done, total)

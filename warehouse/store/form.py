@@ -5,38 +5,56 @@
 
 from __future__ import annotations
 
+import json
+
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.store.store import Store, document, put_document
 
 FORM = 2
 #: the first version of iosig that reads this form
 READ_BY = "0.2"
-_FILE = "form.json"
+FILE = "form.json"
 #: what every landing of form 2 leaves, and none of form 1
 _SINCE_2 = "landing.sequence"
+_NOTE = {"form": FORM, "read_by": READ_BY}
 
 
 def form_of(store: Store) -> int | None:
-    """Return the form of what lies in a warehouse; None where nothing does. MachineFault where nothing tells it."""
-    known = document(store, _FILE)
-    if known is None and store.files.mark(_SINCE_2):
-        raise MachineFault(f"{store.root / _FILE} is not there. `iosig repair` makes it anew.")
+    """Return the form of what lies in a warehouse; None where nothing does. MachineFault if its note is damaged."""
+    if is_damaged(store):
+        raise MachineFault(f"{store.root / FILE} is damaged, or not there. `iosig repair` writes it again.")
+    known = document(store, FILE)
     if known is None:
         return 1 if store.exists else None
+    return int(known["form"])
+
+
+def is_damaged(store: Store) -> bool:
+    """Return whether the note of the form is damaged, or lost where there must be one: form 1 has none.
+
+    A newer form is believed if it also names a newer version.
+    """
+    content = store.files.content(FILE)
+    if content is None:
+        return bool(store.files.mark(_SINCE_2))
     try:
-        return int(known["form"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise MachineFault(f"{store.root / _FILE} is damaged. `iosig repair` makes it anew.") from error
+        known = json.loads(content)
+        is_newer = int(known["form"]) > FORM and _numbers(known["read_by"]) > _numbers(READ_BY)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return True
+    return known != _NOTE and not is_newer
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def mend_form(store: Store) -> bool:
-    """Note the form anew where its note is damaged or gone, which form 1 does not have; return whether it was."""
-    try:
-        form_of(store)
-    except MachineFault:
-        put_document(store, _FILE, {"form": FORM, "read_by": READ_BY})
-        return True
-    return False
+    """Write the note of the form again if it is damaged or lost; return whether it was."""
+    is_lost = is_damaged(store)
+    if is_lost:
+        put_document(store, FILE, _NOTE)
+    return is_lost
 
 
 def require_form(store: Store) -> None:
@@ -48,7 +66,7 @@ def require_form(store: Store) -> None:
             "`iosig upgrade --check` says what it takes, and `iosig upgrade` does it; nothing is lost."
         )
     if found is not None and found > FORM:
-        read_by = document(store, _FILE)["read_by"]
+        read_by = document(store, FILE)["read_by"]
         raise UsageError(f"{store.name} has form {found}: use iosig {read_by} or later; this one reads form {FORM}.")
 
 
@@ -56,7 +74,7 @@ def mark_form(store: Store) -> None:
     """Note the form of a warehouse that begins, or has been brought to it; one that begins is closed to others."""
     found = form_of(store)
     if found != FORM:
-        put_document(store, _FILE, {"form": FORM, "read_by": READ_BY})
+        put_document(store, FILE, _NOTE)
     if found is None:
         # names of users and jobs lie in it: who may read them is the owner's to say
         store.files.close_to_others()

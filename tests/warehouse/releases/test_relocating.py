@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from pyiceberg.table import StaticTable
 
-from iosig.warehouse.releases import releases, verifying
+from iosig.warehouse.releases import releases, repairing, seals, verifying
 from iosig.warehouse.releases.catalogue import open_catalogue
 from iosig.warehouse.releases.locations import location_of, root_before
 from iosig.warehouse.releases.relocating import relocate
@@ -113,3 +113,31 @@ def test_old_releases_are_there_by_their_tags_after_a_move(moved: Store) -> None
     table = open_catalogue(moved).load_table(("published", "jobs"))
     scanned = pl.DataFrame(table.scan().use_ref(first.release_id).to_arrow())
     assert sorted(scanned["job_id"]) == ["80", "81", "90", "run"]
+
+
+def test_damaged_metadata_that_nothing_needs_do_not_stop_a_relocation(moved: Store) -> None:
+    current = moved.tables / "jobs" / "metadata" / "version-hint.text"
+    (old,) = (path for path in current.parent.glob("*.metadata.json") if not path.name.startswith(current.read_text()))
+    content = old.read_bytes()[:500]
+    old.write_bytes(content)
+    assert relocate(moved)
+    assert old.read_bytes() == content
+    assert static(moved) == JOBS
+    assert verifying.verify(moved) == []
+    assert [found.path for found in verifying.verify(moved, is_all=True)] == [old.relative_to(moved.root).as_posix()]
+
+
+def test_a_relocation_that_is_killed_is_no_damage(moved: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(seals, "replace_checksums", kill)
+        with pytest.raises(KeyboardInterrupt):
+            relocate(moved)
+    assert verifying.verify(moved, is_all=True) == []
+    twice = Store(moved.root.rename(moved.root.with_name("moved again")))
+    assert verifying.verify(twice, is_all=True) == []
+    assert [each.path for each in repairing.repair(twice)] == ["tables"]
+    assert static(twice) == JOBS
+    assert verifying.verify(twice, is_all=True) == []

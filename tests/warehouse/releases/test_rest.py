@@ -15,9 +15,8 @@ from requests import Session
 
 from iosig.warehouse.contracts import table
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.releases import expiring, holds, publishing, releases, rest, servers
+from iosig.warehouse.releases import catalogue_choice, expiring, holds, publishing, releases, rest
 from iosig.warehouse.releases.locations import metadata_locations
-from iosig.warehouse.releases.relocating import take_over
 from iosig.warehouse.releases.servers import EMBEDDED, Server
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
@@ -55,7 +54,7 @@ def wanted(weed: SeaweedFs, free_buckets: list[str], tmp_path: Path, monkeypatch
 def served(wanted: Server) -> Store:
     """A warehouse in the object store whose catalogue is on the server, and one release."""
     store = Store.named(f"s3://iosig/{wanted.warehouse}")
-    servers.agree(store, wanted)
+    catalogue_choice.agree(store, wanted)
     publish(store, "first", FIRST, inputs=("l1", "l2"))
     return store
 
@@ -108,13 +107,13 @@ def test_other_readers_find_the_same_rows_by_the_server(served: Store, wanted: S
 
 def test_each_warehouse_has_one_of_the_server_s(served: Store, wanted: Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is that of s3://iosig/tables.*catalogue of its own"):
-        servers.agree(Store.named("s3://iosig/another"), wanted)
+        catalogue_choice.agree(Store.named("s3://iosig/another"), wanted)
     with pytest.raises(UsageError, match="needs a warehouse in an object store"):
-        servers.agree(Store(tmp_path / "folder"), wanted)
+        catalogue_choice.agree(Store(tmp_path / "folder"), wanted)
     with pytest.raises(UsageError, match="begins with one, or without"):
-        take_over(served, replace(wanted, kind="postgresql", uri="postgresql://nowhere/iosig"))
+        catalogue_choice.take_over(served, replace(wanted, kind="postgresql", uri="postgresql://nowhere/iosig"))
     with pytest.raises(UsageError, match="begins with one, or without"):
-        take_over(served, EMBEDDED)
+        catalogue_choice.take_over(served, EMBEDDED)
 
 
 def test_who_has_no_right_is_told_so_without_the_secret(served: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.releases import expiring, holds, publishing, releases, servers
+from iosig.warehouse.releases import catalogue_choice, expiring, holds, publishing, releases, servers
 from iosig.warehouse.releases.locations import metadata_locations
-from iosig.warehouse.releases.relocating import relocate, take_over
+from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.servers import EMBEDDED, Server
 from iosig.warehouse.releases.verifying import verify
@@ -24,8 +24,8 @@ from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
 
 def test_an_embedded_catalogue_needs_no_note(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    servers.agree(store, None)
-    servers.agree(store, EMBEDDED)
+    catalogue_choice.agree(store, None)
+    catalogue_choice.agree(store, EMBEDDED)
     assert servers.server_of(store) == EMBEDDED
     assert not list(tmp_path.iterdir())
 
@@ -35,12 +35,12 @@ def test_without_its_library_a_server_is_refused_with_the_line_that_installs_it(
 ) -> None:
     monkeypatch.setattr(servers, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="uv sync --extra postgresql"):
-        servers.agree(Store(tmp_path), Server("postgresql", "postgresql://nowhere/iosig"))
+        catalogue_choice.agree(Store(tmp_path), Server("postgresql", "postgresql://nowhere/iosig"))
 
 
 def test_a_torn_note_is_told(tmp_path: Path) -> None:
     (tmp_path / "catalogue.json").write_text('{"kind": "postgresql"}')
-    with pytest.raises(MachineFault, match="iosig relocate"):
+    with pytest.raises(MachineFault, match="iosig repair"):
         servers.server_of(Store(tmp_path))
 
 
@@ -71,7 +71,7 @@ def wanted(server: PostgreSql, monkeypatch: pytest.MonkeyPatch, request: pytest.
 def served(wanted: Server, tmp_path: Path) -> Store:
     """A warehouse with a catalogue on a server, and one release."""
     store = Store(tmp_path / "served")
-    servers.agree(store, wanted)
+    catalogue_choice.agree(store, wanted)
     publish(store, "first", FIRST, inputs=("l1", "l2"))
     return store
 
@@ -108,15 +108,15 @@ def test_going_back_expiring_and_repairing_go_by_the_server_too(served: Store, w
 def test_a_warehouse_moves_to_a_server_and_back(two: Store, wanted: Server) -> None:
     relocate(two)
     known, history = metadata_locations(two), releases.history(two)
-    with pytest.raises(UsageError, match="iosig relocate"):
-        servers.agree(two, wanted)
-    assert take_over(two, wanted)
-    assert not take_over(two, wanted)
+    with pytest.raises(UsageError, match="iosig repair"):
+        catalogue_choice.agree(two, wanted)
+    assert catalogue_choice.take_over(two, wanted)
+    assert not catalogue_choice.take_over(two, wanted)
     assert metadata_locations(two) == known
     assert not two.catalogue.exists()
     third = publish(two, "third", SECOND)
     assert [*history, third] == releases.history(two)
-    assert take_over(two, EMBEDDED)
+    assert catalogue_choice.take_over(two, EMBEDDED)
     assert [*history, third] == releases.history(two)
     assert not servers.locations_on(wanted), "nothing of it is left there"
     assert not (two.root / "catalogue.json").exists()
@@ -132,7 +132,7 @@ def test_a_copy_does_not_take_the_catalogue_away(served: Store, wanted: Server, 
         publish(copy, "second", SECOND)
     publish(served, "second", SECOND)
     own = Server("postgresql", wanted.uri, "copy's own")
-    assert take_over(copy, own)
+    assert catalogue_choice.take_over(copy, own)
     assert relocate(copy, is_asked=True)
     assert [release.release_id for release in releases.history(copy)] == ["2018-02-09-first"]
     assert keys(copy, publish(copy, "third", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
@@ -152,7 +152,7 @@ def test_a_moved_warehouse_takes_its_catalogue_along_where_that_is_asked_for(ser
 @pytest.mark.long
 def test_two_warehouses_have_no_catalogue_in_common(served: Store, wanted: Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a name of its own"):
-        servers.agree(Store(tmp_path / "other"), wanted)
+        catalogue_choice.agree(Store(tmp_path / "other"), wanted)
 
 
 @pytest.mark.slow

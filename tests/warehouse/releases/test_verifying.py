@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import releases, seals
+from iosig.warehouse.releases import checksums, losses, releases, seals
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
+from tests.sql.given import DAY
 from tests.warehouse.releasing import keys, publish
 
 JOBS = ["100", "80", "81", "91", "run"]
@@ -105,11 +106,6 @@ def damaged_metadata(store: Store) -> None:
     (store.tables / "jobs" / "metadata" / f"{hint(store, 'jobs')}.metadata.json").write_text('{"format-version": 2')
 
 
-def damaged_manifests(store: Store) -> None:
-    (path,) = (name for name in seals.sealed(store, releases.history(store)[1:]) if "jobs/metadata/snap" in name)
-    (store.root / path).write_bytes(b"")
-
-
 def emptied_catalogue(store: Store) -> None:
     with closing(sqlite3.connect(store.catalogue)) as connection, connection:
         connection.execute("delete from iceberg_tables")
@@ -124,11 +120,9 @@ def deleted_catalogue(store: Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [damaged_metadata, damaged_manifests])
-def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store, damage: object) -> None:
-    assert callable(damage)
+def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store) -> None:
     first, second = releases.history(sound)
-    damage(sound)
+    damaged_metadata(sound)
     assert verify(sound)
     mended = repair(sound)
     assert any(first.release_id in each.outcome for each in mended)
@@ -138,6 +132,35 @@ def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store, dam
     again = publish(sound, "second", {"jobs": {9: "job_id \n 91", 10: "job_id \n 100"}})
     assert (again.release_id, again.sequence) == (second.release_id, 2)
     assert keys(sound, again, "jobs", "job_id") == JOBS
+    assert verify(sound, is_all=True) == []
+
+
+@pytest.mark.parametrize("kind", ["snap-*", "*-m[0-9]*"])
+@pytest.mark.parametrize("table_name", ["jobs", "poll_days"])
+def test_damaged_manifests_are_written_again(sound: Store, table_name: str, kind: str) -> None:
+    """Those of `poll_days` are the first release's: all releases share them."""
+    before = releases.history(sound)
+    for path in sound.tables.glob(f"{table_name}/metadata/{kind}.avro"):
+        path.write_bytes(path.read_bytes()[:-20])
+    assert verify(sound)
+    assert any("written again" in each.outcome for each in repair(sound))
+    assert verify(sound, is_all=True) == []
+    sound.files.remove("release_index", "snapshot_files")
+    assert releases.history(sound) == before
+    assert keys(sound, before[0], "jobs", "job_id") == ["80", "81", "90", "run"]
+    assert keys(sound, before[1], "jobs", "job_id") == JOBS
+    publish(sound, "third", {"jobs": {9: ""}, "poll_days": {9: ""}})
+    assert keys(sound, releases.find(sound, None), "jobs", "job_id") == ["100", "80", "81", "run"]
+    assert verify(sound, is_all=True) == []
+
+
+def test_without_a_list_of_its_files_a_damaged_manifest_has_an_older_release_come_back(sound: Store) -> None:
+    first, second = releases.history(sound)
+    (path,) = (name for name in checksums.read(sound, seals.seal_of(second)) or {} if "jobs/metadata/snap" in name)
+    (sound.root / path).unlink()
+    sound.files.remove("snapshot_files")
+    assert any(first.release_id in each.outcome for each in repair(sound))
+    assert releases.history(sound) == [first]
     assert verify(sound, is_all=True) == []
 
 
@@ -157,11 +180,12 @@ def test_a_lost_catalogue_is_refused_and_made_anew_from_the_seals(sound: Store, 
     assert verify(sound, is_all=True) == []
 
 
-def test_a_lost_day_is_told_with_what_makes_it_anew(sound: Store) -> None:
+def test_a_lost_day_is_left_to_the_next_run(sound: Store) -> None:
     path = next(p for p in releases.files_of(sound, releases.find(sound, None))["jobs"] if "2018-02-08" in p.name)
     flipped(path, 50)
     (mended,) = repair(sound)
-    assert (mended.outcome, "--date 2018-02-08" in mended.remedy) == ("lost", True)
+    assert (mended.outcome, mended.remedy) == ("lost", "`iosig run` computes 2018-02-08 again.")
+    assert losses.losses(sound).days == {DAY.replace(day=8)}
 
 
 def test_all_that_is_damaged_is_kept_aside(sound: Store) -> None:
@@ -189,13 +213,13 @@ def test_where_no_release_is_sound_all_is_set_aside_and_a_new_history_can_begin(
     (first,) = (
         path
         for path in sound.tables.glob("releases/data/*")
-        if path.name in str(seals.sealed(sound, releases.history(sound)[:1]))
+        if path.name in str(checksums.read(sound, seals.seal_of(releases.history(sound)[0])))
     )
     flipped(first, 40)
     mended = repair(sound)
     assert [(each.path, each.outcome) for each in mended][-1] == (
         "catalogue.sqlite",
-        "set aside with all tables: no release is sound",
+        "set aside with all tables: no release is whole",
     )
     assert releases.history(sound) == []
     assert (sound.root / "damaged" / "tables" / "jobs").is_dir()
@@ -210,3 +234,76 @@ def test_a_damaged_journal_is_set_aside(sound: Store) -> None:
     assert [each.outcome for each in repair(sound)] == ["set aside as damaged/predictions.sqlite"]
     assert verify(sound) == []
     assert (sound.root / "damaged" / "predictions.sqlite").read_bytes() == b"no journal"
+
+
+def test_every_byte_of_the_catalogue_counts(sound: Store) -> None:
+    """A byte of a free page or of the header changes no table: it is found all the same."""
+    content = sound.catalogue.read_bytes()
+    for place in (18, 24, 60, 96, len(content) - 1, *range(100, len(content), 4099)):
+        flipped(sound.catalogue, place)
+        assert [damage.path for damage in verify(sound)] == ["catalogue.sqlite"]
+        sound.catalogue.write_bytes(content)
+    assert verify(sound) == []
+
+
+def test_a_writer_that_is_killed_leaves_no_wrong_checksum_of_the_catalogue(
+    sound: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(store: Store) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checksums, "seal_catalogue", kill)
+        with pytest.raises(KeyboardInterrupt):
+            publish(sound, "third", {"jobs": {9: ""}})
+    assert [damage.path for damage in verify(sound)] == [seals.seal_of(releases.find(sound, None)), "latest"]
+    repair(sound)
+    publish(sound, "fourth", {"jobs": {9: "job_id \n 92"}})
+    assert verify(sound, is_all=True) == []
+
+
+def test_a_change_of_the_catalogue_that_fails_leaves_its_checksum(sound: Store) -> None:
+    before = checksums.read(sound, checksums.CATALOGUE_SEAL)
+    with pytest.raises(ValueError, match="no change"), checksums.changing_catalogue(sound):
+        raise ValueError("no change")
+    assert checksums.read(sound, checksums.CATALOGUE_SEAL) == before
+    assert verify(sound) == []
+
+
+@pytest.mark.parametrize("name", ["release_index", "snapshot_files"])
+def test_a_cache_that_says_something_else_is_found(sound: Store, name: str) -> None:
+    for path in (sound.root / name).glob("*.json"):
+        path.write_text(path.read_text().replace("2018-02-0", "2018-02-1"))
+    assert verify(sound)
+    repair(sound)
+    assert verify(sound) == []
+    assert keys(sound, releases.find(sound, None), "jobs", "job_id") == JOBS
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"form": 3, "read_by": "0.2"}', '{"form": 1, "read_by": "0.2"}'])
+def test_a_damaged_note_of_the_form_is_written_again(sound: Store, content: str) -> None:
+    (sound.root / "form.json").write_text(content)
+    assert [damage.path for damage in verify(sound)] == ["form.json"]
+    assert [each.path for each in repair(sound)] == ["form.json"]
+    assert verify(sound) == []
+
+
+def test_the_newest_release_without_damaged_data_comes_back(sound: Store) -> None:
+    """A table without days is not computed day by day: an older release has another file of it."""
+    first = releases.history(sound)[0]
+    publish(sound, "third", {"applications": {None: "application_id \n a/x/1"}})
+    (path,) = releases.files_of(sound, releases.find(sound, None))["applications"]
+    flipped(path, 50)
+    assert any("goes back to release 2018-02-09-second" in each.outcome for each in repair(sound))
+    assert [release.release_id for release in releases.history(sound)] == [first.release_id, "2018-02-09-second"]
+    assert verify(sound) == []
+
+
+def test_losses_are_kept_until_a_run_settles_them(sound: Store) -> None:
+    losses.add(sound, losses.Losses(landing_ids=frozenset({"l1", "l2"})))
+    losses.add(sound, losses.Losses(days=frozenset({None, DAY})))
+    assert losses.losses(sound) == losses.Losses(frozenset({None, DAY}), frozenset({"l1", "l2"}))
+    losses.settle(sound, losses.Losses(frozenset({None, DAY}), frozenset({"l1"})))
+    assert losses.losses(sound) == losses.Losses(landing_ids=frozenset({"l2"}))
+    losses.settle(sound, losses.Losses(landing_ids=frozenset({"l2"})))
+    assert not (sound.root / "losses.json").exists()

@@ -1,0 +1,238 @@
+"""Every kind of damage to every kind of file is found by `verify`, and the next run after `repair` works.
+
+Eight kinds of file, eight kinds of damage, in a warehouse where it was made and in one that was moved: 128 cases.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iosig.flows import nightly
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.releases import checksums, releases, seals
+from iosig.warehouse.releases.locations import metadata_locations, name_of
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.repairing import repair
+from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store.store import Store
+from tests.nights import pass_every_check, write_small_site
+
+_PAGE = 4096
+
+
+def _run(store: Store) -> None:
+    nightly.run_inline(store, Settings(), lambda *_: None)
+
+
+def _land(store: Store, *paths: Path) -> None:
+    for arrival in land_paths(store, Settings(), [str(path) for path in paths], Told()):
+        assert not arrival.has_refusals
+
+
+def _write_more_jobs(folder: Path, number: int) -> Path:
+    """Write a job log with one more run like the last one of the small site."""
+    header, *rows = (folder / "jobs.sacct").read_text().splitlines()
+    path = folder / f"jobs-{number}.sacct"
+    path.write_text(f"{header}\n{rows[-1].replace('103|', f'{number}|')}\n")
+    return path
+
+
+class Site:
+    """Inputs, and a warehouse with two releases of them: the second one has one more run."""
+
+    def __init__(self, root: Path) -> None:
+        self.inputs = root / "site"
+        self.store = Store(root / "warehouse")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    made = Site(tmp_path_factory.mktemp("corrupted"))
+    write_small_site(made.inputs)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        _land(made.store, made.inputs)
+        _run(made.store)
+        _land(made.store, _write_more_jobs(made.inputs, 104))
+        _run(made.store)
+        _write_more_jobs(made.inputs, 105)
+    return made
+
+
+def _contents(store: Store) -> dict[str, list[str]]:
+    """All rows of tables that tell of runs and their traffic, in an order of their own."""
+    tables = ("jobs", "job_io", "applications", "signatures", "poll_days", "rejects")
+    with opened(store, releases.find(store, None)) as connection:
+        return {name: sorted(map(str, connection.sql(f'select t from "{name}" as t').fetchall())) for name in tables}
+
+
+@pytest.fixture(scope="module")
+def undamaged(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What the run after an undamaged warehouse releases."""
+    store = Store(tmp_path_factory.mktemp("undamaged") / "warehouse")
+    shutil.copytree(site.store.root, store.root, symlinks=True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        _land(store, site.inputs / "jobs-105.sacct")
+        _run(store)
+    return _contents(store)
+
+
+# ---- files: each function returns the file to damage, and another one of its kind
+
+
+def _metadata(store: Store) -> tuple[Path, Path]:
+    found = {table: name_of(table, location) for table, location in metadata_locations(store).items()}
+    return store.root / found["jobs"], store.root / found["job_io"]
+
+
+def _of_last_release(store: Store, pattern: str) -> tuple[Path, Path]:
+    added = checksums.read(store, seals.seal_of(releases.find(store, None))) or {}
+    names = [name for name in added if Path(name).match(pattern)]
+    (own,) = (name for name in names if name.startswith("tables/jobs/"))
+    return store.root / own, store.root / next(name for name in names if name.startswith("tables/job_io/"))
+
+
+def _manifest_list(store: Store) -> tuple[Path, Path]:
+    return _of_last_release(store, "metadata/snap-*.avro")
+
+
+def _manifest(store: Store) -> tuple[Path, Path]:
+    return _of_last_release(store, "metadata/*-m0.avro")
+
+
+def _data(store: Store) -> tuple[Path, Path]:
+    paths = releases.files_of(store, releases.find(store, None))["jobs"]
+    return paths[0], paths[1]
+
+
+def _landed(store: Store) -> tuple[Path, Path]:
+    polls = sorted(store.landed.glob("*/polls-*.parquet"))
+    return polls[0], polls[1]
+
+
+def _landing(store: Store) -> tuple[Path, Path]:
+    first, second, *_ = sorted(store.landed.glob("*/landing.json"))
+    return first, second
+
+
+def _seal(store: Store) -> tuple[Path, Path]:
+    first, second = sorted((store.root / "seals").glob("0*.json"))
+    return second, first
+
+
+def _catalogue(store: Store) -> tuple[Path, Path]:
+    other = store.root.parent / "other.sqlite"
+    shutil.copyfile(store.catalogue, other)
+    import sqlite3
+
+    with sqlite3.connect(other) as connection:
+        connection.execute("delete from iceberg_tables where table_name = 'jobs'")
+    return store.catalogue, other
+
+
+FILES: dict[str, Callable[[Store], tuple[Path, Path]]] = {
+    "catalogue": _catalogue,
+    "table metadata": _metadata,
+    "manifest list": _manifest_list,
+    "manifest": _manifest,
+    "data": _data,
+    "landed file": _landed,
+    "landing manifest": _landing,
+    "seal": _seal,
+}
+
+
+# ---- damage: each function returns what the file holds then
+
+
+def _flipped(content: bytes, _: bytes, draw: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
+
+
+def _zeroed(content: bytes, _: bytes, draw: random.Random) -> bytes:
+    """Zero a page, or half of a file that is smaller; not one of zeros."""
+    size = min(_PAGE, len(content) // 2)
+    starts = [start for start in range(0, len(content) - size + 1, size) if any(content[start : start + size])]
+    start = draw.choice(starts)
+    return content[:start] + bytes(size) + content[start + size :]
+
+
+DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
+    "flipped": _flipped,
+    "halved": lambda content, _, draw: content[: len(content) // 2],
+    "emptied": lambda content, _, draw: b"",
+    "garbage": lambda content, _, draw: draw.randbytes(len(content)),
+    "removed": lambda content, _, draw: None,
+    "doubled": lambda content, _, draw: content * 2,
+    "zeroed": _zeroed,
+    "exchanged": lambda _, other, draw: other,
+}
+
+
+def _damage(path: Path, content: bytes | None) -> None:
+    # links of it in other folders are the same file: it is replaced for all of them
+    path.chmod(0o644)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
+CASES = [(file, damage, is_moved) for file in FILES for damage in DAMAGES for is_moved in (False, True)]
+_FAST = {("table metadata", "flipped", True)}
+_SLOW = {(file, damage, n % 2 == 0) for n, (file, damage) in enumerate(zip(FILES, DAMAGES, strict=True))}
+
+
+def _marks(case: tuple[str, str, bool]) -> list[pytest.MarkDecorator]:
+    if case in _FAST:
+        return []
+    return [pytest.mark.slow] if case in _SLOW else [pytest.mark.slow, pytest.mark.long]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "is_moved"),
+    [pytest.param(*case, marks=_marks(case)) for case in CASES],
+)
+def test_damage_is_found_and_the_run_after_repair_works(
+    site: Site,
+    undamaged: dict[str, list[str]],
+    tmp_path: Path,
+    quick_checks: None,
+    file: str,
+    damage: str,
+    is_moved: bool,
+) -> None:
+    made = Store(tmp_path / "made here")
+    shutil.copytree(site.store.root, made.root, symlinks=True)
+    repair(made)
+    assert verify(made, is_all=True) == []
+    store = Store(made.root.rename(tmp_path / "moved here")) if is_moved else made
+    path, other = FILES[file](store)
+    before = path.read_bytes()
+    after = DAMAGES[damage](before, other.read_bytes(), random.Random(f"{file} {damage} {is_moved}"))
+    assert after != before
+    _damage(path, after)
+    damages = verify(store)
+    assert damages, "the damage is not found"
+    assert path.relative_to(store.root).as_posix() in {found.path for found in damages}
+    mended = repair(store)
+    assert mended
+    for found in (store.root / "damaged").glob("*/landing.json") if file != "landing manifest" else ():
+        assert found.is_file()
+    if file.startswith("land"):
+        _land(store, site.inputs / "jobs.sacct", site.inputs / "polls.csv", site.inputs / "jobs-104.sacct")
+    left = {found.path for found in verify(store)}
+    assert left <= ({path.relative_to(store.root).as_posix()} if file == "data" else set())
+    _land(store, site.inputs / "jobs-105.sacct")
+    _run(store)
+    assert verify(store) == []
+    assert _contents(store) == undamaged

@@ -1,0 +1,91 @@
+"""Which catalogue a warehouse has: the SQLite file, or one on a server that the settings name."""
+
+from __future__ import annotations
+
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.checksums import CATALOGUE_SEAL
+from iosig.warehouse.releases.locations import is_moved, location_of, metadata_locations
+from iosig.warehouse.releases.servers import (
+    EMBEDDED,
+    Server,
+    locations_on,
+    note,
+    register,
+    require_installed,
+    server_of,
+)
+from iosig.warehouse.store.store import Store
+
+
+def agree(store: Store, wanted: Server | None) -> None:
+    """Give a new warehouse the catalogue that the settings want; None for no wish.
+
+    Raises UsageError if it has another one already, or if that one belongs to another warehouse.
+    """
+    known = server_of(store)
+    if store.url is not None and (wanted or known) == EMBEDDED:
+        raise UsageError(
+            f"{store.url} needs a catalogue on a server, since SQLite's file has to lie in a folder: [catalogue] of "
+            "the settings says which."
+        )
+    if wanted is None or wanted == known:
+        return
+    if wanted.kind == "rest" and store.url is None:
+        raise UsageError(f"A REST catalogue needs a warehouse in an object store, and {store.name} is a folder.")
+    if metadata_locations(store):
+        raise UsageError(
+            f"The catalogue of {store.name} is {known}, and the settings want {wanted}. `iosig repair` moves it."
+        )
+    require_free(store, wanted)
+    note(store, wanted)
+
+
+def require_free(store: Store, wanted: Server) -> None:
+    """Raise UsageError where a catalogue names the tables of another warehouse."""
+    require_installed(wanted)
+    own = f"{location_of(store)}/"
+    if wanted == EMBEDDED:
+        return
+    if wanted.kind == "rest":
+        from iosig.warehouse.releases import rest
+
+        rest.claim(rest.opened(wanted), wanted, store.name)
+    elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
+        raise UsageError(
+            f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
+            "Give this one a name of its own (catalogue.name in the settings)."
+        )
+
+
+def take_over(store: Store, wanted: Server) -> bool:
+    """Move the catalogue of a warehouse to another server or to the SQLite file; return False if it is there already.
+
+    The new catalogue is complete before the warehouse's note names it, and the old one is emptied last. A copied
+    warehouse leaves the original's catalogue alone, and gets one of the files that lie in it.
+    """
+    from iosig.warehouse.releases.catalogue import make_catalogue
+    from iosig.warehouse.releases.relocating import relocate
+    from iosig.warehouse.releases.repairing import repair
+
+    known = server_of(store)
+    if wanted == known:
+        return False
+    if "rest" in (known.kind, wanted.kind):
+        raise UsageError(
+            f"The catalogue of {store.name} is {known}. A REST server's tables lie where it takes them: a warehouse "
+            "begins with one, or without."
+        )
+    require_free(store, wanted)
+    if known == EMBEDDED:
+        relocate(store)
+    is_own = not is_moved(store)
+    make_catalogue(store, wanted)
+    register(store, wanted, metadata_locations(store) if is_own else {})
+    note(store, wanted)
+    if not is_own:
+        repair(store)
+    elif known == EMBEDDED:
+        store.files.remove(store.catalogue.name, CATALOGUE_SEAL)
+    else:
+        register(store, known, {})
+    return True

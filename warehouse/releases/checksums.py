@@ -1,0 +1,97 @@
+"""Checksum documents: sizes and SHA-256 sums of files, in one JSON form with a checksum of its own.
+
+`seals/NNNNNN-RELEASE.json` lists what a release added. `seals/catalogue.json` is about the SQLite catalogue: it is
+empty while the catalogue changes, so a writer that was killed leaves no wrong checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.store import Store, cached, put_document
+
+#: the folder of checksum documents
+SEALS = "seals"
+CATALOGUE_SEAL = f"{SEALS}/catalogue.json"
+#: checksums that metadata have once a relocation is complete
+RELOCATION = f"{SEALS}/relocation.json"
+
+
+def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None) -> dict[str, Sealed]:
+    """Read files whole and return their checksums by name; copies: local files with the same content."""
+    listed, known = list(names), copies or {}
+
+    def read_one(name: str) -> Sealed:
+        return Sealed.of_path(known[name]) if name in known else store.files.sealed(name)
+
+    return dict(zip(listed, store.files.each(read_one, listed), strict=True))
+
+
+def write(store: Store, name: str, files: Mapping[str, Sealed]) -> None:
+    """Write a checksum document."""
+    document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
+    put_document(store, name, {"files": document, "sha256": _digest(document)})
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def read(store: Store, name: str) -> dict[str, Sealed] | None:
+    """Return the checksums of a document by file name; None if the document is damaged or absent."""
+    return cached(store, name, _read)
+
+
+def _read(document: Any) -> dict[str, Sealed]:
+    if document["sha256"] != _digest(document["files"]):
+        raise ValueError("the checksum document has another checksum")
+    return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
+
+
+def release_seals(store: Store) -> list[str]:
+    """Return the names of all releases' checksum documents, the first release's first."""
+    return store.files.matching(f"{SEALS}/[0-9]*.json")
+
+
+def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
+    """Compare a file with its checksum and describe the difference; PermissionError if it may not be read."""
+    try:
+        found = store.files.sealed(name)
+    except FileNotFoundError:
+        return "is not there"
+    except PermissionError:
+        # a file that may not be read is not known to be damaged
+        raise
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if found.byte_count != sealed.byte_count:
+        return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
+    return None if found == sealed else "has other bytes than were written"
+
+
+@contextmanager
+def changing_catalogue(store: Store) -> Iterator[None]:
+    """Keep the checksum of the SQLite catalogue up to date with a change that is committed in this block."""
+    before = read(store, CATALOGUE_SEAL)
+    write(store, CATALOGUE_SEAL, {})
+    try:
+        yield
+    except Exception:
+        # the change was rolled back
+        write(store, CATALOGUE_SEAL, before or {})
+        raise
+    seal_catalogue(store)
+
+
+def seal_catalogue(store: Store) -> None:
+    """Record the checksum of the SQLite catalogue as it is now; nothing is done without one."""
+    name = store.catalogue.name
+    if store.has(name):
+        write(store, CATALOGUE_SEAL, checksums_now(store, [name]))

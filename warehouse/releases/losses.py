@@ -1,0 +1,60 @@
+"""Losses: what a repair could not restore, for the next run to know.
+
+Days of which released files are damaged are computed again, even if nothing new has landed. Landings that were set
+aside count as removed, so that their inputs are new when they are landed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from iosig.warehouse.store.store import Store, cached, put_document
+
+_NAME = "losses.json"
+_Day = date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Days to compute again (None: rows without a day), and the ids of landings that were set aside."""
+
+    days: frozenset[_Day] = field(default=frozenset())
+    landing_ids: frozenset[str] = field(default=frozenset())
+
+    def __or__(self, other: Losses) -> Losses:
+        return Losses(self.days | other.days, self.landing_ids | other.landing_ids)
+
+    def __sub__(self, other: Losses) -> Losses:
+        return Losses(self.days - other.days, self.landing_ids - other.landing_ids)
+
+
+def losses(store: Store) -> Losses:
+    """Return the losses that no run has settled yet."""
+    return cached(store, _NAME, _losses) or Losses()
+
+
+def _losses(document: Any) -> Losses:
+    days = frozenset(date.fromisoformat(day) if day else None for day in document["days"])
+    return Losses(days, frozenset(document["landings"]))
+
+
+def add(store: Store, new: Losses) -> None:
+    """Note losses for the next run."""
+    _write(store, losses(store) | new)
+
+
+def settle(store: Store, settled: Losses) -> None:
+    """Forget losses after a run took them into account."""
+    _write(store, losses(store) - settled)
+
+
+def _write(store: Store, left: Losses) -> None:
+    if left == losses(store):
+        return
+    if left == Losses():
+        store.files.remove(_NAME)
+        return
+    days = sorted(day.isoformat() if day else "" for day in left.days)
+    put_document(store, _NAME, {"days": days, "landings": sorted(left.landing_ids)})

@@ -1,0 +1,118 @@
+"""Damaged manifests and manifest lists are written again from the list of a snapshot's data files.
+
+Many snapshots share a manifest, so that no release would be left to go back to. The list of data files (a cache of
+`releases`) is believed if every file has a checksum and is whole, and if they are as many as the snapshot says.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.io.pyarrow import parquet_files_to_data_files
+from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
+
+from iosig.warehouse.releases import seals
+from iosig.warehouse.releases.catalogue import FILE_COUNT, open_catalogue
+from iosig.warehouse.releases.checksums import problem_of
+from iosig.warehouse.releases.locations import location_of, name_of
+from iosig.warehouse.releases.releases import Release, list_of
+from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.store.files import Sealed
+from iosig.warehouse.store.store import Store, cached
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+_FORMAT: Final = 2
+_CODEC: Final = "deflate"
+
+
+def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) -> bool:
+    """Write damaged manifests and their lists again; return False if one of the files cannot be made again.
+
+    current: the release whose checksums name the new manifests.
+    """
+    if not all(name.endswith(".avro") for name in damaged):
+        return False
+    known = seals.all_checksums(store)
+    catalogue = open_catalogue(store)
+    written: set[str] = set()
+    tables = {name.split("/")[1] for name in damaged}
+    try:
+        for table_name in tables:
+            table = catalogue.load_table((NAMESPACE, table_name))
+            for snapshot in table.metadata.snapshots:
+                if is_whole(store, table, snapshot, known):
+                    continue
+                names = _data_files(store, table, snapshot, known)
+                if names is None:
+                    return False
+                written |= _rebuild(store, table, snapshot, names)
+    finally:
+        catalogue.close()
+    # nothing names the damaged ones now, be they those of this release or of an older one
+    old = {name for name in known if name.endswith(".avro") and name.split("/")[1] in tables} - written
+    gone = {name for name in old if problem_of(store, name, known[name])}
+    store.files.remove(*gone)
+    seals.unseal(store, gone | written)
+    seals.add(store, current, sorted(written))
+    return True
+
+
+def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> bool:
+    """Return whether the manifests of a snapshot, and their list, are as they were written."""
+    name = table.name()[-1]
+    if not _is_as_written(store, name_of(name, snapshot.manifest_list), known):
+        return False
+    manifests = snapshot.manifests(table.io)
+    return all(_is_as_written(store, name_of(name, manifest.manifest_path), known) for manifest in manifests)
+
+
+def _is_as_written(store: Store, name: str, known: Mapping[str, Sealed]) -> bool:
+    return bool(store.files.mark(name)) and (name not in known or problem_of(store, name, known[name]) is None)
+
+
+def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> list[str] | None:
+    """Return the data files of a snapshot from their list; None if it is lost, or does not hold."""
+    names = cached(
+        store, list_of(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
+    )
+    count = snapshot.summary[FILE_COUNT] if snapshot.summary else None
+    if names is None or count != str(len(names)):
+        return None
+    is_sound = all(name in known and problem_of(store, name, known[name]) is None for name in names)
+    return names if is_sound else None
+
+
+def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[str]) -> set[str]:
+    """Write one manifest of all data files, and the list that names it; return the names of both."""
+    root, table_name = location_of(store), table.name()[-1]
+    sequence = snapshot.sequence_number or 0
+    place = name_of(table_name, snapshot.manifest_list)
+    manifests, written = [], {place}
+    if names:
+        manifest_name = f"tables/{table_name}/metadata/{uuid.uuid4()}-m0.avro"
+        output = table.io.new_output(f"{root}/{manifest_name}")
+        spec, schema = table.spec(), table.schema()
+        with write_manifest(_FORMAT, spec, schema, output, snapshot.snapshot_id, _CODEC) as writer:
+            paths = iter([f"{root}/{name}" for name in names])
+            for file in parquet_files_to_data_files(table.io, table.metadata, paths):
+                entry = ManifestEntry.from_args(
+                    status=ManifestEntryStatus.EXISTING,
+                    snapshot_id=snapshot.snapshot_id,
+                    sequence_number=sequence,
+                    file_sequence_number=sequence,
+                    data_file=file,
+                )
+                writer.add_entry(entry)
+        manifests = [writer.to_manifest_file()]
+        written.add(manifest_name)
+    store.files.remove(place)
+    output = table.io.new_output(f"{root}/{place}")
+    parent = snapshot.parent_snapshot_id
+    with write_manifest_list(_FORMAT, output, snapshot.snapshot_id, parent, sequence, _CODEC) as lists:
+        lists.add_manifests(manifests)
+    return written
