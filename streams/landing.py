@@ -253,7 +253,7 @@ class _Call:
         """
         for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
             if arrivals is not None and arrival.landed:
-                self.known.with_one(arrival.landed)
+                self.known.add(arrival.landed.landing)
             yield dataclasses.replace(arrival, name=str(path))
 
     def _is_taken(self, lot: Lot, path: Path, sequence: int | None) -> bool:

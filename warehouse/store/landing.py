@@ -99,13 +99,16 @@ def land(
         source = owned[0] if owned else source_of(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
         source_file = input_name(path, source)
-        return known.with_one(write(store, source_file, sha256, source.name, earlier, batches, names, sequence))
+        landed = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
     except InputRefused as refusal:
         if not earlier:
             source_file = input_name(path, owned[0] if owned else None)
             refused = iter([refused_whole(refusal)])
-            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused, names, sequence))
+            format_name = format_name or "unknown"
+            known.add(write(store, source_file, sha256, format_name, [], refused, names, sequence).landing)
         raise
+    known.add(landed.landing)
+    return landed
 
 
 def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,6 @@ from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.form import require_form
 from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
 from iosig.warehouse.store.store import Store
-
-if TYPE_CHECKING:
-    from iosig.warehouse.store.landing import Landed
 
 HEAD, FOLDER = "ledger.json", "ledger"
 #: another number is another index
@@ -182,10 +179,9 @@ class Known:
         }
         return [by_generation[generation] for generation in sorted(by_generation)]
 
-    def with_one(self, landed: Landed) -> Landed:
-        """Take in what was landed just now, and return it."""
-        self._own.setdefault(landed.landing.trace_id, []).append(landed.landing)
-        return landed
+    def add(self, landing: Landing) -> None:
+        """Add what was landed just now."""
+        self._own.setdefault(landing.trace_id, []).append(landing)
 
     def _added(self, content: str) -> list[Landing]:
         return self._own.get(content, [])

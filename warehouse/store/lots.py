@@ -155,7 +155,7 @@ class Lot:
             refusal = inputs[sha256].refusal if sha256 in inputs else None
             found = landed.pop(sha256, None)
             if found is not None:
-                self._known.with_one(found)
+                self._known.add(found.landing)
             # of a content that comes twice the second was landed before
             yield Outcome(path, found or Landed(self._known.generations(sha256)[-1], is_new=False), refusal)
 
