@@ -21,7 +21,7 @@ from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store.store import Store
-from tests.flows.conftest import pass_every_check, write_small_site
+from tests.nights import pass_every_check, write_small_site
 
 _PAGE = 4096
 

@@ -24,6 +24,7 @@
 - `seals` (`seal`, `require_sound`): The SHA-256 of every file that a release added.
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
 - `servers` (`Server`, `server_of`, `register`): Servers that keep a warehouse's catalogue.
+- `snapshots` (`write_snapshot`, `rewrite_manifests`, `commit`): Snapshots of Iceberg tables and their manifests.
 - `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
 - `superseding` (`supersede`, `remove`): A kept release gives way to one that was made without some data.
 - `upgrading` (`upgrade`, `needs`): A warehouse of an older form becomes one of this form.

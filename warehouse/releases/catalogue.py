@@ -11,24 +11,22 @@ from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import FileIO, InputFile
-from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
-from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import assign_fresh_schema_ids
-from pyiceberg.table import CreateTableTransaction, Table as IcebergTable, TableProperties, Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
-from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
+from pyiceberg.table import StagedTable, Table as IcebergTable, TableProperties
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import IdentityTransform
 
 from iosig.warehouse.contracts import Table, arrow, frames
@@ -36,6 +34,7 @@ from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import path_of_location, utf8_path
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.placing import SyncedStream, make_folder
+from iosig.warehouse.releases import snapshots
 from iosig.warehouse.releases.checksums import changing_catalogue
 from iosig.warehouse.releases.database import SqlTables
 from iosig.warehouse.releases.gathering import Gathering
@@ -59,8 +58,9 @@ from iosig.warehouse.releases.servers import (
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
+    from pyarrow.fs import FileSystem
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table.snapshots import Snapshot
@@ -73,11 +73,7 @@ _TABLES = "/tables/"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
 _KEPT_VERSIONS = 20
 _HINT = "version-hint.text"
-#: of a table with more manifests they are made one
-_MOST_MANIFESTS = 20
 _EPOCH = date(1970, 1, 1)
-#: what a snapshot's summary says of its data files
-FILE_COUNT = "total-data-files"
 #: wherever metadata lie
 _ANYWHERE = "anywhere"
 
@@ -85,10 +81,14 @@ _ANYWHERE = "anywhere"
 class _SyncedFile(PyArrowFile):
     """A local file that is written to stay."""
 
+    def __init__(self, location: str, path: str, fs: FileSystem) -> None:
+        super().__init__(location, path, fs)
+        self.local_path = path
+
     def create(self, overwrite: bool = False) -> SyncedStream:
         """Open the file for writing; without `overwrite` it must not be there yet."""
-        make_folder(Path(self._path).parent)
-        return SyncedStream(self._path, "wb" if overwrite else "xb")
+        make_folder(Path(self.local_path).parent)
+        return SyncedStream(self.local_path, "wb" if overwrite else "xb")
 
 
 class WarehouseFileIO(PyArrowFileIO):
@@ -218,10 +218,9 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
     store.files.each(lambda told: leave(*told), found.items())
 
 
-def ensure(catalogue: Catalog, table: Table) -> IcebergTable:
-    """Return the Iceberg table of a contract, made or widened to the contract's columns if need be."""
-    found = _found(catalogue, table)
-    return _create(catalogue, table) if found is None else _widened(found, table)
+def widen(catalogue: Catalog, table: Table) -> IcebergTable:
+    """Return the Iceberg table of a contract, with all of the contract's columns."""
+    return _widened(catalogue.load_table((NAMESPACE, table.name)), table)
 
 
 def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
@@ -234,19 +233,23 @@ def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
 def _widened(found: IcebergTable, table: Table) -> IcebergTable:
     """Return a table with the contract's columns; earlier snapshots keep the columns that they had."""
     schema = _documented(table)
+    # it says what pyiceberg would change, and is never committed
+    draft = found.transaction()
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
-        with found.transaction() as transaction:
-            transaction.set_properties(_properties(table, found.schema()))
+        draft.set_properties(_properties(table, found.schema()))
     known = {field.name for field in found.schema().fields}
     # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
     gone = known - set(schema.names)
     if new or gone:
-        with found.update_schema(allow_incompatible_changes=bool(gone)) as update:
+        with draft.update_schema(allow_incompatible_changes=bool(gone)) as update:
             update.union_by_name(pa.schema(new))
             for name in sorted(gone):
                 update.delete_column(name)
-    return found
+    if not (updates := snapshots.differences(found.metadata, draft.table_metadata)):
+        return found
+    snapshots.commit(found, updates)
+    return found.catalog.load_table(found.name())
 
 
 def _documented(table: Table) -> pa.Schema:
@@ -268,29 +271,25 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 
 
 def _create(catalogue: Catalog, table: Table) -> IcebergTable:
-    identifier = (NAMESPACE, table.name)
-    if isinstance(catalogue, SqlCatalog):
-        with _begun(catalogue, table):
-            pass
-        return catalogue.load_table(identifier)
-    # a server makes it at once: without rows it is nobody's release
-    fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(_documented(table)))
-    spec, location = _partitioned(table, fresh), _location(catalogue, table)
-    return catalogue.create_table(identifier, fresh, location, spec, properties=_properties(table, fresh))
+    """Begin a table: in SQL it is committed with its first snapshot; a server makes it at once, in no release yet."""
+    schema, identifier = _iceberg_schema(table), (NAMESPACE, table.name)
+    spec, location, properties = _partitioned(table, schema), _location(catalogue, table), _properties(table, schema)
+    if not isinstance(catalogue, SqlTables):
+        return catalogue.create_table(identifier, schema, location, spec, properties=properties)
+    metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, location, properties)
+    return StagedTable(identifier, metadata, "", catalogue.file_io, catalogue)
 
 
-def _begun(catalogue: SqlCatalog, table: Table) -> _Creating:
-    """Return what makes a table, with all that is done to it before that is committed."""
-    identifier = (NAMESPACE, table.name)
-    staged = catalogue._create_staged_table(
-        identifier, _documented(table), _location(catalogue, table), PartitionSpec()
-    )
-    made = _Creating(staged)
-    made.set_properties(_properties(table, made.table_metadata.schema()))
-    if table.partition:
-        with made.update_spec() as changes:
-            changes.add_field(table.partition, IdentityTransform(), table.partition)
-    return made
+def _iceberg_schema(table: Table) -> Schema:
+    """Return a contract's schema with Iceberg's field ids: columns in order, then the elements of lists."""
+    ids = count(1)
+    schema = _documented(table)
+    mapping = [MappedField(field_id=next(ids), names=[field.name], fields=_elements(field, ids)) for field in schema]
+    return assign_fresh_schema_ids(pyarrow_to_schema(schema, NameMapping(mapping)))
+
+
+def _elements(field: pa.Field, ids: Iterator[int]) -> list[MappedField]:
+    return [MappedField(field_id=next(ids), names=["element"])] if pa.types.is_list(field.type) else []
 
 
 def _location(catalogue: Catalog, table: Table) -> str:
@@ -327,164 +326,17 @@ def replace(
     where files of these locations lie on this machine, too.
     """
     found = _found(catalogue, table)
-    if found is None and isinstance(catalogue, SqlCatalog):
-        # with its first rows: there is one commit to wait for, and no table without a release
-        made = _begun(catalogue, table)
-        with made as transaction:
-            return _snapshot(_Overwriting.of(made._table, transaction), None, locations, tag, copies or {})
     iceberg = _create(catalogue, table) if found is None else _widened(found, table)
-    head, live = iceberg.current_snapshot(), _live(iceberg)
+    head, live = iceberg.current_snapshot(), snapshots.live_manifests(iceberg)
     files = [entry.data_file for _, entries in live for entry in entries]
     gone = {file for file in files if days is None or _day_of(file) in days}
     if head is not None and not gone and not locations:
-        with _managed(iceberg) as changes:
-            changes.create_tag(head.snapshot_id, tag)
+        snapshots.commit(iceberg, [snapshots.tagged(tag, head.snapshot_id)])
         return Shown(head.snapshot_id, sorted(name_of(table.name, file.file_path) for file in files))
-    with _Remembering(iceberg) as transaction:
-        return _snapshot(_Overwriting.of(iceberg, transaction, live), gone, locations, tag, copies or {})
-
-
-def _snapshot(
-    snapshot: _Overwriting,
-    gone: Collection[DataFile] | None,
-    locations: Collection[str],
-    tag: str,
-    copies: Mapping[str, Path],
-) -> Shown:
-    """Put a snapshot with a tag into a transaction: without some files, with some more; return what it shows."""
-    transaction = snapshot._transaction
-    io = cast(FileIO, _Copies(snapshot._io, copies))
-    with snapshot:
-        for file in gone or ():
-            snapshot.delete_data_file(file)
-        for file in parquet_files_to_data_files(io, transaction.table_metadata, iter(locations)):
-            snapshot.append_data_file(file)
-    ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
-    left = (entry.data_file for _, entries in snapshot.live for entry in entries)
-    kept = [file.file_path for file in left if file not in (gone or ())]
-    table_name = transaction._table.name()[-1]
-    return Shown(snapshot.snapshot_id, sorted(name_of(table_name, place) for place in (*kept, *locations)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Copies:
-    """Files to be read, from this machine where they lie on it, too."""
-
-    io: FileIO
-    copies: Mapping[str, Path]
-
-    def new_input(self, location: str) -> InputFile:
-        """Return a file to be read."""
-        copy = self.copies.get(location)
-        return self.io.new_input(location) if copy is None else PyArrowFileIO().new_input(str(copy))
-
-
-class _Remembering(Transaction):
-    """A transaction that adds each change to its metadata once, where pyiceberg makes them from all at each look."""
-
-    #: from which metadata it began, which changes they got, what came of them
-    _made: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
-    _changing: _TableMetadataUpdateContext
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """The table's metadata with the changes so far."""
-        base, updates = self._table.metadata, self._updates
-        begun, known, metadata = self._made or (None, (), base)
-        if begun is not base or known != updates[: len(known)]:
-            known, metadata = (), base
-        if not known:
-            self._changing = _TableMetadataUpdateContext()
-        for update in updates[len(known) :]:
-            metadata = _apply_table_update(update, metadata, self._changing)
-        self._made = base, updates, metadata
-        return metadata
-
-
-class _Creating(_Remembering, CreateTableTransaction):
-    """The same for a table that is made."""
-
-
-@contextmanager
-def _managed(table: IcebergTable) -> Iterator[ManageSnapshots]:
-    """Give what changes the names of a table's snapshots, in one commit."""
-    with _Remembering(table) as transaction:
-        changes = ManageSnapshots(transaction)
-        yield changes
-        changes.commit()
-
-
-class _Overwriting(_OverwriteFiles):
-    """Overwriting files without dragging along what earlier overwriting did.
-
-    pyiceberg's own keeps every manifest for good that says what was once deleted, and one of each commit: a table that
-    changes every night would have as many as there were nights, in the list of each of its snapshots.
-    """
-
-    live: Sequence[tuple[ManifestFile, list[ManifestEntry]]]
-
-    @classmethod
-    def of(
-        cls,
-        table: IcebergTable,
-        transaction: Transaction,
-        live: Sequence[tuple[ManifestFile, list[ManifestEntry]]] = (),
-    ) -> Self:
-        """Begin a snapshot of a table, whose files are named by it; live: the files of the snapshot before."""
-        operation = Operation.APPEND if table.current_snapshot() is None else Operation.OVERWRITE
-        begun = cls(operation, transaction, table.io)
-        begun.live = live
-        return begun
-
-    def _deleted_entries(self) -> list[ManifestEntry]:
-        """Return what goes.
-
-        pyiceberg's own asks many manifests at once of one evaluator, which remembers at which it is: now and then it
-        passes over one that names what is to go.
-        """
-        gone = [entry for _, entries in self.live for entry in entries if entry.data_file in self._deleted_data_files]
-        found = [self._as(ManifestEntryStatus.DELETED, entry, self._snapshot_id) for entry in gone]
-        self._validate_required_deletes(found)
-        return found
-
-    def _existing_manifests(self) -> list[ManifestFile]:
-        """Return the manifests of what stays: those that nothing is taken from, and one of all else."""
-        whole: list[ManifestFile] = []
-        loose: list[ManifestEntry] = []
-        for manifest, entries in self.live:
-            left = [entry for entry in entries if entry.data_file not in self._deleted_data_files]
-            if len(left) == len(entries) and len(self.live) <= _MOST_MANIFESTS:
-                whole.append(manifest)
-            else:
-                loose += left
-        return [*whole, self._manifest_of(loose)] if loose else whole
-
-    def _manifest_of(self, entries: list[ManifestEntry]) -> ManifestFile:
-        with self.new_manifest_writer(self._transaction.table_metadata.spec()) as writer:
-            for entry in entries:
-                writer.add_entry(self._as(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id))
-        return writer.to_manifest_file()
-
-    @staticmethod
-    def _as(status: ManifestEntryStatus, entry: ManifestEntry, snapshot_id: int | None) -> ManifestEntry:
-        return ManifestEntry.from_args(
-            status=status,
-            snapshot_id=snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
-        )
-
-
-def _live(table: IcebergTable) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
-    """Return the manifests of a table's snapshot that name files, with these."""
-    head = table.current_snapshot()
-    if head is None or (head.summary is not None and head.summary[FILE_COUNT] == "0"):
-        # nothing needs to be opened for that
-        return []
-    manifests = head.manifests(table.io)
-    live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
-    return [(manifest, manifest.fetch_manifest_entry(table.io, discard_deleted=True)) for manifest in live]
+    snapshot = snapshots.write_snapshot(iceberg, live, gone, snapshots.data_files(iceberg, locations, copies))
+    snapshots.commit(iceberg, [*snapshots.adding(snapshot), snapshots.tagged(tag, snapshot.snapshot_id)])
+    kept = [file.file_path for file in files if file not in gone]
+    return Shown(snapshot.snapshot_id, sorted(name_of(table.name, place) for place in (*kept, *locations)))
 
 
 def _day_of(file: DataFile) -> date | None:
@@ -509,10 +361,9 @@ def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_
     """Give a snapshot of a table a name, and make it the table's current one if it is to be that."""
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
-    with _managed(table) as changes:
-        changes.create_tag(snapshot_id, name)
-        if is_current and (head is None or head.snapshot_id != snapshot_id):
-            changes.set_current_snapshot(snapshot_id)
+    is_moved = is_current and (head is None or head.snapshot_id != snapshot_id)
+    moved = [snapshots.current_as(snapshot_id)] if is_moved else []
+    snapshots.commit(table, [snapshots.tagged(name, snapshot_id), *moved])
 
 
 def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
@@ -520,8 +371,7 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
     if head is None or head.snapshot_id != snapshot_id:
-        with _managed(table) as changes:
-            changes.set_current_snapshot(snapshot_id)
+        snapshots.commit(table, [snapshots.current_as(snapshot_id)])
 
 
 def files_named(table: IcebergTable, snapshot: Snapshot, known: Container[str] = ()) -> Iterator[str]:

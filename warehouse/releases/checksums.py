@@ -6,8 +6,6 @@ empty while the catalogue changes, so a writer that was killed leaves no wrong c
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iosig.warehouse.store.files import Sealed
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.store import Store, cached, digest_of, put_document
 
 #: the folder of checksum documents
 SEALS = "seals"
@@ -37,11 +35,7 @@ def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path]
 def write(store: Store, name: str, files: Mapping[str, Sealed]) -> None:
     """Write a checksum document."""
     document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
-    put_document(store, name, {"files": document, "sha256": _digest(document)})
-
-
-def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    put_document(store, name, {"files": document, "sha256": digest_of(document)})
 
 
 def read(store: Store, name: str) -> dict[str, Sealed] | None:
@@ -50,7 +44,7 @@ def read(store: Store, name: str) -> dict[str, Sealed] | None:
 
 
 def _read(document: Any) -> dict[str, Sealed]:
-    if document["sha256"] != _digest(document["files"]):
+    if document["sha256"] != digest_of(document["files"]):
         raise ValueError("the checksum document has another checksum")
     return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
 

@@ -12,7 +12,6 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
@@ -27,12 +26,9 @@ class SqlTables(Gathering, SqlCatalog):
     _known: dict[str, str] | None = None
 
     @cached_property
-    def _file_io(self) -> FileIO:
-        # of one place all, so its connections are kept
+    def file_io(self) -> FileIO:
+        """Files of all tables: one object, so that connections are kept."""
         return load_file_io(self.properties, self.properties["warehouse"])
-
-    def _load_file_io(self, properties: Any = None, location: str | None = None) -> FileIO:
-        return self._file_io
 
     def locations(self) -> dict[str, str]:
         """Return where each table's current metadata lie."""
@@ -54,8 +50,8 @@ class SqlTables(Gathering, SqlCatalog):
         return self._table(name, known[name])
 
     def _table(self, name: str, location: str) -> Table:
-        metadata = FromInputFile.table_metadata(self._file_io.new_input(location))
-        return Table((NAMESPACE, name), metadata, location, self._file_io, self)
+        metadata = FromInputFile.table_metadata(self.file_io.new_input(location))
+        return Table((NAMESPACE, name), metadata, location, self.file_io, self)
 
     @contextmanager
     def gathering(self, last: str) -> Iterator[None]:
@@ -66,11 +62,6 @@ class SqlTables(Gathering, SqlCatalog):
                 yield
         finally:
             self._known = None
-
-    def _delete_old_metadata(self, io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:  # type: ignore[override]
-        """Leave old metadata where changes are gathered: they may never come to be."""
-        if self._gathered is None:
-            SqlCatalog._delete_old_metadata(io, base, metadata)
 
     def _committed(self, *change: Any) -> CommitTableResponse:
         done: CommitTableResponse = SqlCatalog.commit_table(self, *change)
@@ -86,24 +77,27 @@ class SqlTables(Gathering, SqlCatalog):
 
     def _written(self, change: Change) -> str:
         """Write a table's metadata to be, and return where they lie."""
-        assert change.metadata is not None
-        version = 0 if change.is_new else self._parse_metadata_version(change.found.metadata_location) + 1
+        version = 0 if change.is_new else _version_of(change.found.metadata_location) + 1
         place = change.found.location_provider().new_table_metadata_file_location(version)
         # a name that nobody ever had
-        ToOutputFile.table_metadata(change.metadata, self._file_io.new_output(place), overwrite=True)
+        ToOutputFile.table_metadata(change.metadata, self.file_io.new_output(place), overwrite=True)
         return place
 
     def _let_go(self, change: Change) -> None:
-        """Remove metadata that are older than those which are kept."""
-        if change.metadata is not None and not change.is_new:
+        """Remove metadata files that the table's log no longer names."""
+        if change.is_new:
+            return
+        named = {entry.metadata_file for entry in change.metadata.metadata_log}
+        for location in {entry.metadata_file for entry in change.found.metadata.metadata_log} - named:
             with suppress(OSError):
-                SqlCatalog._delete_old_metadata(self._file_io, change.found.metadata, change.metadata)
+                self.file_io.delete(location)
 
     def _point(self, session: Session, change: Change, place: str) -> None:
         """Have the catalogue name metadata. Raises CommitFailedException where it does not name those before."""
         namespace, name = change.found.name()
         if change.is_new:
-            session.execute(insert(IcebergTables).values(**self._create_table_row(namespace, name, place)))
+            row = {"catalog_name": self.name, "table_namespace": namespace, "table_name": name}
+            session.execute(insert(IcebergTables).values(**row, metadata_location=place))
             return
         before = change.found.metadata_location
         named = update(IcebergTables).where(
@@ -115,3 +109,8 @@ class SqlTables(Gathering, SqlCatalog):
         done: Any = session.execute(named.values(metadata_location=place, previous_metadata_location=before))
         if done.rowcount != 1:
             raise CommitFailedException(f"Table has been updated by another process: {namespace}.{name}")
+
+
+def _version_of(location: str) -> int:
+    """Return the version of a metadata file by its name: `00012-UUID.metadata.json`."""
+    return int(location.rsplit("/", 1)[1].split("-", 1)[0])

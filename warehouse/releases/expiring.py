@@ -187,13 +187,10 @@ def _unnamed(table: IcebergTable, gone: set[str]) -> list[int]:
 
 def _without(table: IcebergTable, gone: set[str]) -> None:
     """Take the tags of expired releases from a table, and the snapshots that nothing names then."""
-    tags, snapshots = _tags(table, gone), _unnamed(table, gone)
-    if tags:
-        with table.manage_snapshots() as changes:
-            for tag in tags:
-                changes.remove_tag(tag)
-    if snapshots:
-        table.maintenance.expire_snapshots().by_ids(snapshots).commit()
+    from iosig.warehouse.releases import snapshots
+
+    if updates := snapshots.without(_tags(table, gone), _unnamed(table, gone)):
+        snapshots.commit(table, updates)
 
 
 def _join_rows(catalogue: Catalog, store: Store) -> None:

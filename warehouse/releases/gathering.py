@@ -6,10 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableRequest, CommitTableResponse, StagedTable, Table, TableIdentifier
 from pyiceberg.table.metadata import TableMetadata
@@ -20,22 +19,21 @@ from iosig.warehouse.store.files import Files
 
 @dataclass
 class Change:
-    """What becomes of a table: it as it was found or begun, its metadata to be, and how to say so to a server."""
+    """A change of one table: the table as it was found or begun, its metadata to be, and the request to a server."""
 
     found: Table
-    metadata: TableMetadata | None
+    metadata: TableMetadata
     requirements: tuple[TableRequirement, ...] = ()
     updates: tuple[TableUpdate, ...] = ()
 
     def add(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> TableMetadata:
-        """Add a change on top of those before; what it requires of them nobody else can know."""
+        """Add updates to those before; a server is sent only requirements on the table as it was found."""
         for requirement in requirements:
             requirement.validate(self.metadata)
         self.requirements += tuple(each for each in requirements if _holds(each, self._before))
         self.metadata = update_table_metadata(
-            _nothing() if self.metadata is None else self.metadata,
+            self.metadata,
             updates,
-            enforce_validation=self.metadata is None,
             # what was there before is noted once, whatever is changed
             metadata_location=None if self.is_new or self.updates else self.found.metadata_location,
         )
@@ -57,11 +55,6 @@ class Change:
         *namespace, name = self.found.name()
         identifier = TableIdentifier(namespace=namespace, name=name)
         return CommitTableRequest(identifier=identifier, requirements=self.requirements, updates=self.updates)
-
-
-@cache
-def _nothing() -> TableMetadata:
-    return MetastoreCatalog._empty_table_metadata()
 
 
 def _holds(requirement: TableRequirement, metadata: TableMetadata | None) -> bool:
@@ -90,10 +83,8 @@ class Gathering(Catalog):
             found = self._loaded(name)
             self._gathered[name] = Change(found, found.metadata)
         change = self._gathered[name]
-        metadata = change.metadata
-        assert metadata is not None
         found = change.found
-        return Table(found.name(), metadata, found.metadata_location, found.io, self, found.config)
+        return Table(found.name(), change.metadata, found.metadata_location, found.io, self, found.config)
 
     @abstractmethod
     def all_tables(self) -> dict[str, Table]:
@@ -109,8 +100,7 @@ class Gathering(Catalog):
         """Change a table, or gather the change."""
         if self._gathered is None:
             return self._committed(table, requirements, updates)
-        is_begun = isinstance(table, StagedTable)
-        change = self._gathered.setdefault(table.name()[-1], Change(table, None if is_begun else table.metadata))
+        change = self._gathered.setdefault(table.name()[-1], Change(table, table.metadata))
         return CommitTableResponse(
             metadata=change.add(requirements, updates), metadata_location=change.found.metadata_location
         )

@@ -6,28 +6,22 @@ Many snapshots share a manifest, so that no release would be left to go back to.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
-
-from pyiceberg.io.pyarrow import parquet_files_to_data_files
-from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
+from typing import TYPE_CHECKING
 
 from iosig.warehouse.releases import seals
-from iosig.warehouse.releases.catalogue import FILE_COUNT, open_catalogue
+from iosig.warehouse.releases.catalogue import open_catalogue
 from iosig.warehouse.releases.checksums import problem_of
 from iosig.warehouse.releases.locations import location_of, name_of
 from iosig.warehouse.releases.releases import Release, list_of
 from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.releases.snapshots import FILE_COUNT, rewrite_manifests
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.store import Store, cached
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
-
-_FORMAT: Final = 2
-_CODEC: Final = "deflate"
 
 
 def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) -> bool:
@@ -90,29 +84,6 @@ def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[s
 def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[str]) -> set[str]:
     """Write one manifest of all data files, and the list that names it; return the names of both."""
     root, table_name = location_of(store), table.name()[-1]
-    sequence = snapshot.sequence_number or 0
-    place = name_of(table_name, snapshot.manifest_list)
-    manifests, written = [], {place}
-    if names:
-        manifest_name = f"tables/{table_name}/metadata/{uuid.uuid4()}-m0.avro"
-        output = table.io.new_output(f"{root}/{manifest_name}")
-        spec, schema = table.spec(), table.schema()
-        with write_manifest(_FORMAT, spec, schema, output, snapshot.snapshot_id, _CODEC) as writer:
-            paths = iter([f"{root}/{name}" for name in names])
-            for file in parquet_files_to_data_files(table.io, table.metadata, paths):
-                entry = ManifestEntry.from_args(
-                    status=ManifestEntryStatus.EXISTING,
-                    snapshot_id=snapshot.snapshot_id,
-                    sequence_number=sequence,
-                    file_sequence_number=sequence,
-                    data_file=file,
-                )
-                writer.add_entry(entry)
-        manifests = [writer.to_manifest_file()]
-        written.add(manifest_name)
-    store.files.remove(place)
-    output = table.io.new_output(f"{root}/{place}")
-    parent = snapshot.parent_snapshot_id
-    with write_manifest_list(_FORMAT, output, snapshot.snapshot_id, parent, sequence, _CODEC) as lists:
-        lists.add_manifests(manifests)
-    return written
+    store.files.remove(name_of(table_name, snapshot.manifest_list))
+    written = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])
+    return {name_of(table_name, location) for location in written}

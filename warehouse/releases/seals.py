@@ -7,7 +7,7 @@ manifest has the SHA-256 of the landing's own files.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,8 @@ def seal(
 
 def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
     """Yield the paths of what a release added, below the warehouse's root."""
-    before = next((known for known in releases.kept(store)[::-1] if known.sequence < release.sequence), None)
+    earlier = [known for known in releases.kept(store) if known.sequence < release.sequence]
+    before = earlier[-1] if earlier else None
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
@@ -71,20 +72,22 @@ def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | 
         catalogue = open_catalogue(store)
         tables = catalogue.all_tables()
         catalogue.close()
-    for names in store.files.each(lambda table: list(_metadata(table, release, before)), tables.values()):
+    for names in store.files.each(lambda table: list(_metadata(table, release, earlier)), tables.values()):
         yield from names
 
 
-def _metadata(table: IcebergTable, release: Release, before: Release | None) -> Iterator[str]:
+def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release]) -> Iterator[str]:
     """Yield the names of the metadata that a release added to a table, and of its row in that of releases."""
     name = table.name()[-1]
     yield name_of(name, table.metadata_location)
-    head = table.current_snapshot()
-    if head is None or (before is not None and before.snapshots.get(name) == head.snapshot_id):
+    snapshot_id = release.snapshots.get(name)
+    own = table.current_snapshot() if name == RELEASES.name else snapshot_id and table.snapshot_by_id(snapshot_id)
+    known = {known.snapshots.get(name) for known in earlier}
+    if not own or own.snapshot_id in known:
         return
-    yield name_of(name, head.manifest_list)
-    for manifest in head.manifests(table.io):
-        if manifest.added_snapshot_id == head.snapshot_id:
+    yield name_of(name, own.manifest_list)
+    for manifest in own.manifests(table.io):
+        if manifest.added_snapshot_id not in known:
             yield name_of(name, manifest.manifest_path)
     if name == RELEASES.name:
         for task in table.scan().plan_files():

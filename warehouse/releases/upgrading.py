@@ -17,7 +17,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, releases, seals
-from iosig.warehouse.releases.catalogue import changed_at_once, ensure, leave_hints, replace, tag
+from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints, replace, tag, widen
 from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS
 from iosig.warehouse.releases.links import LATEST, link_latest
 from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, data_place, location_of
@@ -172,7 +172,7 @@ def _order_releases(store: Store, told: Told) -> None:
             return
         for table in (*releases.published(), RELEASES):
             if catalogue.table_exists((NAMESPACE, table.name)):
-                ensure(catalogue, table)
+                widen(catalogue, table)
         rows = _numbered(catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist())
         for done, row in enumerate(rows, 1):
             for name, snapshot_id in json.loads(row["snapshots"]).items():

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import current_thread
-from typing import BinaryIO, Protocol, Self, TypeVar
+from typing import BinaryIO, ClassVar, Self, TypeVar
 
 from iosig.warehouse.engine_paths import iceberg_location
 from iosig.warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
@@ -67,98 +68,124 @@ class Exists(Exception):
     """What was to be new is there already."""
 
 
-class Files(Protocol):
-    """What a warehouse asks of the place that keeps its files."""
+class Files(ABC):
+    """The files of a warehouse, by name. What a place need not do has its default here."""
 
+    __slots__ = ()
+    #: threads of `each`
+    thread_count: ClassVar[int]
+
+    @abstractmethod
     def location(self, name: str) -> str:
         """Return where others find a file or folder: a URL, without escapes."""
 
+    @abstractmethod
     def opened(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
 
+    @abstractmethod
     def content(self, name: str) -> bytes | None:
         """Return a file's bytes, None where it is not there."""
 
+    @abstractmethod
     def mark(self, name: str) -> list[float]:
         """Return what changes whenever the file does; nothing where it is not there."""
 
+    @abstractmethod
     def matching(self, pattern: str) -> list[str]:
         """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
 
+    @abstractmethod
     def folders(self, name: str) -> dict[str, int]:
         """Return the folders in a folder, and of each a number that changes where it is made anew.
 
         It takes a listing, and no look at what is in them.
         """
 
+    @abstractmethod
     def holds(self, folder: str) -> bool:
         """Return whether a folder is there."""
 
+    @abstractmethod
     def put(self, name: str, content: bytes) -> None:
         """Write a small file whole, in place of what was there."""
 
+    @abstractmethod
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
         """Write a small file if it is still what it was before, None for not there; return whether it was."""
 
+    @abstractmethod
     def filled(self, name: str) -> AbstractContextManager[Path]:
         """Give a local path to be filled: on leaving it is the file of that name, for good."""
 
+    @abstractmethod
     def gathered(self, folder: str, last: str) -> AbstractContextManager[Path]:
         """Give a local folder to be filled: on leaving its files are there, the last one when all others are.
 
         Raises Exists where somebody else gathered the same meanwhile.
         """
 
+    @abstractmethod
     def take(self, source: Path, name: str) -> None:
         """Have a local file in this place too, without a copy where that can be."""
 
+    @abstractmethod
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
         """Have a view be exactly these files, by their places in it, in one step.
 
         What it was before stays until the next time, for whoever reads it just now.
         """
 
+    @abstractmethod
     def shown(self, view: str) -> str | None:
         """Return the label of what a view shows; None where it is not there, or shows nothing."""
 
+    @abstractmethod
     def showing(self, view: str) -> set[str]:
         """Return the places of a view at which a file is there."""
 
+    @abstractmethod
     def remove(self, *patterns: str) -> None:
         """Remove the files, and whole folders, whose names match patterns."""
 
-    def protect(self, *patterns: str) -> None:
-        """Let nobody write to the files whose names match patterns."""
-
-    def close_to_others(self) -> None:
-        """Let nobody but the owner and the group in."""
-
+    @abstractmethod
     def set_aside(self, name: str) -> str:
         """Take a damaged file or folder out of its place, and return where it lies now."""
 
+    @abstractmethod
     def held(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
         """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
 
-    def sweep(self, folder: str) -> None:
-        """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+    def protect(self, *patterns: str) -> None:  # noqa: B027
+        """Let nobody write to the files whose names match patterns, where a place has such rights."""
 
-    def fetch(self, names: Iterable[str]) -> None:
-        """Have files lie at their places below the local folder, for what knows files alone."""
+    def close_to_others(self) -> None:  # noqa: B027
+        """Let nobody but the owner and the group in, where a place has such rights."""
 
-    def push(self, names: Iterable[str]) -> None:
-        """Have what lies at these places below the local folder."""
+    def sweep(self, folder: str) -> None:  # noqa: B027
+        """Remove what killed writers left in a folder, if they leave anything; no writer may be at work."""
+
+    def fetch(self, names: Iterable[str]) -> None:  # noqa: B027
+        """Copy files to their places below the local folder, for programs that read local files only."""
+
+    def push(self, names: Iterable[str]) -> None:  # noqa: B027
+        """Store the files that lie at these places below the local folder."""
 
     def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-        """Do many small things, of which each waits for files, some at a time; return what comes of them, in order."""
+        """Do many small things, each of which waits for files, in threads; return the results in order."""
+        return side_by_side(do, items, self.thread_count)
 
     def sealed(self, name: str) -> Sealed:
-        """Return a file as it is now. Raises FileNotFoundError."""
+        """Read a file whole and return its checksum. Raises FileNotFoundError."""
+        with self.opened(name) as file:
+            return Sealed.of(file)
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Files):
     """Files in a local folder. What is named is on disk: a power cut takes no name and no byte back."""
 
+    thread_count: ClassVar[int] = _AT_ONCE
     root: Path
 
     def location(self, name: str) -> str:
@@ -314,20 +341,6 @@ class Folder:
         """Remove what killed writers left in a folder; call it only where no writer can be at work."""
         with suppress(FileNotFoundError):
             sweep_temporaries(self.root / folder)
-
-    def fetch(self, names: Iterable[str]) -> None:
-        """Do nothing: they lie there."""
-
-    def push(self, names: Iterable[str]) -> None:
-        """Do nothing: they are there."""
-
-    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-        """Do many small things, of which each waits for files, some at a time; return what comes of them, in order."""
-        return side_by_side(do, items, _AT_ONCE)
-
-    def sealed(self, name: str) -> Sealed:
-        """Return a file as it is now. Raises FileNotFoundError."""
-        return Sealed.of_path(self.root / name)
 
 
 def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:

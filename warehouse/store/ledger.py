@@ -29,7 +29,7 @@ from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.form import require_form
 from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
-from iosig.warehouse.store.store import Store
+from iosig.warehouse.store.store import Store, digest_of
 
 HEAD, FOLDER = "ledger.json", "ledger"
 #: another number is another index
@@ -315,13 +315,9 @@ def _segments_of(head: bytes | None) -> list[dict[str, Any]]:
         return []
     told = json.loads(head)
     segments: list[dict[str, Any]] = told["segments"]
-    if told["form"] != _FORM or told["sha256"] != _digest(segments):
+    if told["form"] != _FORM or told["sha256"] != digest_of([_FORM, segments]):
         raise ValueError("not what was written")
     return segments
-
-
-def _digest(segments: Sequence[dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps([_FORM, segments], sort_keys=True).encode()).hexdigest()
 
 
 def _segment(store: Store, told: dict[str, Any]) -> _Segment:
@@ -350,7 +346,7 @@ def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Ro
         rows.append(left.pop().rows.without(gone))
     joined = _joined(rows[::-1])
     made = [*(segment.told for segment in left), _written(store, joined)]
-    content = json.dumps({"form": _FORM, "segments": made, "sha256": _digest(made)}, indent=1).encode()
+    content = json.dumps({"form": _FORM, "segments": made, "sha256": digest_of([_FORM, made])}, indent=1).encode()
     if store.files.swap(HEAD, head, content):
         kept = {each["path"] for told in made for each in (told["landings"], told["files"])}
         before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}

@@ -116,12 +116,24 @@ def in_folder(store: Store, name: str) -> list[Landing]:
         if told is None:
             return []
         if "landings" not in told:
-            return [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
-        return [_of_lot(name, told["files"], one) for one in told["landings"]]
-    except (KeyError, TypeError, AttributeError) as error:
+            landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
+        else:
+            landings = [_of_lot(name, told["files"], one) for one in told["landings"]]
+        for landing in landings:
+            _require_own(landing, name)
+        return landings
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise MachineFault(
             f"{store.root / manifest} is damaged: it is no manifest. `iosig repair` sets the landing aside."
         ) from error
+
+
+def _require_own(landing: Landing, folder: str) -> None:
+    """Raise ValueError if a manifest is that of another folder, or its ids differ from its content's hash."""
+    is_named = landing.landing_id == id_in(landing.content_sha256, landing.generation)
+    is_own = all(part.path.startswith(f"landed/{folder}/") for part in landing.parts)
+    if landing.folder != folder or not is_named or not is_own:
+        raise ValueError("not a manifest of this folder")
 
 
 def _part(told: dict[str, Any]) -> Part:

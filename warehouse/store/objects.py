@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,10 +27,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 from iosig.warehouse.errors import MissingExtra
-from iosig.warehouse.store.files import ASIDE, Busy, Exists, Sealed, side_by_side
+from iosig.warehouse.store.files import ASIDE, Busy, Exists, Files, Sealed
 
 #: who does not renew a lease for so long has lost it
 LEASE_S = 60.0
@@ -44,9 +44,6 @@ NOTE = "catalogue.json"
 _TABLES = "tables"
 _ASKED_AGAIN_S = 5.0
 _KNOWN: dict[str, tuple[float, str | None]] = {}
-
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
 
 
 @cache
@@ -104,9 +101,10 @@ def _elsewhere(url: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(Files):
     """Files below a prefix of an object store, with copies in a local folder."""
 
+    thread_count: ClassVar[int] = _AT_ONCE
     url: str
     root: Path
 
@@ -259,10 +257,6 @@ class Objects:
             return obstore.put(self._objects(name), name, path)
         return obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
-    def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-        """Do many small things, of which each waits for the store, some at a time; return what comes of them."""
-        return side_by_side(do, items, _AT_ONCE)
-
     def take(self, source: Path, name: str) -> None:
         """Have a local file in this place too: within the store, where it is one of its copies."""
         import obstore
@@ -328,12 +322,6 @@ class Objects:
             for name in going:
                 (self.root / name).unlink(missing_ok=True)
 
-    def protect(self, *patterns: str) -> None:
-        """Do nothing: nobody writes to an object, and who may replace one is said by the store."""
-
-    def close_to_others(self) -> None:
-        """Do nothing: who gets in is said by the store."""
-
     def set_aside(self, name: str) -> str:
         """Take a damaged file or folder out of its place, and return where it lies now."""
         aside = f"{ASIDE}/{Path(name).name}"
@@ -355,9 +343,6 @@ class Objects:
     def _fetched(self, name: str) -> Path:
         self._fetch(name)
         return self.root / name
-
-    def sweep(self, folder: str) -> None:
-        """Do nothing: what a killed writer left is no folder yet, since its last file is not there."""
 
     # ---- copies
 

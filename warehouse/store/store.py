@@ -256,6 +256,11 @@ def put_document(store: Store, name: str, document: Any) -> None:
     store.files.put(name, _json(document))
 
 
+def digest_of(document: Any) -> str:
+    """Return the SHA-256 of a JSON document's content, by which it finds damage of itself."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
 def document(store: Store, name: str) -> Any:
     """Return what a JSON document of the warehouse says, None where it is not there; raise MachineFault if torn."""
     content = store.files.content(name)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyiceberg.table import StaticTable
 
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.releases import catalogue, expiring, holds, releases
+from iosig.warehouse.releases import expiring, holds, releases, snapshots
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.verifying import verify
@@ -183,7 +183,7 @@ def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.long
 def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_MOST_MANIFESTS", 4)
+    monkeypatch.setattr(snapshots, "_MAX_MANIFESTS", 4)
     days = range(11, 21)
     for number in days:
         publish(two, f"d{number}", {"jobs": {number: f"job_id \n {number}", 9: f"job_id \n again{number}"}})
@@ -232,7 +232,7 @@ def test_nothing_that_a_kept_release_names_is_ever_removed_but_to_be_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = Store(tmp_path_factory.mktemp("steps") / "w")
-    monkeypatch.setattr(catalogue, "_MOST_MANIFESTS", 3)
+    monkeypatch.setattr(snapshots, "_MAX_MANIFESTS", 3)
     monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 3)
     shutil.copytree(published, store.root, symlinks=True)
     told = {release.release_id: jobs(store, release) for release in releases.history(store)}

@@ -211,20 +211,20 @@ def test_a_server_that_commits_one_after_the_other_may_be_killed_at_it(
 def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
     served: Store, weed: SeaweedFs, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    from iosig.warehouse.releases import catalogue
+    from iosig.warehouse.releases import snapshots
 
     done, fatal = 0, max(1, len(releases.published()) * moment // 4)
-    create_tag = catalogue.ManageSnapshots.create_tag
+    tagged = snapshots.tagged
 
     def counted(*arguments: Any, **named: Any) -> Any:
         nonlocal done
         done += 1
         if done == fatal:
             weed.stop()
-        return create_tag(*arguments, **named)
+        return tagged(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalogue.ManageSnapshots, "create_tag", counted)
+        patch.setattr(snapshots, "tagged", counted)
         with pytest.raises(Exception, match=r"\w"):
             publish(served, "second", SECOND)
     weed.start()

@@ -11,7 +11,7 @@ import pytest
 
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.releases import catalogue_choice, expiring, holds, publishing, releases, servers
-from iosig.warehouse.releases.locations import metadata_locations
+from iosig.warehouse.releases.locations import is_moved, metadata_locations
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.servers import EMBEDDED, Server
@@ -133,7 +133,7 @@ def test_a_copy_does_not_take_the_catalogue_away(served: Store, wanted: Server, 
     publish(served, "second", SECOND)
     own = Server("postgresql", wanted.uri, "copy's own")
     assert catalogue_choice.take_over(copy, own)
-    assert relocate(copy, is_asked=True)
+    assert not is_moved(copy)
     assert [release.release_id for release in releases.history(copy)] == ["2018-02-09-first"]
     assert keys(copy, publish(copy, "third", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     assert len(releases.history(served)) == 2
@@ -209,10 +209,10 @@ def test_whether_a_lost_answer_was_a_yes_is_asked(
 def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
     served: Store, server: PostgreSql, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    from iosig.warehouse.releases import catalogue
+    from iosig.warehouse.releases import snapshots
 
     commits = 0
-    create_tag = catalogue.ManageSnapshots.create_tag
+    tagged = snapshots.tagged
     fatal = max(1, len(releases.published()) * moment // 3)
 
     def counted(*arguments: Any, **named: Any) -> Any:
@@ -220,10 +220,10 @@ def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
         commits += 1
         if commits == fatal:
             server.stop()
-        return create_tag(*arguments, **named)
+        return tagged(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalogue.ManageSnapshots, "create_tag", counted)
+        patch.setattr(snapshots, "tagged", counted)
         with pytest.raises(Exception, match=r"connect|server|terminat|closed"):
             publish(served, "second", SECOND)
     assert commits >= fatal

@@ -84,7 +84,7 @@ def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     assert verify(old, is_all=True) == []
 
 
-_PLACES = ["relocate", "_order_releases", "mark_form", "ensure"]
+_PLACES = ["relocate", "_order_releases", "mark_form", "widen"]
 PLACES = one_in(2, _PLACES, slow=1)
 
 

@@ -15,6 +15,8 @@ from iosig.warehouse.releases import checksums, losses, releases, seals
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.sources.rows.rejects import rejects
+from iosig.warehouse.store.landing import land_batches
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.sql.given import DAY
@@ -307,3 +309,22 @@ def test_losses_are_kept_until_a_run_settles_them(sound: Store) -> None:
     assert losses.losses(sound) == losses.Losses(landing_ids=frozenset({"l2"}))
     losses.settle(sound, losses.Losses(landing_ids=frozenset({"l2"})))
     assert not (sound.root / "losses.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"generation": 0', '"generation": 1'), ('"content_sha256": "', '"content_sha256": "0'), ("landed/", "landed/0")],
+)
+def test_the_manifest_of_a_landing_that_is_in_no_release_must_fit_its_folder(
+    sound: Store, before: str, after: str
+) -> None:
+    """No seal has its checksum yet; the folder's name is the hash of the content."""
+    landed = land_batches(sound, "jobs", "sacct", [rejects([(1, "no job", "none", None)])]).landing
+    assert verify(sound) == []
+    path = sound.root / landed.manifest
+    content = path.read_text()
+    assert before in content
+    path.write_text(content.replace(before, after))
+    assert landed.manifest in {damage.path for damage in verify(sound)}
+    assert any("set aside" in each.outcome for each in repair(sound))
+    assert verify(sound) == []

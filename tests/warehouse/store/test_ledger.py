@@ -114,7 +114,7 @@ def test_an_index_says_what_the_manifests_say(
                 shutil.rmtree(store.landed / chosen)
                 if what == "again":
                     ledger.read(store)
-                    manifest(store, chosen, last, generation=int("-" in chosen))
+                    manifest(store, chosen, last, generation=int(chosen.partition("-")[2] or 0))
             told = ledger.read(store)
     same(told, of_manifests(store)) if steps else None
 
