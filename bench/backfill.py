@@ -1,7 +1,7 @@
 """`uv run python -m bench.backfill --days 90`: a quarter of a large site, from raw polls to a release.
 
 Polls of 96 controllers, each 2 s, as one Parquet file a day, and the log of 80,815 jobs of 5,000 applications, both of
-the site of `bench.signatures`: three months of one system, as IOSI (FAST'14, section 6.3) names them. Beside each part
+the site of `bench.spider`: three months of one system, as IOSI (FAST'14, section 6.3) names them. Beside each part
 stands the bare scan of the same polls by DuckDB, which is the least that reading them costs.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bench.processes import Cost, cost_of, iosig, python
-from bench.signatures import Site, site
+from bench.harness import Cost, iosig, process_cost, python
+from bench.spider import Site, site
 
 CONTROLLERS = 96
 _POLLS_A_DAY = 43_200
@@ -98,10 +98,10 @@ def write(folder: Path, days: int) -> int:
 def measured(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
     """Yield what the scan, landing and the run cost, the scan once more at the end."""
     scan = python(_SCAN, str(inputs))
-    yield "scan", cost_of(scan)
-    yield "land", cost_of(iosig("--warehouse", str(root), "land", str(inputs)))
-    yield "run", cost_of(iosig("--warehouse", str(root), "run", "--inline"))
-    yield "scan", cost_of(scan)
+    yield "scan", process_cost(scan)
+    yield "land", process_cost(iosig("--warehouse", str(root), "land", str(inputs)))
+    yield "run", process_cost(iosig("--warehouse", str(root), "run", "--inline"))
+    yield "scan", process_cost(scan)
 
 
 def main() -> None:

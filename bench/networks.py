@@ -1,111 +1,127 @@
-"""Networks: of a real log, from its landed requests to the page; and a large picture, each beside its limit."""
+"""Streams of requests counted into a network's edges, beside Polars' own grouping; peak memory in a process of its own.
+
+The requests are made up: each is a transfer from one of 8,192 ranks to its I/O node (256 of them, 32 ranks to each, as
+in the trees of Sigovan et al., Figure 4), and one from there to any of 64 targets; 1 MiB four times in five, else
+64 KiB; times are a millisecond (0.3 ms inward) and a second per gigabyte, spread log-normally by half an octave. Only
+`add` and `result` are timed. Values come round again every four chunks, at other times.
+"""
 
 from __future__ import annotations
 
-import statistics
+import json
+import resource
+import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from bench.figures import Figure
-from bench.network_pages import made_up_view
-from bench.processes import cost_of, in_turn, python
-from iosig.answers.single.one_input import TraceInput, opened
-from iosig.estimates.networks.making import Asked, network_of_trace
-from iosig.reports.networks.page import write_page
-from iosig.reports.networks.view import NetworkView
-from iosig.settings.model import Settings
-from iosig.streams.landing import Told
-from iosig.transforms.networks.network import NetworkParams
-from iosig.transforms.networks.rings import layout
+from bench.harness import Comparison, Context, Cost, Row, benchmark, child_result
+from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.networks.counting import EdgeCounter, window_edges
+from iosig.transforms.networks.network import Layer, Transfers
 
-_MOST_TIMES, _AND_S = 3.0, 1.0
-_MOST_CPU_S = 5.0
-_PICTURE = """
-import sys
-from pathlib import Path
-from bench.network_pages import made_up_view
-view = made_up_view(1)
-from iosig.reports.networks.picture import draw
-{work}
-"""
+_REQUESTS, _SHUFFLED, _GROUPED = 100_000_000, 20_000_000, 4_000_000
+_RANKS, _IO_NODES, _TARGETS, _WINDOWS = 8192, 256, 64, 64
+_CHUNK, _CHUNKS = 1 << 18, 4
+_DURATION_S = 3600.0
+#: never comes to the same instants again
+_TURN = (5**0.5 - 1) / 2
 
 
-def figures(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Measure what there is to say of networks; `data` is the folder of real measurements."""
-    yield from page_of_log(next((data / "darshan").glob("jeanbez_8_*.darshan")), scratch, rounds)
-    yield from picture(scratch, rounds)
+@benchmark("edges")
+def edges(context: Context) -> Iterator[Row]:
+    """Count requests in order of time and in random order."""
+    grouped = [Cost(*child_result("bench.networks", "grouped", _GROUPED))]
+    for order, count, min_rate in (("sorted", _REQUESTS, 5e6), ("shuffled", _SHUFFLED, None)):
+        counted = [Cost(*child_result("bench.networks", order, count))]
+        peer = [cost.scaled(count / _GROUPED) for cost in grouped]
+        name = f"{count / 1e6:.0f} M requests, {order}: edges' histograms / Polars' `group_by` of the same bins"
+        yield Comparison(name, count=count, unit="requests", min_rate=min_rate).row(counted, peer)
+        yield Comparison("… peak memory", "peak_bytes", max_value=2e9).row(counted)
 
 
-def page_of_log(log: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Time the way from landed requests to the HTML file, beside reading the log's requests, and the landed ones."""
-    settings = Settings.model_construct()
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Requests, at shares of a chunk's time."""
 
-    def read() -> None:
-        with opened(log, settings, Told()):
-            pass
+    rank: Ints
+    io_node: Ints
+    target: Ints
+    share: Reals
+    times_s: tuple[Reals, Reals]
+    size_bytes: Reals
+    is_read: Bools
 
-    with opened(log, settings, Told()) as found:
-        assert isinstance(found, TraceInput)
-        trace = found
+    @classmethod
+    def draw(cls, rng: np.random.Generator, *, is_sorted: bool) -> _Chunk:
+        """Draw requests, in order of time or in none."""
+        rank, share = rng.integers(0, _RANKS, _CHUNK), rng.random(_CHUNK)
+        size = np.where(rng.random(_CHUNK) < 0.8, float(1 << 20), float(1 << 16))
+        outward, inward = ((base + size / 1e9) * np.exp2(rng.normal(0, 0.5, _CHUNK)) for base in (1e-3, 3e-4))
+        return cls(
+            rank,
+            rank * _IO_NODES // _RANKS,
+            rng.integers(0, _TARGETS, _CHUNK),
+            np.sort(share) if is_sorted else share,
+            (outward, inward),
+            size,
+            rng.random(_CHUNK) < 0.3,
+        )
 
-        def page() -> None:
-            made = network_of_trace(trace.landed, Asked(), NetworkParams(), trace.jobs["process_count"][0])
-            network = made.network
-            assert network is not None
-            view = NetworkView(log.name, network, layout(network), made.patterns, made.bottlenecks, made.notes)
-            write_page(view, scratch / "log.html")
-
-        def scan() -> None:
-            pl.collect_all(trace.landed["trace_requests"])
-
-        taken, peers, landed = (_median_s(work, rounds) for work in (page, read, scan))
-    limit_s = _MOST_TIMES * peers + _AND_S
-    yield Figure(
-        f"from landed requests to the page of {log.name.split('_id')[0]} (123,166 requests) / reading the log",
-        f"{taken:.2f} s",
-        f"{peers:.2f} s",
-        f"{taken / peers:.2f}",
-        f"{_MOST_TIMES:.0f} x peer + {_AND_S:.0f} s = {limit_s:.1f} s",
-        taken <= limit_s,
-    )
-    strict_s = _MOST_TIMES * landed + _AND_S
-    yield Figure(
-        "… / reading the landed ones from Parquet",
-        f"{taken:.2f} s",
-        f"{landed:.3f} s",
-        f"{taken / landed:.0f}",
-        f"{_MOST_TIMES:.0f} x peer + {_AND_S:.0f} s = {strict_s:.2f} s",
-        taken <= strict_s,
-    )
+    def transfers(self, hop: int, began_s: float, duration_s: float, turn: float = 0.0) -> Transfers:
+        """Return the requests' transfers of a hop, from an instant on, with their shares of time rotated."""
+        source, target = ((self.rank, self.io_node), (self.io_node, self.target))[hop]
+        time_s, at_s = self.times_s[hop], began_s + (self.share + turn) % 1.0 * duration_s
+        return Transfers(hop, source, target, at_s, time_s, self.size_bytes, self.size_bytes / time_s, self.is_read)
 
 
-def picture(scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Time the PNG of 8,192 + 256 edges of 50 slots: a whole process, less one that makes the network alone."""
-    drawn, made = (
-        python(_PICTURE.format(work=work), str(scratch / "network.png"))
-        for work in ('draw(view, Path(sys.argv[1]), "png")', "")
-    )
-    whole, without = in_turn(lambda: cost_of(drawn), lambda: cost_of(made), rounds)
-    cpu_s = statistics.median(cost.cpu_s for cost in whole) - statistics.median(cost.cpu_s for cost in without)
-    yield Figure(
-        f"PNG of {made_up_view(1).network.edges.height:,} edges of 50 slots, Matplotlib's import included, "
-        "processor time",
-        f"{cpu_s:.2f} s",
-        "",
-        "",
-        f"{_MOST_CPU_S:.0f} s",
-        cpu_s < _MOST_CPU_S,
-    )
+def _stream(order: str, count: int) -> tuple[float, float, int]:
+    """Count requests: chunk after chunk of time, or each chunk all over the run."""
+    rng, pieces = np.random.default_rng(20130520), -(-count // _CHUNK)
+    chunks = [_Chunk.draw(rng, is_sorted=order == "sorted") for _ in range(_CHUNKS)]
+    nodes = (("rank", _RANKS), ("io_node", _IO_NODES), ("target", _TARGETS))
+    layers = tuple(Layer(name, pl.int_range(count, eager=True).cast(pl.String)) for name, count in nodes)
+    counter = EdgeCounter(layers, ("latency", "latency"), window_edges(0.0, _DURATION_S, _WINDOWS))
+    wall_s = cpu_s = 0.0
+    for number in range(pieces + 1):
+        width_s = _DURATION_S / pieces
+        part = (number * width_s, width_s) if order == "sorted" else (0.0, _DURATION_S, number * _TURN)
+        both = [chunks[number % _CHUNKS].transfers(hop, *part) for hop in (0, 1)] if number < pieces else []
+        wall, cpu = time.perf_counter(), time.process_time()
+        for transfers in both:
+            counter.add(transfers)
+        network = None if both else counter.result()
+        wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
+    if network is None or network.totals["transfer_count"].sum() != 2 * pieces * _CHUNK:
+        raise RuntimeError("transfers were lost")
+    # chunks are whole: scale to the number of requests
+    share = count / (pieces * _CHUNK)
+    return wall_s * share, cpu_s * share, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _median_s(work: Callable[[], None], rounds: int) -> float:
-    """Return what the work takes, after a round that does not count."""
-    taken = []
-    for _ in range(rounds + 1):
-        began = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:])
+def _group(count: int) -> tuple[float, float]:
+    """Group the same requests with Polars: three histograms of each hop, bins rounded from logarithms."""
+    pieces = -(-count // _CHUNK)
+    chunk = _Chunk.draw(np.random.default_rng(20130520), is_sorted=True)
+    wall_s = cpu_s = 0.0
+    for number in range(pieces):
+        for hop in (0, 1):
+            rows = chunk.transfers(hop, number * _DURATION_S / pieces, _DURATION_S / pieces)
+            wall, cpu = time.perf_counter(), time.process_time()
+            frame = pl.DataFrame({"source": rows.source, "target": rows.target, "at": rows.at_s}).select(
+                (pl.col("at") * (_WINDOWS / _DURATION_S)).cast(pl.Int32).alias("window"), "source", "target"
+            )
+            for values in (rows.time_s, rows.size_bytes, rows.bandwidth_bytes_per_s):
+                bins = (pl.Series("bin", values).log(2) * 4).floor().cast(pl.Int16)
+                frame.with_columns(bins).group_by("window", "source", "target", "bin").len()
+            wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
+    share = count / (pieces * _CHUNK)
+    return wall_s * share, cpu_s * share
+
+
+if __name__ == "__main__":
+    order, count = sys.argv[1], int(sys.argv[2])
+    print(json.dumps(_group(count) if order == "grouped" else _stream(order, count)))

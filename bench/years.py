@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 import polars as pl
 
-from bench.processes import Cost, cost_of, iosig
+from bench.harness import Cost, iosig, process_cost
 from iosig.flows.steps import release as releasing
 from iosig.reports.style import INK, PURPLE
 from iosig.settings.model import load
@@ -108,7 +108,7 @@ def run_night(store: Store, inputs: Path, night: int) -> Measured:
     """Land a day and run its night, as a site does, and return what both cost."""
     paths = write_day(inputs, night)
     landed, run = (
-        cost_of(iosig("--warehouse", str(store.root), *arguments))
+        process_cost(iosig("--warehouse", str(store.root), *arguments))
         for arguments in (("land", *paths), ("run", "--inline", "--json"))
     )
     both = Cost(landed.wall_s + run.wall_s, landed.cpu_s + run.cpu_s, max(landed.peak_bytes, run.peak_bytes))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from bench.report_site import SiteSize, made_up_release
 from iosig.answers.report import applications, fingerprints, runs
 from iosig.answers.report.build import report
 from iosig.answers.report.pseudonyms import hider_of
@@ -18,6 +17,7 @@ from iosig.reports.site.packing import unpacked
 from iosig.settings.model import Settings
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
+from tests.made_up_release import SiteSize, made_up_release
 
 pytestmark = pytest.mark.long
 

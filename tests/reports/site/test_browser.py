@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.report_site import SiteSize, made_up_release
 from iosig.answers.report.build import report
 from iosig.reports.site.figures import command_line
 from iosig.reports.site.pages import PAGES
@@ -17,6 +16,7 @@ from iosig.warehouse.releases.reading import opened as opened_release
 from iosig.warehouse.releases.releases import current
 from iosig.warehouse.store.store import Store
 from tests.flows.signature_releases import Made, publish
+from tests.made_up_release import SiteSize, made_up_release
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -1,16 +1,11 @@
-"""The report of a large site: `python -m bench.report_site` writes it, weighs it, and opens it in headless Chromium.
+"""A release of a large made-up site, published from files as a night would build them, without the night.
 
-The release is made up: 5,000 applications, 100,000 runs in 90 days on two file systems polled every 10 s, samples of
-150 steps, signatures of 20 minutes. It is published from files as a night would build them, without the night.
+By default: 5,000 applications, 100,000 runs in 90 days on two file systems polled every 10 s, samples of 150 steps,
+signatures of 20 minutes. Tests take a smaller one.
 """
 
 from __future__ import annotations
 
-import argparse
-import shutil
-import statistics
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -19,9 +14,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bench.figures import Figure
-from iosig.answers.report.build import report
-from iosig.reports.site.library import assets
 from iosig.warehouse.contracts import frames, table as contract
 from iosig.warehouse.contracts.types import Column
 from iosig.warehouse.releases import publishing, releases
@@ -32,12 +24,6 @@ from iosig.warehouse.store.store import Store, write_parquet
 _BEGAN = date(2026, 1, 1)
 _STEP_S, _STEPS, _SECONDS = 10.0, 150, 1200
 _SET_RUNS = 20
-_MB, _KB = 1e6, 1e3
-#: how large its parts may be, and how long one may wait
-_MOST = {"shell": 650 * _KB, "night": 300 * _KB, "list": 1.5 * _MB, "application": 30 * _KB, "all": 200 * _MB}
-_MOST_NIGHT_S, _MOST_SEARCH_S = 1.0, 0.1
-#: a night's report, by the clock, whatever of it is new
-_MOST_REPORT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,120 +259,3 @@ def _signatures(applications: pl.DataFrame, size: SiteSize, grown: pl.Series) ->
         peaked_s=pl.col("started_s") + 30, ended_s=pl.col("started_s") + 60, volume_bytes=pl.lit(1e11),
         support_ratio=pl.lit(1.0),
     )  # fmt: skip
-
-
-# ---- what is measured
-
-
-def figures(scratch: Path, size: SiteSize | None = None) -> Iterator[Figure]:
-    """Measure the report of a made-up release: writing it, writing it again, its sizes, and opening it."""
-    size = size or SiteSize()
-    store = Store(scratch / "warehouse")
-    release = made_up_release(store, size)
-    shutil.rmtree(store.builds, ignore_errors=True)
-    about = f"{size.applications:,} applications, {size.runs:,} runs, {size.days} days"
-    folder = scratch / "report"
-    yield _timed(f"the report of {about}, all of it new", store, release, folder)
-    yield _timed("… written again, nothing changed", store, release, folder)
-    night = made_up_release(store, size, is_next_night=True)
-    shutil.rmtree(store.builds, ignore_errors=True)
-    runs = size.runs // size.days
-    yield _timed(f"… of the next night, with {runs:,} runs more", store, night, folder)
-    yield _timed("… the same from nothing", store, night, scratch / "from-nothing")
-    own, whole = ((scratch / name / night.release_id) for name in ("report", "from-nothing"))
-    differing = _differing(own, whole)
-    yield Figure("… files that differ from those from nothing", f"{differing:,}", "", "", "0", differing == 0)
-    yield from _sizes(own, sum(path.stat().st_size for path in own.rglob("*") if path.is_file()))
-    yield from _opened(own, size)
-
-
-def _timed(name: str, store: Store, release: Release, folder: Path) -> Figure:
-    began, used = time.perf_counter(), time.process_time()
-    written = report(store, release, folder)
-    took, cpu = time.perf_counter() - began, time.process_time() - used
-    told = f"{took:.1f} s ({cpu:.1f} s of processor time; {written.new_count:,} of {written.file_count:,} files new)"
-    return Figure(name, told, "", "", f"{_MOST_REPORT_S:g} s", took <= _MOST_REPORT_S)
-
-
-def _differing(one: Path, other: Path) -> int:
-    """Return how many files of two folders are not the same, or are in one of them alone."""
-    names = {path.relative_to(each) for each in (one, other) for path in each.rglob("*") if path.is_file()}
-    contents = (
-        [(each / name).read_bytes() if (each / name).is_file() else None for each in (one, other)] for name in names
-    )
-    return sum(first != second for first, second in contents)
-
-
-def _sizes(own: Path, total: int) -> Iterator[Figure]:
-    largest = max((path.stat().st_size for path in (own / "data/application").iterdir()), default=0)
-    found = {
-        "shell": ("what all pages share", sum(len(content.data) for content in assets())),
-        "night": ("Night", (own / "index.html").stat().st_size),
-        "list": ("the list of applications", (own / "data/applications.js").stat().st_size),
-        "application": ("the largest application", largest),
-        "all": ("all of it", total),
-    }
-    for name, (said, size) in found.items():
-        limit = _MOST[name]
-        yield Figure(f"… {said}", f"{size / 1e3:,.0f} kB", "", "", f"{limit / 1e3:,.0f} kB", size <= limit)
-
-
-def _opened(own: Path, size: SiteSize) -> Iterator[Figure]:
-    """Open Night and search in headless Chromium, where there is one."""
-    from playwright.sync_api import sync_playwright
-
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        return
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        drawn = []
-        for _ in range(5):
-            began = time.perf_counter()
-            page.goto((own / "index.html").as_uri())
-            page.wait_for_selector("html[data-ready=yes]")
-            drawn.append(time.perf_counter() - began)
-        night = statistics.median(drawn)
-        limit = f"{_MOST_NIGHT_S:g} s"
-        yield Figure("… Night drawn in headless Chromium", f"{night:.2f} s", "", "", limit, night <= _MOST_NIGHT_S)
-        began = time.perf_counter()
-        page.keyboard.press("/")
-        page.wait_for_function("() => document.getElementById('search').dataset.ready === 'yes'")
-        yield Figure(
-            "… names and jobs loaded to be searched, once", f"{time.perf_counter() - began:.2f} s", "", "", "", True
-        )
-        taken = []
-        for text in ("app123", "u17", str(1_000_000 + size.runs // 2)[:5], "app4999", "100"):
-            page.fill("#search", text)
-            page.wait_for_function("(text) => document.getElementById('found').dataset.of === text", arg=text)
-            taken.append(float(page.get_attribute("#found", "data-took") or "nan") / 1e3)
-        worst = max(taken)
-        limit = f"{_MOST_SEARCH_S * 1e3:g} ms"
-        yield Figure("… the slowest of five searches", f"{worst * 1e3:.0f} ms", "", "", limit, worst <= _MOST_SEARCH_S)
-        began = time.perf_counter()
-        page.goto((own / "applications.html").as_uri())
-        page.wait_for_selector("html[data-ready=yes]")
-        yield Figure("… all applications drawn", f"{time.perf_counter() - began:.2f} s", "", "", "", True)
-        browser.close()
-
-
-def main() -> None:
-    """Measure, and print a line for each figure."""
-    usual = SiteSize()
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--applications", type=int, default=usual.applications)
-    parser.add_argument("--runs", type=int, default=usual.runs)
-    parser.add_argument("--days", type=int, default=usual.days)
-    parser.add_argument("--into", type=Path, help="keep what is made in this folder")
-    given = parser.parse_args()
-    size = SiteSize(given.applications, given.runs, given.days)
-    with tempfile.TemporaryDirectory(prefix="iosig-bench-") as scratch:
-        for one in figures(given.into or Path(scratch), size):
-            print(
-                f"{one.name}: {one.ours}" + (f" (limit {one.limit}: {'yes' if one.holds else 'NO'})" * bool(one.limit))
-            )
-
-
-if __name__ == "__main__":
-    main()
