@@ -2,7 +2,7 @@
 
 - `command`: `iosig study`.
 - `study` (`Study`, `found`): What a study is: a record in the front of its folder.
-- `pages` (`Table`, `Figure`, `written`): What the page of a study is made of: paragraphs, tables, figures beside it.
+- `pages` (`Table`, `Template`, `write`): Pages of studies: a Jinja template in Markdown, its tables and figures.
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
 - `drawing` (`styled`, `figure_of`, `headline`, `save_study`, `legend_below`): What figures of studies share.
 - `real_day` (`Day`): A real day: what a file system's servers moved, and the runs of its job log.

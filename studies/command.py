@@ -47,7 +47,7 @@ def _run(study: Study, arguments: dict[str, Any], into: Path | None, style: Styl
     if as_json:
         show_json("study", {"study": study.name, "results": study.page.document(results)})
         return 0
-    for title, table in study.page.tables(results):
+    for title, table in study.tables(results):
         show(title, table.columns, table.rows)
     return 0
 

@@ -5,8 +5,8 @@ runs it. The record says what `--help` shows, and imports nothing that takes lon
 
 - `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, told=...)`, which returns the
   results and tells of its progress.
-- `page`: of these results, `tables` for a terminal (titles with a `pages.Table` each), `document` for JSON, and
-  `blocks` of the page: paragraphs, tables and figures (`pages.Block`).
+- `page`: of these results, `document` for JSON, the `values` of the page's template `page.md` (see `pages`), and what
+  draws its `figures`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import iosig.studies
 from iosig.reports.style import LIGHT, Style
+
+if TYPE_CHECKING:
+    from iosig.studies.pages import Table
 
 WORKERS = click.Option(
     ["--workers", "worker_count"],
@@ -90,13 +93,27 @@ class Study:
 
     def write(self, params: Any, results: Any, folder: Path, style: Style = LIGHT) -> Path:
         """Write the page and its figures, on the ground of a style, into a folder; return the page."""
-        from iosig.studies.pages import written
+        from iosig.studies.pages import Template, write
 
         mark = (
             f"<!-- Made by `iosig study {self.name} {self._told(params)} --into DIR`: run it again instead of editing "
             "this page. -->"
         )
-        return written(folder / self.page_name, [mark, *self.page.blocks(results)], style)
+        template = Template(self.template, self.page.figures(results))
+        return write(folder / self.page_name, template, self.page.values(results), mark, style)
+
+    @property
+    def template(self) -> Path:
+        """The template of its page."""
+        return Path(__file__).parent / self.name / "page.md"
+
+    def tables(self, results: Any) -> list[tuple[str, Table]]:
+        """Return titles and tables for a terminal."""
+        from iosig.studies.pages import Template
+
+        template = Template(self.template, {})
+        template.render(self.page.values(results))
+        return template.tables
 
     def _told(self, params: Any) -> str:
         """Return the options with which the page is made again; of files that only some have, what they are."""

@@ -146,23 +146,29 @@ def study(params, told=None):
     "studies/coins/page.py": '''\
 """What the study shows."""
 
-from iosig.studies.pages import Table
-
-
-def tables(results):
-    """Yield the table."""
-    yield "Coins", Table(["heads"], [[str(results)]])
-
 
 def document(results):
     """Return the results as plain values."""
     return {"heads": results}
 
 
-def blocks(results):
-    """Yield the page."""
-    yield f"{results} coins show heads."
+def values(results):
+    """Return what the page is made of."""
+    return {"coins": [{"heads": results}]}
+
+
+def figures(results):
+    """Return what draws each figure of the page: there is none."""
+    return {}
 ''',
+    "studies/coins/page.md": """\
+# How often coins show heads
+
+{% call table(coins, "Coins") %}
+| heads |
+| {heads} |
+{% endcall %}
+""",
 }
 #: the one other edit of each: the file, what stands there, what follows it from now on
 EDITS = {

@@ -1,4 +1,4 @@
-"""The study's results as tables: those that a terminal shows, and those of the page."""
+"""The study's results as tables."""
 
 from __future__ import annotations
 
@@ -128,11 +128,15 @@ def _from_to(first: int, last: int) -> str:
     return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
-def lossless(results: Results) -> tuple[int, int, int, int]:
-    """Return traces, those that came back whole, calls, and those that came back at their places."""
-    same = results.traces.filter(pl.col("expanded_count") == pl.col("call_count")).height
-    calls, back = (int(results.traces[column].sum()) for column in ("call_count", "expanded_count"))
-    return results.traces.height, same, calls, back
+def lossless(results: Results) -> dict[str, int]:
+    """Return how many traces and calls there are, and how many came back whole, and at their places."""
+    traces = results.traces
+    return {
+        "trace_count": traces.height,
+        "same_trace_count": traces.filter(pl.col("expanded_count") == pl.col("call_count")).height,
+        "call_count": int(traces["call_count"].sum()),
+        "same_call_count": int(traces["expanded_count"].sum()),
+    }
 
 
 # ---- times
@@ -148,35 +152,23 @@ def time_table(results: Results) -> Iterator[Sequence[str]]:
         yield row["program"], traced, models, errors[0], mean, errors[1]
 
 
-def time_summary(results: Results) -> tuple[int, int, float, float] | None:
+def time_summary(results: Results) -> dict[str, float] | None:
     """Return programs, those whose models are nearer than the mean of the inputs, and both median errors (ratios)."""
     timed = _timed(results)
     if timed.is_empty():
         return None
-    errors = [
-        (timed[column] / timed["traced_s"] - 1).abs().to_list()  # of each program
-        for column in ("extrapolated_s", "mean_s")
-    ]
-    nearer = sum(ours < mean for ours, mean in zip(*errors, strict=True))
-    return timed.height, nearer, median(errors[0]), median(errors[1])
+    model, mean = ((timed[name] / timed["traced_s"] - 1).abs() for name in ("extrapolated_s", "mean_s"))
+    return {
+        "program_count": timed.height,
+        "nearer_count": int((model < mean).sum()),
+        "model_error": median(model.to_list()),
+        "mean_error": median(mean.to_list()),
+    }
 
 
 def _timed(results: Results) -> pl.DataFrame:
     chosen = largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
     return chosen.filter(pl.col("traced_s") > 0).drop_nulls(["extrapolated_s", "mean_s"])
-
-
-# ---- the terminal
-
-
-def tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """Yield titles and tables."""
-    yield "What became of it", summary_table(results)
-    for has_nested, kind in KINDS.items():
-        yield f"Calls extrapolated and compared, {kind}", outcome_table(results, has_nested=has_nested)
-    yield "What is refused", refusal_table(results)
-    yield "Bytes", size_table(results)
-    yield "Times at the largest rank count, unseen", time_table(results)
 
 
 def _programs(results: Results) -> list[str]:

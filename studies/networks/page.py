@@ -1,8 +1,8 @@
-"""What the study of networks shows: its page, and tables."""
+"""What the study of networks shows: the values of its page (`page.md`), and its figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,22 +10,18 @@ from iosig.reports import panels, style
 from iosig.reports.networks.legend import pixel_axes
 from iosig.reports.networks.picture import draw_disc
 from iosig.reports.networks.view import NetworkView
-from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.patterns import PATTERNS, patterns
 from iosig.transforms.networks.rings import layout
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-
 import polars as pl
 
 from iosig.studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
-from iosig.studies.pages import Block, Figure, Table, percent, tabled
+from iosig.studies.pages import percent, tabled
 from iosig.transforms.networks.network import Network
-from iosig.transforms.networks.patterns import PATTERNS
 
 #: pixels: a picture, and the title above it; how many stand side by side
 _SIDE, _TITLE, _COLUMNS = 560, 34, 2
@@ -39,11 +35,23 @@ def document(results: Results) -> dict[str, object]:
     return {"answers": results.answers.to_dicts(), "clocks": results.clocks.to_dicts()}
 
 
-def tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """Yield titles and tables."""
-    yield "What planted patterns are called", confusion_table(results)
-    yield "Named rightly, by ranks", size_table(results)
-    yield "Errors of clocks, by their range", clock_table(results)
+def values(results: Results) -> dict[str, object]:
+    """Return what the page is made of."""
+    outliers = results.answers.filter(planted="outlier", named="outlier")
+    return {
+        **{"params": results.params, "MOST_REQUESTS": MOST_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
+        "right_ratio": right_ratio(results),
+        "outlier_count": int(outliers["told_count"].sum()),
+        "right_outlier_count": int(outliers["right_count"].sum()),
+        "confusion": confusion_table(results),
+        "sizes": size_table(results),
+        "clocks": results.clocks.with_columns(jitter_ms=pl.col("jitter_s") * 1e3),
+    }
+
+
+def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+    """Return what draws each figure of the page."""
+    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS}, path)}
 
 
 @tabled("planted", *PATTERNS, "none named", "right")
@@ -69,56 +77,9 @@ def size_table(results: Results) -> Iterator[Sequence[str]]:
         yield (pattern, *cells)
 
 
-def clock_table(results: Results) -> Table:
-    """Return how exactly planted clocks were found."""
-    return Table.of(
-        results.clocks.with_columns(jitter_ms=pl.col("jitter_s") * 1e3),
-        ("ranks", "{rank_count:,}"),
-        ("files", "{file_count}"),
-        ("jitter of opens", "{jitter_ms:g} ms"),
-        ("largest error", "{error_ratio:%}"),
-        ("median", "{median_error_ratio:%}"),
-    )
-
-
 def right_ratio(results: Results) -> float:
     """Return the share of planted systems that were named rightly."""
     return float(results.answers.select(_IS_RIGHT.mean()).item())
-
-
-def blocks(results: Results) -> Iterator[Block]:
-    """Yield what the page is made of."""
-    params = results.params
-    yield "# How well patterns are named and clocks are set"
-    yield (
-        "What `iosig network` says of a run, where the truth is planted. How to read the picture: "
-        "[Networks](networks.md)."
-    )
-    examples: dict[str, Network] = {pattern: example(pattern) for pattern in PATTERNS}
-    yield Figure("The four patterns, planted", "patterns", partial(draw_patterns, examples))
-    yield "## Patterns"
-    outliers = results.answers.filter(pl.col("planted") == "outlier", pl.col("named") == "outlier")
-    told, right = (int(outliers[name].sum()) for name in ("told_count", "right_count"))
-    yield (
-        f"{params.seed_count} systems of each pattern that Sigovan et al. show (IPDPS'13, Figure 6): 16 to 8,192 "
-        f"ranks, at most {MOST_REQUESTS:,} requests, 3 to 1,000 a rank; the widths of values, numbers of outliers, "
-        "bands and strengths of the effect are drawn, too. Named by the times from ranks to I/O nodes, over the whole "
-        f"run. **{percent(right_ratio(results))}** are named rightly; of {told:,} nodes that were told as outliers, "
-        f"{right:,} are planted ones."
-    )
-    yield confusion_table(results)
-    yield size_table(results)
-    yield (
-        "What is missed most are outliers of few requests or hidden between two bands of values, and systems of few "
-        "ranks. None named is meant so: a wrong name is worse. The rules: `transforms/networks/patterns.py`."
-    )
-    yield "## Clocks"
-    yield (
-        f"Clocks up to {SKEW_RANGE_S * 1e3:g} ms apart, evenly drawn, found by collective opens that ranks leave "
-        f"within the jitter: {params.seed_count} draws of each. Errors are of the rank that is furthest off, by the "
-        "range of the clocks: the worst of all draws, and the median."
-    )
-    yield clock_table(results)
 
 
 def draw_patterns(networks: Mapping[str, Network], path: Path) -> None:

@@ -85,7 +85,10 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
 def _least_errors(chosen: pl.DataFrame) -> str:
     """Return which method errs least, and by how much, in the median of the periods that it found."""
     medians = (
-        chosen.drop_nulls("error_ratio").group_by("method").agg(pl.col("error_ratio").median()).sort("error_ratio")
+        chosen.drop_nulls("error_ratio")
+        .group_by("method")
+        .agg(pl.col("error_ratio").median())
+        .sort("error_ratio", "method")
     )
     if medians.is_empty():
         return "No period was found"

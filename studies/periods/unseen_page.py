@@ -1,4 +1,4 @@
-"""What the page and the terminal show of signals on which nothing was set."""
+"""Tables of signals on which nothing was set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from iosig.studies.pages import Block, Table, percent
+from iosig.studies.pages import Table, percent
 from iosig.studies.periods import oracles
 from iosig.studies.periods.unseen import BOUNDS
 
@@ -38,7 +38,9 @@ _SHOWN = 8
 
 
 def unseen_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
-    """Yield titles and tables for a terminal; rows: as of `unseen.with_rates`."""
+    """Yield titles and tables; rows: as of `unseen.with_rates`."""
+    if rows.is_empty():
+        return
     rhythms = _of(rows, _RHYTHM_GROUPS)
     if not rhythms.is_empty():
         yield "Periods found [%], and of these within 3 % of the true one", _rhythm_table(rhythms)
@@ -55,87 +57,44 @@ def unseen_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
         yield "Claims [%] of periods that are holes or ticks", _trap_table(traps)
 
 
-def unseen_blocks(rows: pl.DataFrame) -> Iterator[Block]:
-    """Yield what the page shows of them, nothing without any rows."""
-    if rows.is_empty():
-        return
-    yield "## Signals on which nothing was set"
-    yield (
-        "Generators that were committed before any method was changed for them (`studies/periods/rhythms.py`, "
-        "`studies/periods/memoryless.py`). The hypothesis that a false alarm is measured against is that nothing "
-        "remembers: idle times are exponential, or a sample depends on the last one only. What keeps a least distance, "
-        "ticks in blocks or oscillates by itself is regular in that sense, and may be claimed."
-    )
-    for title, table in unseen_tables(rows):
-        yield f"### {title}"
-        yield table
-    rhythms = _of(rows, _RHYTHM_GROUPS)
-    if not rhythms.is_empty():
-        yield (
-            "Who knows more: the shape and length of a burst as a share of its cycle, but neither period nor phase, is "
-            "a matched filter whose level, one in a hundred, is set by simulation against one sort of signals alone: "
-            "the same noise without any burst, or with as many bursts at random times. Who knows all bursts' times and "
-            "numbers takes the straight line through them. Ours has to hold its level against all memoryless signals, "
-            "without knowing any of this."
-        )
-        yield (
-            "Told errors are those of the default method: within one of them should be 68 %, within two 95 %. Right is "
-            "what is within 20 % of the truth. Of four cycles with a jitter of 5 % and more few are claimed, those "
-            "that chance made look regular: they are further off than they can know. Where distances wander there is "
-            "no one period, and the error is too small."
-        )
-        yield "### The default search before it was changed, and now"
-        yield _before_table(rhythms)
-        yield (
-            "Before: false alarms were 0.13 % in the mean of all memoryless generators, and 1.25 % at most; of regular "
-            "holes up to 100 % were claimed, of ticks of a millionth of a burst and less 99 %."
-        )
-
-
 def _of(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
     return rows.filter(pl.col("group").is_in(groups))
 
 
+#: the share of signals of which a period is found, and of these of good ones
+_CLAIMS = "{claim_ratio:%}, {good_ratio:%}"
+
+
 def _rhythm_table(rows: pl.DataFrame) -> Table:
     """Return a row for each kind of signal, a cell for each method."""
-    methods = rows["method"].unique(maintain_order=True).to_list()
-    cells = {(row["name"], row["method"]): _claims(row) for row in rows.iter_rows(named=True)}
-    names = rows["name"].unique(maintain_order=True).to_list()
-    return Table(("signals", *methods), [(name, *(cells[name, method] for method in methods)) for name in names])
+    return Table.pivot(rows, {"signals": "name"}, "method", _CLAIMS)
 
 
 def _bound_table(rows: pl.DataFrame) -> Table:
     """Return a row for each kind of signal, with what the default method says of it first."""
-    default = rows["method"][0]
-    ours = {row["name"]: row for row in _of(rows, _RHYTHM_GROUPS).filter(method=default).iter_rows(named=True)}
-    bounds = _of(rows, (BOUNDS,))
-    found = {(row["name"], row["method"]): row for row in bounds.iter_rows(named=True)}
-    methods = (*oracles.NULLS, oracles.BURSTS)
-    cells = [
-        (name, *(_claims(row) for row in (ours.get(name), *(found.get((name, method)) for method in methods))))
-        for name in bounds["name"].unique(maintain_order=True)
-    ]
-    return Table(("signals", default, *methods), cells)
+    default, bounds = rows["method"][0], _of(rows, (BOUNDS,))
+    ours = _of(rows, _RHYTHM_GROUPS).filter(pl.col("name").is_in(bounds["name"].implode()), method=default)
+    columns = (default, *oracles.NULLS, oracles.BURSTS)
+    return Table.pivot(pl.concat([ours, bounds]), {"signals": "name"}, "method", _CLAIMS, columns)
 
 
 def _error_table(rows: pl.DataFrame) -> Table:
     """Return a row for each kind of signal, a cell for each number of cycles."""
-    cells: dict[str, dict[str, str]] = {}
-    for row in rows.iter_rows(named=True):
-        kind, _, cycles = row["name"].rpartition(", ")
-        shares = percent(row["one_error_ratio"]), percent(row["two_errors_ratio"])
-        cells.setdefault(kind, {})[cycles] = ", ".join(shares) if row["right_count"] else "-"
-    numbers = list(next(iter(cells.values())))
-    return Table(("signals", *numbers), [(kind, *(own[each] for each in numbers)) for kind, own in cells.items()])
+    named = rows.with_columns(
+        kind=pl.col("name").str.replace(", [^,]*$", ""), cycles=pl.col("name").str.extract(", ([^,]*)$")
+    )
+    return Table.pivot(named, {"signals": "kind"}, "cycles", _error_cell)
 
 
-def _claims(row: dict[str, float | None] | None) -> str:
-    """Return the share of signals of which a period is told, and of these of good ones."""
-    return "-" if row is None else f"{percent(row['claim_ratio'])}, {percent(row['good_ratio'])}"
+def _error_cell(row: dict[str, float]) -> str:
+    """Return the shares of right periods within one told error of the truth, and within two."""
+    return f"{percent(row['one_error_ratio'])}, {percent(row['two_errors_ratio'])}" if row["right_count"] else "-"
 
 
-def _before_table(rows: pl.DataFrame) -> Table:
+def before_table(rows: pl.DataFrame) -> Table | None:
     """Return a row for each kind of signal of which is known what the default method said at first."""
+    if rows.is_empty() or (rows := _of(rows, _RHYTHM_GROUPS)).is_empty():
+        return None
     default = rows["method"][0]
     told = {row["name"]: row for row in rows.filter(method=default).iter_rows(named=True)}
     cells = [
@@ -152,27 +111,20 @@ def _null_table(rows: pl.DataFrame) -> Table:
         pl.col("claim_ratio").mean().alias("mean"),
         pl.col("claim_ratio", "least_ratio").max(),
     )
-    return Table.of(
+    return Table.like(
+        "| kind | samples | generators | mean | highest | at least |\n"
+        "| {group} | {sample_count} | {generator_count} | {mean:%} | {claim_ratio:%} | {least_ratio:%} |",
         by_kind,
-        ("kind", "{group}"),
-        ("samples", "{sample_count}"),
-        ("generators", "{generator_count}"),
-        ("mean", "{mean:%}"),
-        ("highest", "{claim_ratio:%}"),
-        ("at least", "{least_ratio:%}"),
     )
 
 
 def _worst_table(rows: pl.DataFrame) -> Table:
     worst = rows.sort("claim_ratio", descending=True, maintain_order=True).head(_SHOWN)
-    return Table.of(
+    return Table.like(
+        "| generator | samples | claimed | at least |\n| {name} | {sample_count} | {claim_ratio:%} | {least_ratio:%} |",
         worst,
-        ("generator", "{name}"),
-        ("samples", "{sample_count}"),
-        ("claimed", "{claim_ratio:%}"),
-        ("at least", "{least_ratio:%}"),
     )
 
 
 def _trap_table(rows: pl.DataFrame) -> Table:
-    return Table.of(rows, ("signals", "{name}"), ("claimed", "{claim_ratio:%}"))
+    return Table.like("| signals | claimed |\n| {name} | {claim_ratio:%} |", rows)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
-from iosig.studies.pages import Block, Table
-from iosig.studies.signatures.families import ALONE, FOREIGN_LEVELS
+from iosig.studies.pages import Table
+from iosig.studies.signatures.families import ALONE
 from iosig.studies.signatures.methods import ORACLES
 from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results
 from iosig.studies.signatures.scores import CHOSEN
 
 _WITNESSES = {SHARED: "shared", OWN: "own", OWN_AND_OTHERS: "own_and_others"}
-_TITLE = "Signatures by what servers tell: mean correlation with the truth"
 
 
 def of_counted(results: Results) -> pl.DataFrame:
@@ -41,32 +38,11 @@ def of_counted(results: Results) -> pl.DataFrame:
     )
 
 
-def counted_tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """Yield the title and the table, if it was asked for."""
-    found = of_counted(results)
-    if not found.is_empty():
-        yield _TITLE, _table(found)
-
-
-def counted_blocks(results: Results) -> Iterator[Block]:
-    """Yield what the page says of it."""
+def counted_table(results: Results) -> Table | None:
+    """Return the correlations of each family, and their means; None if it was not studied."""
     found = of_counted(results)
     if found.is_empty():
-        return
-    yield "## Where servers count by job"
-    yield (
-        "The same families as servers tell of them that count bytes by job: of all traffic, as everywhere else here; "
-        "of a run's own bytes; and of these where the file system was polled as well, so that it is known what others "
-        "moved meanwhile, who delay a run and do not show in its bytes. Correlations of the chosen answers with the "
-        f"truth, means over seeds, applications and levels ({', '.join(FOREIGN_LEVELS)}); the bound is the better "
-        f"oracle. The last columns: in how many of the levels the answer of own bytes and others is below that of "
-        f"shared traffic, and by how much at most. `{ALONE.name}` has neither drift nor contention, at "
-        f"{next(iter(FOREIGN_LEVELS))} alone."
-    )
-    yield _table(found)
-
-
-def _table(found: pl.DataFrame) -> Table:
+        return None
     names = [*_WITNESSES.values(), "bound"]
     lead = pl.col("own_and_others") - pl.col("shared")
     rows = found.group_by("family", maintain_order=True).agg(

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from iosig.studies.pages import Block, Figure, Table
-from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS, Family
+from iosig.studies.pages import Table, short
+from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, Family
 from iosig.studies.signatures.figures import draw_trust
 from iosig.studies.signatures.judging import HELD_OUT, held_out
 from iosig.studies.signatures.methods import LACKING, ORACLES
 from iosig.studies.signatures.running import FAMILY, Results
 from iosig.studies.signatures.scores import CHOSEN
 from iosig.studies.signatures.sites import IOR
-from iosig.studies.signatures.summary import SIMILARITIES, short, similarity_cell, summary, table
+from iosig.studies.signatures.summary import BURST_CELL, SIMILARITIES, SIMILARITY_CELL, summary
 from iosig.transforms.arrays import Reals
-from iosig.transforms.signatures.methods import USUAL_METHODS
 
 #: those that are told of together
 _GROUPS = {"IOR_A to C": IOR, "s3d": ("s3d",), "flash": ("flash",)}
@@ -42,74 +41,34 @@ def _answers(results: Results) -> pl.DataFrame:
     return pl.concat([apart, answers.filter(pl.col("method") != LACKING.name)])
 
 
-def family_tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """Yield titles, and tables that are no wider than 100 characters."""
+def family_values(results: Results) -> dict[str, object] | None:
+    """Return what the page has of the families; None if they were not studied."""
     if of_families(results).is_empty():
-        return
-    answers = _answers(results)
-    yield "Families: mean cross-correlation/correlation, volume, seeds with exactly the bursts", _overall(answers)
-    yield "Each family: mean cross-correlation/correlation", _each(answers)
-    yield "Aims among families", _aims(answers)
-    yield (
-        "Trust told by other families' weights, and the correlation found",
-        _calibration(held_out(of_families(results)).drop_nulls("told")),
-    )
+        return None
+    answers, told = _answers(results), _told(results)
+    columns = ("family", "runs drift by", "others cost", "others do", "runs do", "polls")
+    return {
+        "described": Table(columns, [_described(family) for family in FAMILIES]),
+        "known_in_time": _KNOWN_IN_TIME,
+        "overall": _overall(answers),
+        "aims": _aims(answers),
+        "each": _each(answers),
+        "real": _real(answers) if REAL.name in answers["family"] else None,
+        "drifting": _drifting(answers),
+        "trust": None if told.is_empty() else _calibration(told),
+    }
 
 
-def family_blocks(results: Results) -> Iterator[Block]:
-    """Yield what the page says of the families."""
-    if of_families(results).is_empty():
-        return
-    answers = _answers(results)
-    yield "## Many sites"
-    yield (
-        "Families of sites that differ in how runs drift, in what others cost a run, in what others do, in what runs "
-        "do, and in how they are polled (`studies/signatures/families.py`: fixed before the methods were changed). A "
-        "level is the mean of foreign traffic over the application's highest peak: "
-        + ", ".join(f"{name} {value:g}" for name, value in FOREIGN_LEVELS.items())
-        + ", the same in all families. Each run has a window of foreign traffic of its own."
-    )
-    yield Table(
-        ("family", "runs drift by", "others cost", "others do", "runs do", "polls"), [_told(one) for one in FAMILIES]
-    )
-    if REAL.name in answers["family"]:
-        yield _told_of_real()
-    yield (
-        f"Means over the families whose runs drift by less than 1 % ({', '.join(_KNOWN_IN_TIME)}): "
-        "cross-correlation/correlation, volume to the true one, and how often exactly the true bursts were found. "
-        f"`{CHOSEN}` is what is published: of each set the answer that is trusted most of those that "
-        f"are asked if nothing is said ({', '.join(USUAL_METHODS)}). `{HELD_OUT}` is the same by "
-        "weights of evidence that were made of all other families here; those of `chosen` were made of all of them, at "
-        "other seeds. All other numbers of the methods were chosen on all families at other seeds, too. The oracles "
-        "are asked of the runs' own bytes, slowed and drifting as they are: what is missing there to 1 is lost before "
-        "anybody else's byte is seen."
-    )
-    yield _overall(answers)
-    yield "What was aimed at, among the same families:"
-    yield _aims(answers)
-    yield "Each family, cross-correlation/correlation with the truth, means over seeds:"
-    yield _each(answers)
-    if REAL.name in answers["family"]:
-        yield "Real traffic, correlation of the chosen answer less that of the quantile, over the pieces:"
-        yield _real(answers)
-    yield from _drifting(answers)
-    yield from _trusted(results)
+def _told(results: Results) -> pl.DataFrame:
+    """Return the answers with the trust by weights of all other families."""
+    return held_out(of_families(results)).drop_nulls("told")
 
 
-def _trusted(results: Results) -> Iterator[Block]:
-    told = held_out(of_families(results)).drop_nulls("told")
-    if told.is_empty():
-        return
-    yield "## Trust"
-    yield (
-        "The correlation with the truth that is told of each signature, by weights of evidence that were made of all "
-        f"other families, beside what was found, in ten bins; also of signatures that lack bursts (`{LACKING.name}`). "
-        "Means and numbers of signatures:"
-    )
+def draw_trust_of(results: Results, path: Path) -> None:
+    """Draw the trust by weights of all other families beside the correlation found."""
+    told = _told(results)
     off = told.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
-    title = f"Trust by other families' weights is off by {off:.2f} in the median"
-    yield Figure("Trust", "trust", partial(draw_trust, told, title))
-    yield _calibration(told)
+    draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median", path)
 
 
 def _calibration(told: pl.DataFrame) -> Table:
@@ -159,23 +118,20 @@ def _pair(values: Sequence[float]) -> str:
     return "/".join(map(short, values)) or "-"
 
 
-def _drifting(answers: pl.DataFrame) -> Iterator[Block]:
-    """Yield what is found of bursts where runs drift so much that no method knows the time scale."""
-    names = [family.name for family in FAMILIES if not family.is_known_in_time]
-    summed = summary(
-        answers.filter(pl.col("family").is_in(names), pl.col("method").is_in([CHOSEN, "warped", "robust"]))
-    )
-    if summed.is_empty():
-        return
-    yield "Where runs drift by 1 % and more: bursts missed and false ones, means, and seeds with exactly the true ones:"
-    named = summed.with_columns(family=pl.col("experiment").str.strip_prefix(FAMILY))
-    applications = summed["application"].unique(maintain_order=True).to_list()
-    rows = table(named, ("family", "level", "method"), _burst_cell)
-    yield Table(("family", "level", "method", *applications), list(rows))
+def _drifting(answers: pl.DataFrame) -> Table | None:
+    """Return what is found of bursts where runs drift so much that no method knows the time scale."""
+    is_drifting = ~pl.col("family").is_in(_KNOWN_IN_TIME)
+    rows = summary(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "warped", "robust"])))
+    cell = f"{BURST_CELL}, {{clean_ratio:%0}}"
+    return None if rows.is_empty() else Table.pivot(_named(rows), _KEYS, "application", cell)
 
 
-def _burst_cell(row: dict[str, float]) -> str:
-    return f"{row['mean_missed_count']:.1f}, {row['mean_false_count']:.1f}, {100 * row['clean_ratio']:.0f} %"
+#: headers and columns of tables by family
+_KEYS = {"family": "family", "level": "level", "method": "method"}
+
+
+def _named(summed: pl.DataFrame) -> pl.DataFrame:
+    return summed.with_columns(family=pl.col("experiment").str.strip_prefix(FAMILY))
 
 
 def _mean_and_error(values: Reals) -> str:
@@ -202,7 +158,7 @@ def _real(answers: pl.DataFrame) -> Table:
     )
 
 
-def _told(family: Family) -> tuple[str, ...]:
+def _described(family: Family) -> tuple[str, ...]:
     jitter = f" ± {100 * family.jitter_ratio:g} %" if family.jitter_ratio else ""
     cost = {"fair": "capacity of {:g} peaks, fairly shared", "seeks": "seeks, {:g} a peak", "latency": "{:g} s a peak"}
     return (
@@ -212,14 +168,6 @@ def _told(family: Family) -> tuple[str, ...]:
         family.foreign.replace("_", " "),
         family.program,
         f"{family.interval_s:g} s{jitter}",
-    )
-
-
-def _told_of_real() -> str:
-    return (
-        f"`{REAL.name}` is real traffic: 16 of the 17 hours that one file system was polled, without the zeros after "
-        f"them, reads and writes apart, in pieces of {REAL_PIECE_HOURS:g} hours that do not overlap, each scaled to "
-        "the levels. It is one site."
     )
 
 
@@ -242,10 +190,5 @@ def _cell(rows: pl.DataFrame, names: Sequence[str]) -> str:
 
 
 def _each(answers: pl.DataFrame) -> Table:
-    chosen = answers.filter(pl.col("method").is_in(_MAIN))
-    summed = summary(chosen.with_columns(value=pl.lit(0.0)))
-    named = summed.with_columns(family=pl.col("experiment").str.strip_prefix(FAMILY))
-    applications = summed["application"].unique(maintain_order=True).to_list()
-    return Table(
-        ("family", "level", "method", *applications), list(table(named, ("family", "level", "method"), similarity_cell))
-    )
+    summed = summary(answers.filter(pl.col("method").is_in(_MAIN)).with_columns(value=pl.lit(0.0)))
+    return Table.pivot(_named(summed), _KEYS, "application", SIMILARITY_CELL)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
+from iosig.studies.pages import short
 from iosig.studies.signatures.methods import DEFAULT
 from iosig.studies.signatures.running import Results
 from iosig.studies.signatures.sites import IOR, LEVELS
@@ -213,47 +215,17 @@ def best(summed: pl.DataFrame, level: str, name: str) -> dict[str, str]:
     return dict(firsts.select("application", "method").rows())
 
 
-def table(
-    summed: pl.DataFrame, keys: Sequence[str], cell: Callable[[dict[str, float]], str]
-) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each combination of keys, in order, with a cell for each application."""
-    applications = summed["application"].unique(maintain_order=True).to_list()
-    for values in summed.select(keys).unique(maintain_order=True).rows():
-        chosen = summed.filter(*(pl.col(key) == value for key, value in zip(keys, values, strict=True)))
-        cells = {row["application"]: cell(row) for row in chosen.iter_rows(named=True)}
-        yield (*map(_key, values), *(cells.get(name, "-") for name in applications))
+#: cells of `Table.pivot`: cross-correlation/correlation; volume, and seeds with exactly the true bursts; bursts missed
+#: and false ones
+SIMILARITY_CELL = "{mean_cross_correlation:.}/{mean_correlation:.}"
+VOLUME_CELL = "{mean_volume_ratio:.2f}, {clean_ratio:%0}"
+BURST_CELL = "{mean_missed_count:.1f}, {mean_false_count:.1f}"
 
 
-def _key(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def similarity_cell(row: dict[str, float]) -> str:
-    """Return cross-correlation and correlation, as .98/.97."""
-    return "/".join(short(row[f"mean_{name}"]) for name in SIMILARITIES)
-
-
-def spread_cell(row: dict[str, float]) -> str:
+def spread_cell(row: dict[str, Any]) -> str:
     """Return cross-correlation and correlation with their standard deviations."""
     parts = []
     for name in SIMILARITIES:
         deviation = row[f"sd_{name}"]
         parts.append(short(row[f"mean_{name}"]) + ("" if deviation is None else f" ± {short(deviation)}"))
     return ", ".join(parts)
-
-
-def volume_cell(row: dict[str, float]) -> str:
-    """Return the volume and the share of seeds with exactly the true bursts, as 1.02, 95 %."""
-    return f"{row['mean_volume_ratio']:.2f}, {100 * row['clean_ratio']:.0f} %"
-
-
-def burst_cell(row: dict[str, float]) -> str:
-    """Return the mean numbers of missed and of false bursts."""
-    return f"{row['mean_missed_count']:.1f}, {row['mean_false_count']:.1f}"
-
-
-def short(value: float) -> str:
-    """Return a number as .97."""
-    # + 0.0: no minus before a zero
-    text = f"{round(value, 2) + 0.0:.2f}"
-    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text

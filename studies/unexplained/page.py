@@ -1,8 +1,8 @@
-"""What the study shows: its page, and tables."""
+"""What the study of the unexplained shows: the values of its page (`page.md`), and its figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.pages import Block, Figure, Table, percent
+from iosig.studies.pages import percent
 from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
 from iosig.studies.unexplained.real import DECOYS
 from iosig.studies.unexplained.running import ATTRIBUTED, Results
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 _OURS = "rest by likely rates"
-_FOUND = (
-    ("trains found", "{found_train_count} of {train_count}"),
-    ("others found", "{found_single_count} of {single_count}"),
-    ("false", "{false_count}"),
-)
 _COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
 
 
@@ -33,31 +28,41 @@ def document(results: Results) -> dict[str, list[dict[str, object]]]:
     return {name: getattr(results, name).to_dicts() for name in ("patterns", "tops", "runs", "days")}
 
 
-def tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """Yield titles and tables."""
-    yield "What no log names", pattern_table(results)
-    yield "What could be found", known_table(results)
-    yield "Who is likely", top_table(results)
-    if results.runs.height:
-        yield "A real day", run_table(results)
+def values(results: Results) -> dict[str, object]:
+    """Return what the page is made of."""
+    patterns, tops = counted(results), summed(results)
+    alone, ours = (tops.filter(way=way).select("level", "top").rows() for way in ("signatures alone", _OURS))
+    gib = {name: pl.col(name) / 2**30 for name in ("read_bytes", "written_bytes", "likely_bytes")}
+    return {
+        **{"params": results.params, "DAYS": DAYS, "LEAST_APPEARANCES": LEAST_APPEARANCES, "DECOYS": DECOYS},
+        "patterns": patterns.filter(known=ATTRIBUTED),
+        "known_patterns": patterns,
+        "tops": tops,
+        "top_alone": ", ".join(percent(top) for _, top in alone),
+        "top_by_level": ", ".join(f"{percent(top)} ({level})" for level, top in ours),
+        "runs": results.runs.with_columns(**gib) if results.runs.height else results.runs,
+        "day": _day(results) if results.runs.height else None,
+    }
 
 
-def pattern_table(results: Results) -> Table:
-    """Return how many planted applications were found at each level, and what was found beside them."""
-    return Table.of(
-        counted(results).filter(known=ATTRIBUTED),
-        ("level", "{level}"),
-        ("sites", "{site_count}"),
-        *_FOUND,
-        ("of the found unsure", "{unsure_found_count}"),
-        ("logged, rightly named", "{right_count} of {told_count}"),
-        ("others unsure", "{unsure_count}"),
-    )
+def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+    """Return what draws each figure of the page."""
+    return {"tops": partial(draw_tops, summed(results))}
 
 
-def known_table(results: Results) -> Table:
-    """Return the same by how much is known of what others moved."""
-    return Table.of(counted(results), ("level", "{level}"), ("what others moved is", "{known}"), *_FOUND)
+def _day(results: Results) -> dict[str, float]:
+    """Return what flowed on a real day, and how often the true run comes before decoys."""
+    runs, days = results.runs, results.days
+    asked = float(days["asked"].sum())
+    return {
+        "moved_tib": runs["day_bytes"][0] / 2**40,
+        "own_tib": float(runs.select(pl.sum("read_bytes") + pl.sum("written_bytes")).item()) / 2**40,
+        "likely_tib": float(runs["likely_bytes"].sum()) / 2**40,
+        "first_ratio": float(days["first"].sum()) / asked,
+        "top_ratio": float(days["top"].sum()) / asked,
+        "minute_count": asked / days.height,
+        "draw_count": days.height,
+    }
 
 
 def counted(results: Results) -> pl.DataFrame:
@@ -88,104 +93,6 @@ def summed(results: Results) -> pl.DataFrame:
     """Return the share of minutes in which the first three hold the job that moved most, by level and way."""
     sums = results.tops.group_by("level", "way", maintain_order=True).agg(pl.col("hits", "asked").sum())
     return sums.with_columns(top=pl.col("hits") / pl.col("asked"), minute_count=pl.col("asked").cast(pl.Int64))
-
-
-def top_table(results: Results) -> Table:
-    """Return how often the first three hold the job that moved most."""
-    return Table.of(
-        summed(results), ("level", "{level}"), ("way", "{way}"), ("minutes", "{minute_count:,}"), ("top 3", "{top:%}")
-    )
-
-
-def run_table(results: Results) -> Table:
-    """Return the runs of a real day."""
-    gib = {name: pl.col(name) / 2**30 for name in ("read_bytes", "written_bytes", "likely_bytes")}
-    return Table.of(
-        results.runs.with_columns(**gib),
-        ("run", "{run}"),
-        ("lasted [s]", "{lasted_s:.0f}"),
-        ("read [GiB]", "{read_bytes:.0f}"),
-        ("written [GiB]", "{written_bytes:.0f}"),
-        ("told as likely [GiB]", "{likely_bytes:.0f}"),
-    )
-
-
-def blocks(results: Results) -> Iterator[Block]:
-    """Yield what the page is made of."""
-    yield "# What is found in what signatures leave"
-    yield (
-        "Where no signature explains the traffic, two questions are left: what comes again there and is in no log, and "
-        "who of the jobs of which nothing is known is likely to have moved it. "
-        "[How both are answered](attribution.md#what-no-log-names)."
-    )
-    yield "## What no log names"
-    yield _planted_words(results)
-    yield pattern_table(results)
-    yield (
-        "How many could be found, had the night known to the byte what jobs with a signature moved, or even what all "
-        "logged jobs did: the rest is hidden by what no signature can tell, and by chance."
-    )
-    yield known_table(results)
-    yield "## Who is likely"
-    yield _likely_words(results)
-    yield Figure(
-        "Minutes in which the first three hold the job that moved most", "tops", partial(draw_tops, summed(results))
-    )
-    yield top_table(results)
-    if results.runs.height:
-        yield "## A real day"
-        yield _day_words(results)
-        yield run_table(results)
-
-
-def _planted_words(results: Results) -> str:
-    count = results.params.seed_count
-    sites = "site" if count == 1 else "sites"
-    return (
-        f"{count} {sites} of each of the [families](attribution-study.md#by-family) and levels, of {DAYS:g} days, "
-        "which is what a night looks at, both directions. On each five applications are planted that no log names: "
-        "two trains that last as long as the site, one of a third of it, one application of one burst and one of "
-        "three, which appear 8 to 14 times a week, as they like. Periods, volumes and speeds are drawn: bursts move "
-        "7 GB and more, those of the latter two 20 GB and more, so that none drowns in what always flows. Those that "
-        f"were stopped before they came to {LEAST_APPEARANCES} appearances are not asked about. A planted one is found "
-        "where a pattern consists of it, and no logged application is named for that; it may be unsure. False is what "
-        "else is said to be nobody's. What logged jobs without a signature do comes again, too, and is to be named. "
-        "What comes as it likes is found where the volume of five of its bursts is clean of others' bytes, or where "
-        "two of them came at one distance three times with clean volumes: the busier a site is, the less often."
-    )
-
-
-def _likely_words(results: Results) -> str:
-    tops = summed(results)
-    told = ", ".join(f"{percent(row['top'])} ({row['level']})" for row in tops.filter(way=_OURS).iter_rows(named=True))
-    alone = ", ".join(f"{percent(row['top'])}" for row in tops.filter(way="signatures alone").iter_rows(named=True))
-    return (
-        "On the same sites, in minutes of more than 1 GB/s: how often the first three jobs hold the one that moved "
-        f"most, whether it has a signature or not. By signatures alone in {alone} of them; with all ranked by "
-        f"likely rates of what is left, too, in {told}. Likely bytes rank jobs: nobody is given them."
-    )
-
-
-def _day_words(results: Results) -> str:
-    runs, days = results.runs, results.days
-    day, own, likely = (
-        float(runs.select(each).item()) / 2**40
-        for each in (
-            pl.col("day_bytes").first(),
-            pl.sum("read_bytes") + pl.sum("written_bytes"),
-            pl.sum("likely_bytes"),
-        )
-    )
-    first, top, asked = (float(days[name].sum()) for name in ("first", "top", "asked"))
-    return (
-        f"A scratch file system of NERSC's Edison (2018-02-09) moved {day:.1f} TiB while it was polled. Its log names "
-        f"{runs.height} runs on it, benchmarks that had it nearly for themselves, during which {own:.1f} TiB flowed; "
-        "the rest is of nobody who is logged. No program ran often enough for a signature, so attribution gives "
-        f"nothing to anybody, and {likely:.1f} TiB are told as likely. Then {DECOYS} decoys are added: the runs on "
-        f"other file systems, moved to this one, and copies of all at drawn hours. In {percent(first / asked)} of the "
-        f"minutes of more than 2 GB/s the true run comes first, in {percent(top / asked)} it is among the first three "
-        f"({asked / days.height:.0f} minutes, {days.height} draws)."
-    )
 
 
 def draw_tops(tops: pl.DataFrame, path: Path) -> None:

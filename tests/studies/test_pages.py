@@ -6,8 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from jinja2 import UndefinedError
 
-from iosig.studies.pages import Figure, Table, percent, tabled, written
+from iosig.studies.pages import Table, Template, percent, short, tabled, write
 
 
 @pytest.mark.parametrize(
@@ -22,11 +23,25 @@ def test_percent_with_decimals() -> None:
     assert (percent(0.1234, 1), percent(None, 1)) == ("12.3 %", "-")
 
 
+def test_small_numbers_have_no_zero_before_the_point() -> None:
+    assert [short(value) for value in (0.974, 1.0, -0.001, -0.5, 0.0)] == [".97", "1.00", ".00", "-.50", ".00"]
+
+
+FRAME = pl.DataFrame({"name": ["a", "b"], "ratio": [0.1234, None], "count": [1234, 0]})
+
+
 def test_cells_are_formats_of_a_frames_rows() -> None:
-    frame = pl.DataFrame({"name": ["a", "b"], "ratio": [0.1234, None], "count": [1234, 0]})
-    found = Table.of(frame, ("who", "{name}"), ("both", "{count:,} of {ratio:%1}"), ("ratio", "{ratio:%}"))
+    found = Table.like("| who | both | ratio |\n| {name} | {count:,} of {ratio:%1} | {ratio:%} |", FRAME)
     assert found.columns == ["who", "both", "ratio"]
     assert found.rows == [("a", "1,234 of 12.3 %", "12 %"), ("b", "0 of -", "-")]
+
+
+def test_a_column_for_each_value_and_a_dash_where_there_is_no_row() -> None:
+    frame = pl.DataFrame({"level": ["low", "low", "high"], "way": ["x", "y", "y"], "share": [0.5, 0.25, 1.0]})
+    found = Table.pivot(frame, {"": "level"}, "way", "{share:%}")
+    assert found == Table(("", "x", "y"), [("low", "50 %", "25 %"), ("high", "-", "100 %")])
+    chosen = Table.pivot(frame, {"": "level"}, "way", lambda row: str(row["share"]), ["y", "z"])
+    assert chosen == Table(("", "y", "z"), [("low", "0.25", "-"), ("high", "1.0", "-")])
 
 
 def test_rows_of_a_function_become_its_table() -> None:
@@ -37,9 +52,49 @@ def test_rows_of_a_function_become_its_table() -> None:
     assert doubled(1, 2) == Table(("one", "two"), [("1", "2"), ("2", "4")])
 
 
-def test_a_page_has_its_blocks_with_figures_beside_it(tmp_path: Path) -> None:
-    figure = Figure("A dot", "dot", lambda path: path.write_bytes(b"."))
-    page = written(tmp_path / "new" / "some-study.md", ["# Title", Table(("a|b",), [("c",)]), figure])
-    table = "| a\\|b |\n| --- |\n| c |"
-    assert page.read_text() == f"# Title\n\n{table}\n\n![A dot](figures/some-study-dot.png)\n"
+TEMPLATE = """\
+# {{ count | counted("run") }}
+
+{% if count > 1 %}
+## Many
+{% endif %}
+
+{% call table(frame, "All") %}
+| name | share |
+| {name} | {ratio:%} |
+{% endcall %}
+{{ show(wide, "Wide", in_page=false) }}
+
+{{ described("way", "what it is", ways) }}
+
+{{ figure("dot", "A dot") }}
+
+{{ {"calm": 0.3, "busy": 1.0} | listed("g") }}: {{ 0.5 | percent }}, {{ none | form(".2f") }}
+"""
+
+
+def test_a_page_has_its_tables_and_figures(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(TEMPLATE)
+    wide = Table(("a|b",), [("c",)])
+    values = {"count": 1, "frame": FRAME, "wide": wide, "ways": {"first": ("as it is", 0)}}
+    template = Template(tmp_path / "page.md", {"dot": lambda path: path.write_bytes(b".")})
+    page = write(tmp_path / "new" / "some-study.md", template, values, "<!-- mark -->")
+    assert page.read_text() == (
+        "<!-- mark -->\n\n# 1 run\n\n| name | share |\n| --- | --- |\n| a | 12 % |\n| b | - |\n\n"
+        "| way | what it is |\n| --- | --- |\n| first | as it is |\n\n![A dot](figures/some-study-dot.png)\n\n"
+        "calm 0.3, busy 1: 50 %, -\n"
+    )
     assert (tmp_path / "new" / "figures" / "some-study-dot.png").read_bytes() == b"."
+    assert [title for title, _ in template.tables] == ["All", "Wide"]
+    assert wide.markdown == "| a\\|b |\n| --- |\n| c |"
+
+
+def test_a_terminal_draws_no_figures(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("{{ figure('dot', 'A dot') }}")
+    assert Template(tmp_path / "page.md", {}).render({}) == "\n"
+
+
+def test_a_value_that_a_template_lacks_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("{{ lacking }}")
+    with pytest.raises(UndefinedError, match="lacking"):
+        Template(tmp_path / "page.md", {}).render({})

@@ -174,7 +174,7 @@ def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) ->
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "iosig study attribution --seeds 1 --seed 5" in text
     assert all(f"| {way} |" in text for way in WAYS)
-    assert [title for title, _ in page.tables(results)] == [
+    assert [title for title, _ in STUDY.tables(results)] == [
         "What each way explains",
         "Attribution by family",
         "Who was hurt",

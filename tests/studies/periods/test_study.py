@@ -72,7 +72,7 @@ def results() -> Results:
 
 def test_settings_are_the_papers() -> None:
     found = settings()
-    by_experiment = {name: [line for line in found if line.experiment == name] for name in page._ERRORS}
+    by_experiment = {name: [line for line in found if line.experiment == name] for name in page.EXPERIMENTS}
     assert sum(map(len, by_experiment.values())) == len(found) == 50
     for line in by_experiment["compute_time"]:
         assert (line.params.compute_mean_s, line.params.compute_deviation_s) == (line.value, 0.0)

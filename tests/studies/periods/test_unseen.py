@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.studies.periods import PARTS, oracles, page, unseen
+from iosig.studies.periods import PARTS, STUDY, oracles, page, unseen
 from iosig.studies.periods.memoryless import HOLES, TICKS, generators
 from iosig.studies.periods.methods import Method
 from iosig.studies.periods.rhythms import ERRORS, RHYTHMS
@@ -101,9 +101,9 @@ def test_rates_are_told_with_what_they_surely_are() -> None:
 def test_parts_are_shown_alone() -> None:
     results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
     assert results.answers.is_empty()
-    titles = [title for title, _ in page.tables(results)]
+    titles = [title for title, _ in STUDY.tables(results)]
     assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Right", "Claims"]
-    unsure = dict(page.tables(results))[titles[2]]
+    unsure = dict(STUDY.tables(results))[titles[2]]
     assert len(unsure.rows) * (len(unsure.columns) - 1) == len(ERRORS)
     power = [each for each in RHYTHMS if each.group == "power"]
     bounds = sum(len(oracles.NULLS) if oracles.has_noise_alone(each) else 1 for each in power)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from iosig.studies.signatures.counted_page import counted_blocks, counted_tables, of_counted
+from iosig.studies.signatures.counted_page import counted_table, of_counted
 from iosig.studies.signatures.families import ALONE, FAMILIES
 from iosig.studies.signatures.methods import METHODS, ORACLES
 from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, pieces
@@ -37,20 +37,18 @@ def results() -> Results:
 def test_witnesses_stand_beside_each_other_and_the_bound(results: Results) -> None:
     found = of_counted(results)
     assert found.row(0) == (FIRST, "calm", *(pytest.approx(value) for value in (0.9, 0.99, 0.995, 0.99)))
-    ((_, table),) = counted_tables(results)
+    table = counted_table(results)
+    assert table is not None
     assert [row[0] for row in table.rows] == [FIRST, SECOND, "all but the first"]
     assert table.rows[1] == (SECOND, "0.700", "0.700", "0.700", "0.900", "1 of 2", "0.100")
     assert table.rows[2][1:5] == ("0.700", "0.700", "0.700", "0.900")
-    heading, text, shown = counted_blocks(results)
-    assert (heading, shown) == ("## Where servers count by job", table)
-    assert FIRST in str(text)
     widths = [max(map(len, cells)) for cells in zip(table.columns, *table.rows, strict=True)]
     assert sum(widths) + 3 * len(widths) <= 103
 
 
 def test_nothing_is_told_of_what_was_not_asked(results: Results) -> None:
     without = Results(results.params, (), results.of("levels"), results.times, results.bounds)
-    assert [*counted_tables(without), *counted_blocks(without)] == []
+    assert counted_table(without) is None
 
 
 def test_each_family_is_asked_in_three_ways() -> None:

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 import iosig.studies.signatures.running
 from iosig.studies.command import study_command
-from iosig.studies.signatures import PARTS, STUDY, bounds, page, timing
+from iosig.studies.pages import Table
+from iosig.studies.signatures import PARTS, STUDY, bounds, timing
 from iosig.studies.signatures.edison import EdisonSetting, Traffic
 from iosig.studies.signatures.families import FAMILIES
 from iosig.studies.signatures.methods import METHODS, SWEEPS, Method
@@ -33,7 +34,7 @@ from iosig.studies.signatures.sites import (
     seed_of,
     set_of,
 )
-from iosig.studies.signatures.summary import overall, short, summary, table, targets
+from iosig.studies.signatures.summary import overall, summary, targets
 from iosig.studies.signatures.timing import Timed, growth, timed
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -364,10 +365,9 @@ def test_what_was_not_studied_is_said() -> None:
 
 
 def test_cells() -> None:
-    assert [short(value) for value in (0.974, 1.0, -0.001, -0.5, 0.0)] == [".97", "1.00", ".00", "-.50", ".00"]
     summed = summary(made([("calm", name, "iosi", 0.9, 0.8, 1.0, 0, 0) for name in ("one", "two")]).answers)
-    rows = list(table(summed, ("value", "method"), lambda row: short(row["mean_correlation"])))
-    assert rows == [("0", "iosi", ".80", ".80")]
+    table = Table.pivot(summed, {"value": "value", "": "method"}, "application", "{mean_correlation:.}")
+    assert table == Table(("value", "", "one", "two"), [("0", "iosi", ".80", ".80")])
 
 
 # ---- bounds
@@ -477,14 +477,14 @@ def test_page_without_real_traffic(results: Results, tmp_path: Path) -> None:
 
 def test_tables_fit_a_terminal(whole: Results) -> None:
     titles = []
-    for title, shown in page.tables(whole):
+    for title, shown in STUDY.tables(whole):
         titles.append(title)
         columns, rows = shown.columns, shown.rows
         assert {len(row) for row in rows} == {len(columns)}
         widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
         assert sum(widths) + 3 * len(widths) <= 103, title
         assert len(title) <= 100
-    assert len(titles) == len(set(titles)) == 11
+    assert len(titles) == len(set(titles)) == 8
 
 
 @pytest.fixture
