@@ -1,6 +1,5 @@
 """How much nearer signatures come to the truth where they are found together, less what other applications explain.
 
-- `figures`: The figure of the study of joint signatures: distances to the truth, plain and joint.
 - `page`: What the study of joint signatures shows: its page, and tables.
 - `plain`: What is published of sample sets if nothing is said: of each application the usual method trusted most.
 - `real`: A real day: bursts that were measured, in runs of made-up applications, among what really flowed that day.
