@@ -120,7 +120,7 @@ def _pair(values: Sequence[float]) -> str:
 
 def _drifting(answers: pl.DataFrame) -> Table | None:
     """Return what is found of bursts where runs drift so much that no method knows the time scale."""
-    is_drifting = ~pl.col("family").is_in(_KNOWN_IN_TIME)
+    is_drifting = pl.col("family").is_in([family.name for family in FAMILIES if not family.is_known_in_time])
     rows = summary(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "warped", "robust"])))
     cell = f"{BURST_CELL}, {{clean_ratio:%0}}"
     return None if rows.is_empty() else Table.pivot(_named(rows), _KEYS, "application", cell)
