@@ -21,10 +21,10 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bench.harness import Cost, iosig, process_cost
-from iosig.streams.landing import Told, land_paths
-from iosig.settings.model import load
 from iosig.flows.steps import release as releasing
 from iosig.reports.style import INK, PURPLE
+from iosig.settings.model import load
+from iosig.streams.landing import Told, land_paths
 from iosig.studies.drawing import picture
 from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases

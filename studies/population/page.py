@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.settings.model import Settings
 from iosig.reports import panels, style
+from iosig.settings.model import Settings
 from iosig.studies.drawing import Draw, hide_frame, picture, row_of_panels
 from iosig.studies.pages import percent
 from iosig.studies.population.running import Results

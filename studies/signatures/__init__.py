@@ -35,7 +35,11 @@ STUDY = Study(
     (
         seeds(20, "Sites of each setting that are drawn."),
         SEED,
-        file("--edison", "polls", "Polls of a real file system, in any format: applications are put into its traffic."),
+        file(
+            "--edison",
+            "polls",
+            "Polls of a real file system, in any format that can be landed: applications are put into its traffic.",
+        ),
         parts(PARTS),
         WORKERS,
     ),

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from iosig.answers.report import applications, fingerprints, runs
-from iosig.answers.report.pseudonyms import hider_of
 from iosig.answers.report.build import report
-from iosig.settings.model import Settings
+from iosig.answers.report.pseudonyms import hider_of
 from iosig.reports.site.packing import unpacked
+from iosig.settings.model import Settings
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.made_up_release import SiteSize, made_up_release
