@@ -1,8 +1,8 @@
 """`uv run python -m bench.same_tables`: whether two checkouts make the same tables and print the same texts.
 
 `take DIR` runs three nights and a list of commands, all by the `iosig` command alone, and keeps what came of them.
-`compare A B` holds two such folders against each other. Nothing here imports a room: it works with the program of
-any checkout.
+`compare A B` compares two such folders. Tables are made by the `iosig` command alone, so that it works with the
+program of any checkout.
 """
 
 from __future__ import annotations

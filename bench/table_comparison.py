@@ -18,64 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-#: columns that tell a table's rows apart; a table that is not here is put in order by all of its columns
-KEYS = {
-    "applications": "application_id",
-    "attributed_io": "cluster job_id started_at filesystem direction minute_at",
-    "classes": "subject_kind cluster subject_id started_at filesystem direction",
-    "counted_jobs": "filesystem job_key counted_on",
-    "counter_days": "filesystem counted_on",
-    "counter_ends": "filesystem component target job_key counted_on",
-    "counter_gaps": "filesystem component target is_job_scrape until_at",
-    "counter_rises": "filesystem component target job_key until_at",
-    "exact_checks": "cluster job_id started_at filesystem direction",
-    "exact_samples": "cluster job_id started_at filesystem direction",
-    "explained_days": "filesystem polled_on direction",
-    "extrapolations": "trace_set_id process_count",
-    "inference_checks": "cluster job_id started_at filesystem direction",
-    "job_io": "cluster job_id started_at filesystem direction",
-    "job_io_sources": "cluster job_id started_at filesystem direction source trace_id",
-    "jobs": "cluster job_id started_at",
-    "metadata_io": "cluster job_id started_at filesystem target server_operation",
-    "metadata_periods": "trace_id operation_group",
-    "metadata_rates": "cluster job_id started_at filesystem",
-    "network_bottlenecks": "trace_id metric bottleneck",
-    "network_edges": "trace_id hop source_node target_node time_window",
-    "network_patterns": "trace_id hop metric is_whole window_began_s",
-    "network_runs": "trace_id",
-    "node_periods": "trace_id direction host",
-    "period_segments": "subject_kind cluster subject_id started_at filesystem direction method segment",
-    "periods": "subject_kind cluster subject_id started_at filesystem direction method",
-    "poll_days": "filesystem polled_on",
-    "predictions": "followed_id direction evaluation",
-    "quality": "table_name expectation",
-    "quality_days": "day table_name expectation",
-    "quarantine": "table_name rule row_json",
-    "queued_jobs": "cluster job_id seen_at",
-    "rejects": "landing_id source_file line reason",
-    "releases": "release_id created_at",
-    "sample_checks": "cluster job_id started_at filesystem direction",
-    "sample_sets": "application_id filesystem direction cluster job_id started_at",
-    "samples": "cluster job_id started_at filesystem direction",
-    "series_intervals": "subject_id direction time_s",
-    "signature_bursts": "application_id filesystem direction method burst",
-    "signature_checks": "application_id filesystem direction method trace_id",
-    "signature_points": "application_id filesystem direction method offset_s",
-    "signatures": "application_id filesystem direction method",
-    "slowdowns": "cluster job_id started_at filesystem direction burst",
-    "ticks": "filesystem polled_at interval_s",
-    "trace_calls": "trace_id rank call",
-    "trace_counters": "trace_id module",
-    "trace_files": "trace_id file_number",
-    "trace_heatmaps": "trace_id module rank direction",
-    "trace_jobs": "trace_id",
-    "trace_metadata": "trace_id metadata_call",
-    "trace_records": "trace_id module file_number rank",
-    "trace_requests": "trace_id request",
-    "trace_signals": "trace_id module direction is_async",
-    "unassigned_io": "filesystem counted_on key_kind",
-    "unnamed_patterns": "filesystem direction pattern_id",
-}
+from iosig.warehouse.contracts import TABLES
+
+#: the columns of each table's key; a table that is not here is put in order by all of its columns
+KEYS = {table.name: table.key for table in TABLES}
 #: (table, column) -> why its values are not compared
 LEFT_OUT = {
     ("releases", "created_at"): "the instant of the run",
@@ -91,7 +37,7 @@ _LINE = 150
 
 def key_of(table: str, frame: pl.DataFrame) -> list[str]:
     """Return the columns that tell the rows of a table apart, of those that it has and that are compared."""
-    names = KEYS.get(table, "").split() or frame.columns
+    names = KEYS.get(table, ()) or frame.columns
     return [name for name in names if name in frame.columns and (table, name) not in LEFT_OUT]
 
 

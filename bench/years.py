@@ -18,13 +18,14 @@ from statistics import median
 
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure
 
 from bench.harness import Cost, iosig, process_cost
 from iosig.flows.steps import release as releasing
 from iosig.reports.style import INK, PURPLE
 from iosig.settings.model import load
 from iosig.streams.landing import Told, land_paths
-from iosig.studies.drawing import figure_of, save_study, styled
+from iosig.studies.drawing import picture
 from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases
 from iosig.warehouse.releases.locations import Part, part_of
@@ -276,10 +277,9 @@ that are kept, whatever the size of the site is. {note}
 """
 
 
-@styled
-def draw(measured: Sequence[Measured], path: Path) -> None:
+@picture((9.0, 2.8), is_constrained=True)
+def draw(figure: Figure, measured: Sequence[Measured]) -> None:
     """Draw what nights cost, and what lies in the warehouse after them."""
-    figure = figure_of(9.0, 2.8)
     panels = figure.subplots(1, 3)
     real = [one for one in measured if one.is_real]
     panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=INK, markersize=3)
@@ -295,7 +295,6 @@ def draw(measured: Sequence[Measured], path: Path) -> None:
     for axes in panels:
         axes.set_xlabel("night", fontsize=8)
         axes.set_ylim(bottom=0)
-    save_study(figure, path)
 
 
 def main() -> None:
@@ -313,7 +312,7 @@ def main() -> None:
         lines = (given.told / _LINES).read_text().splitlines()
         measured = [Measured(**json.loads(line)) for line in lines]
         (_DOCS / "years.md").write_text(told(measured, given.around, given.note))
-        draw(measured, _DOCS / "figures" / "years.png")
+        draw(measured)(_DOCS / "figures" / "years.png")
         return
     given.into.mkdir(parents=True)
     with (given.into / _LINES).open("w") as file:

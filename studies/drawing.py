@@ -1,60 +1,78 @@
-"""What figures of studies share: PNGs in the style in force, drawn without a display; same tables make same bytes."""
+"""What figures of studies share: PNGs in the style in force, panels in rows, headlines and legends."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, drawn_in, in_force
+from iosig.reports import panels
+from iosig.reports.style import FINDING_POINTS
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Asked = ParamSpec("Asked")
+Data = ParamSpec("Data")
+#: draws a figure into a file
+Draw = Callable[[Path], None]
+Size = tuple[float, float]
 
 #: of a headline
-_CHARACTERS_AN_INCH = 8
-#: marks of methods, which are told apart without colours too
+_CHARACTERS_PER_INCH = 8
+#: marks of methods, which differ without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def styled(draw: Callable[Asked, None]) -> Callable[Asked, None]:
-    """Have a figure be drawn in the style in force, whatever is in anybody's matplotlibrc."""
+def picture(
+    size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
+) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Draw]]:
+    """Turn a function that composes a figure from data into one that takes the data and returns what draws it.
 
-    @wraps(draw)
-    def drawn(*args: Asked.args, **kwargs: Asked.kwargs) -> None:
-        with drawn_in(in_force()):
-            draw(*args, **kwargs)
+    size_in: width and height in inches, or a function of the data. is_constrained: panels make room for all labels.
+    pads: more room between them [inches].
+    """
 
-    return drawn
+    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Draw]:
+        @wraps(compose)
+        def of(*data: Data.args, **options: Data.kwargs) -> Draw:
+            def composed(figure: Figure) -> None:
+                if is_constrained:
+                    figure.set_layout_engine("constrained", **pads or {})
+                compose(figure, *data, **options)
+
+            size = size_in(*data, **options) if callable(size_in) else size_in
+            return lambda path: panels.write(size, composed, path)
+
+        return of
+
+    return decorated
+
+
+def row_of_panels(
+    figure: Figure, frame: pl.DataFrame, column: str, *, is_x_shared: bool = True
+) -> Iterator[tuple[Axes, str, pl.DataFrame]]:
+    """Yield a panel for each value of a column, side by side, each with the value as its title and its rows."""
+    values = panels.in_order(frame, column)
+    every = figure.subplots(1, len(values), sharex=is_x_shared, sharey=True, squeeze=False)[0]
+    for axes, value in zip(every, values, strict=True):
+        axes.set_title(value)
+        yield axes, value, frame.filter(**{column: value})
+
+
+def hide_frame(axes: Axes) -> None:
+    """Leave out the upper and the right edge of a panel."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
 
 
 def headline(figure: Figure, text: str) -> None:
     """Put over all panels what a figure shows, in lines that it is wide enough for."""
-    lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_AN_INCH))
+    lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_PER_INCH))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
-
-
-def figure_of(width_in: float, height_in: float, pads: dict[str, float] | None = None) -> Figure:
-    """Return a figure whose panels make room for all that is written; pads: more room between them [inches]."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    figure.get_layout_engine().set(**pads or {})  # type: ignore[union-attr]
-    return figure
-
-
-def save_study(figure: Figure, path: Path) -> None:
-    """Save a figure as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    FigureCanvasAgg(figure)
-    # without the library's version: the same picture has the same bytes
-    figure.savefig(path, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
 
 
 def legend_below(figure: Figure, axes: Axes, top: float = 1.0) -> None:
@@ -62,3 +80,10 @@ def legend_below(figure: Figure, axes: Axes, top: float = 1.0) -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
     figure.tight_layout(rect=(0.0, 0.065, 1.0, top))
+
+
+def plain_legend_below(figure: Figure, bottom: float = 0.08) -> None:
+    """Put the legend of the first panel below all of them; bottom: where these begin, as a share of the figure."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels))
+    figure.tight_layout(rect=(0.0, bottom, 1.0, 1.0))

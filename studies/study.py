@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -37,9 +37,27 @@ SEED = click.Option(
 )
 
 
+def file(flag: str, field: str, text: str) -> click.Option:
+    """Return the option that names an existing file."""
+    return click.Option([flag, field], type=click.Path(path_type=Path, exists=True, dir_okay=False), help=text)
+
+
+#: the options of a real day, which are fields of `DayParams`
+DAY_FILES = (
+    file("--edison", "polls", "Polls of a real file system of a day."),
+    file("--jobs", "log", "The job log of that day, whose comments name the file systems."),
+)
+
+
 def count(flag: str, field: str, default: int, text: str) -> click.Option:
     """Return the option that says how much is drawn."""
     return click.Option([flag, field], default=default, show_default=True, type=click.IntRange(min=1), help=text)
+
+
+def parts(known: Sequence[str]) -> click.Option:
+    """Return the option that chooses among the results of a study; its field is `Study.part`."""
+    text = "Only this result; can be given several times. All of them if not given."
+    return click.Option(["--part", "parts"], multiple=True, type=click.Choice(known), help=text)
 
 
 def seeds(default: int, text: str) -> click.Option:
@@ -54,6 +72,19 @@ class SeedParams:
     seed_count: int
     seed: int = 0
     worker_count: int | None = None
+
+    @property
+    def seeds(self) -> range:
+        """The seeds that are drawn."""
+        return range(self.seed, self.seed + self.seed_count)
+
+
+@dataclass(frozen=True, slots=True)
+class DayParams(SeedParams):
+    """Draws of simulated sites. polls, log: those of a real day, where there is one (`DAY_FILES`)."""
+
+    polls: Path | None = None
+    log: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, legend_below
+from iosig.studies.drawing import headline, legend_below, picture
 from iosig.studies.pages import percent
 
 if TYPE_CHECKING:
@@ -37,15 +36,12 @@ _MOST_TO_RIVAL = 1.25
 _ORACLE = "oracle"
 
 
-def draw_policies(runs: pl.DataFrame, path: Path) -> None:
+@picture((11.0, 3.6))
+def draw_policies(figure: Figure, runs: pl.DataFrame) -> None:
     """Draw boxes over the mixes of each measure and policy, in the order in which these come; a dot is the mean.
 
     runs: policy, contended_ratio, io_slowdown, others_slowdown; of one setting.
     """
-    panels.write((11.0, 3.6), lambda figure: _policies(figure, runs), path)
-
-
-def _policies(figure: Figure, runs: pl.DataFrame) -> None:
     policies = panels.in_order(runs, "policy")
     for axes, (measure, title) in zip(figure.subplots(1, len(_MEASURES), sharey=True), _MEASURES.items(), strict=True):
         values = [runs.filter(pl.col("policy") == policy)[measure].to_numpy() for policy in policies]
@@ -77,17 +73,12 @@ def _cheapest(runs: pl.DataFrame) -> str:
     return f"Bytes that wait, of those that are moved: {percent(low)} by {least}, {percent(high)} by {most}"
 
 
-def draw_settings(compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str], path: Path) -> None:
+@picture(lambda compared, settings, policies: (11.0, 1.6 + 0.32 * len(settings)))
+def draw_settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str]) -> None:
     """Draw each policy's contended bytes over the rival's, and the mixes that it wins and loses, by setting.
 
     compared: setting, policy, to_rival, wins, losses.
     """
-    panels.write(
-        (11.0, 1.6 + 0.32 * len(settings)), lambda figure: _settings(figure, compared, settings, policies), path
-    )
-
-
-def _settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str]) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
     for (mark, colour), policy in zip(_MARKS, policies, strict=False):
         of = compared.filter(pl.col("policy") == policy)

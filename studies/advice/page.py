@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 
@@ -20,6 +19,7 @@ from iosig.studies.advice.running import (
     Results,
     compared,
 )
+from iosig.studies.drawing import Draw
 from iosig.studies.pages import by_name
 
 #: whom a policy is compared with: what schedulers do now, and what they could do with mean loads alone
@@ -51,11 +51,11 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     return {
-        "policies": partial(draw_policies, results.runs.filter(setting=USUAL)),
-        "settings": partial(draw_settings, compared(results, RIVAL), list(SETTINGS), _SHOWN),
+        "policies": draw_policies(results.runs.filter(setting=USUAL)),
+        "settings": draw_settings(compared(results, RIVAL), list(SETTINGS), _SHOWN),
     }
 
 

@@ -1,6 +1,5 @@
 """How much of a file system's traffic is given to whom it belongs, on sites whose truth is known.
 
-- `figures`: The figures of the study of attribution: what each way explains, and what it gives wrongly.
 - `hurting`: Who was hurt: what is said of bursts, against what storage served.
 - `page`: What the study of attribution shows: its page, and tables.
 - `running`: The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth.

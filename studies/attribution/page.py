@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from iosig.reports import style
 from iosig.studies.attribution import hurting
-from iosig.studies.attribution.figures import draw_ways
 from iosig.studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
 from iosig.studies.attribution.ways import LIKELY, WAYS
+from iosig.studies.drawing import MARKERS, Draw, picture, plain_legend_below, row_of_panels
 from iosig.studies.pages import percent
 from iosig.studies.sites import DAYS, FAMILIES, LEVELS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _OURS = "attribution"
 #: the family in which other jobs cost nothing
 _FAIR = "fair"
+_COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
@@ -50,9 +54,9 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ways": partial(draw_ways, summed(results, "family"))}
+    return {"ways": draw_ways(summed(results, "family"))}
 
 
 def summed(results: Results, *names: str) -> pl.DataFrame:
@@ -86,3 +90,22 @@ def _ours(results: Results, name: str) -> pl.DataFrame:
 def _by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
     """Return a column of a way at each level, in percent."""
     return ", ".join(f"{percent(row[column])} ({row['level']})" for row in ways.filter(way=way).iter_rows(named=True))
+
+
+# ---- the figure
+
+
+@picture((11.0, 3.9))
+def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
+    """Draw each way of each level: the share of known bytes that it explains over that which it gives wrongly.
+
+    ways: level, family, way, explained, wrong; a mark is a family's sites.
+    """
+    for axes, _, at_level in row_of_panels(figure, ways, "level"):
+        for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
+            marks = {"color": _COLOURS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
+            axes.plot(rows["wrong"].to_numpy(), rows["explained"].to_numpy(), MARKERS[place], **marks)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_xlabel("given wrongly, of all that is given", fontsize=9)
+    figure.axes[0].set_ylabel("explained of known bytes", fontsize=9)
+    plain_legend_below(figure)

@@ -23,9 +23,8 @@ LEAST_BYTES = 1e9
 _TOP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level."""
+#: how much is drawn: sites of each family and level
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Results:
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
     """Draw and judge all sites."""
-    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    pieces = list(product(FAMILIES, LEVELS, params.seeds))
     found = worked(judged, pieces, params.worker_count, told)
     sites, jobs, bursts = (pl.concat(frames) for frames in zip(*found, strict=True))
     return Results(params, sites, jobs, bursts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 from iosig.reports.panels import in_order
 from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import plain
-from iosig.studies.drawing import figure_of, headline, save_study, styled
+from iosig.studies.drawing import Size, headline, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 _WIDTH_IN = 9.0
 _COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
-_COLUMNS = 4
+_COLUMNS, _MAP_COLUMNS = 4, 3
 _UNITS = {
     1e3: "1 kB",
     1e4: "10 kB",
@@ -35,16 +34,19 @@ _UNITS = {
 _MOST_SIZES = 4
 
 
-def _blank(height_in: float) -> Figure:
-    # room between the common label and the ticks' own
-    return figure_of(_WIDTH_IN, height_in, {"w_pad": 0.08, "h_pad": 0.06})
+#: room between the common label and the ticks' own
+_PADS = {"w_pad": 0.08, "h_pad": 0.06}
+
+
+def _row_count(count: int, columns: int) -> int:
+    return max(-(-count // columns), 1)
 
 
 # ---- sizes
 
 
-@styled
-def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path) -> None:
+@picture((_WIDTH_IN, 5.0), is_constrained=True, pads=_PADS)
+def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title: str) -> None:
     """Draw bytes of traces by ranks: as traced, with a straight line on from there, and compressed.
 
     traces: program, process_count, traced_bytes, compressed_bytes. sizes: program, process_count, compressed_bytes, of
@@ -56,7 +58,6 @@ def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path
     largest = reaching.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
     ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
     names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MOST_SIZES).round().astype(int))).to_list()
-    figure = _blank(5.0)
     axes = figure.subplots()
     for colour, name in zip(_COLOURS, names, strict=False):
         _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
@@ -70,7 +71,6 @@ def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path
     axes.set_xticks(counts, [f"{count:,.0f}" for count in counts])
     axes.set_title(title)
     _size_legend(figure, axes)
-    save_study(figure, path)
 
 
 def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, colour: str, name: str) -> None:
@@ -109,16 +109,19 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
 # ---- times
 
 
-@styled
-def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Path) -> None:
+def _times_size(_: pl.DataFrame, curves: pl.DataFrame, title: str) -> Size:
+    return _WIDTH_IN, 0.9 + 1.75 * _row_count(curves["program"].n_unique(), _COLUMNS)
+
+
+@picture(_times_size, is_constrained=True, pads=_PADS)
+def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title: str) -> None:
     """Draw when ranks are done by ranks, a panel for each program: as traced, and as models say that know all but one.
 
     checks: program, process_count, traced_s; the largest process_count of a program is the one they do not know.
     curves: program, process_count, extrapolated_s.
     """
     names = in_order(curves, "program")
-    rows = max(-(-len(names) // _COLUMNS), 1)
-    figure = _blank(0.9 + 1.75 * rows)
+    rows = _row_count(len(names), _COLUMNS)
     cells = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
     for axes, name in zip(cells, names, strict=False):
         _time_panel(axes, checks.filter(program=name).sort("process_count"), curves.filter(program=name))
@@ -131,7 +134,6 @@ def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Pat
     headline(figure, title)
     handles, labels = cells[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5)
-    save_study(figure, path)
 
 
 def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
@@ -160,17 +162,21 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
 # ---- maps
 
 
-@styled
-def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
+def _map_size(maps: pl.DataFrame, title: str) -> Size:
+    count = maps["process_count"].n_unique()
+    return _WIDTH_IN, 0.9 + 2.3 * _row_count(count, min(count, _MAP_COLUMNS))
+
+
+@picture(_map_size, is_constrained=True, pads=_PADS)
+def draw_map(figure: Figure, maps: pl.DataFrame, title: str) -> None:
     """Draw where in a shared file each rank is in each iteration, a panel for each rank count.
 
     maps: process_count, is_traced, rank, iteration, offset, of one field. A piece is as long as the least distance of
     two offsets.
     """
     counts = maps.select("process_count", "is_traced").unique(maintain_order=True).rows()
-    columns = min(len(counts), 3)
-    rows = -(-len(counts) // columns)
-    figure = _blank(0.9 + 2.3 * rows)
+    columns = min(len(counts), _MAP_COLUMNS)
+    rows = _row_count(len(counts), columns)
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     ends = [_map_panel(axes, maps.filter(process_count=count)) for axes, (count, _) in zip(cells, counts, strict=False)]
     for axes, (count, is_traced) in zip(cells, counts, strict=False):
@@ -186,7 +192,6 @@ def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
     figure.supylabel("rank")
     headline(figure, title)
     _map_legend(figure, maps["iteration"].unique().sort().to_list())
-    save_study(figure, path)
 
 
 def _map_panel(axes: Axes, offsets: pl.DataFrame) -> int:

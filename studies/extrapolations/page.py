@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 
+from iosig.studies.drawing import Draw
 from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_times
 from iosig.studies.extrapolations.running import FAR, Results
 from iosig.studies.extrapolations.tables import (
@@ -50,18 +49,18 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     unseen = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
     times = "Times by ranks: the models do not know the largest rank count"
-    drawn: dict[str, Callable[[Path], None]] = {
-        "sizes": partial(draw_sizes, results.traces, results.sizes, "Bytes of a trace by ranks"),
-        "times": partial(draw_times, unseen, results.curves, times),
+    drawn: dict[str, Draw] = {
+        "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks"),
+        "times": draw_times(unseen, results.curves, times),
     }
     offsets = _offsets(results)
     if not offsets.is_empty():
         program, formula = offsets.select("program", "formula").row(0)
-        drawn["map"] = partial(draw_map, offsets, f"Offsets of {program}: {formula}")
+        drawn["map"] = draw_map(offsets, f"Offsets of {program}: {formula}")
     return drawn
 
 

@@ -1,6 +1,5 @@
 """How often what came was in the range of a forecast, on days that it had not seen: `iosig study forecast`.
 
-- `figures`: The figures of the study of forecasts: how often ranges hold, and how wide they are.
 - `page`: What the study of forecasts shows: its page, and tables.
 - `running`: The study itself: draws sites, forecasts days that are held out by every way, and looks what came.
 - `told`: What is known of a site at an instant: its past, its jobs, and their signatures.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.studies.forecast.figures import draw_ranges
+from iosig.reports.style import GREY, HUES
+from iosig.studies.drawing import MARKERS, Draw, headline, picture, plain_legend_below, row_of_panels
 from iosig.studies.forecast.running import EVERY_S, Results, summed
 from iosig.studies.forecast.told import HORIZON, PAST_DAYS, STEP_S
 from iosig.studies.forecast.ways import WAYS
 from iosig.studies.pages import by_name, percent
 from iosig.studies.sites import FAMILIES, LEVELS
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _OURS = "forecast"
 _STEPS_PER_HOUR = 6
+_NOMINAL = 0.8
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
@@ -42,6 +45,33 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ranges": partial(draw_ranges, summed(results.steps, "level", "way", "family", "seed"))}
+    return {"ranges": draw_ranges(summed(results.steps, "level", "way", "family", "seed"))}
+
+
+# ---- the figure
+
+
+@picture((11.0, 4.2))
+def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
+    """Draw each way of each level: how often what came was in the range, over how wide that is.
+
+    sites: level, way, held, width; a mark is a site.
+    """
+    for axes, _, at_level in row_of_panels(figure, sites, "level"):
+        for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
+            marks = {"color": HUES[place], "ms": 5, "alpha": 0.85, "label": name[0]}
+            axes.plot(rows["width"].to_numpy(), rows["held"].to_numpy(), MARKERS[place], **marks)
+        axes.axhline(_NOMINAL, color=GREY, lw=0.8, ls="--")
+        axes.set(ylim=(0, 1))
+        axes.set_xlabel("width of the range, over the mean rate", fontsize=9)
+    figure.axes[0].set_ylabel("in the range", fontsize=9)
+    headline(figure, _finding(sites, sites["way"][0]))
+    plain_legend_below(figure)
+
+
+def _finding(sites: pl.DataFrame, way: str) -> str:
+    held = sites.filter(way=way).group_by("level", maintain_order=True).agg(pl.col("held").mean())
+    shares = ", ".join(f"{100 * share:.0f} % ({level})" for level, share in held.iter_rows())
+    return f"In the range of `{way}` meant to hold {100 * _NOMINAL:.0f} % came {shares}"

@@ -20,9 +20,8 @@ EVERY_S = 7200.0
 _DAY_S = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level."""
+#: how much is drawn: sites of each family and level
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from iosig.studies.joint.figures import draw_distances
+from iosig.reports import style
+from iosig.studies.drawing import Draw, picture, plain_legend_below, row_of_panels
 from iosig.studies.joint.real import APPLICATION_COUNT, RUN_COUNT
 from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
 from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
 from iosig.studies.signatures.sites import STUDIED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: distances are to be less than this share of the best plain method's
 _WANTED = 0.5
 _BIN_COUNT = 5
 #: by so much an answer is further from the truth than another one
 FURTHER = 0.01
+#: columns of distances, each with its words, colour, mark and size
+_MARKS = (
+    ("plain", "best plain method", style.VERMILION, "s", 6),
+    ("chosen", "found together", style.BLUE, "o", 6),
+    ("oracle", "others' bytes known", style.GREEN, "|", 10),
+)
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
@@ -53,9 +61,9 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"distances": partial(draw_distances, distances(results))}
+    return {"distances": draw_distances(distances(results))}
 
 
 def _logged() -> list[str]:
@@ -166,3 +174,23 @@ def by_size(results: Results) -> pl.DataFrame:
         most=further.max(),
     )
     return rows
+
+
+# ---- the figure
+
+
+@picture((11.0, 3.9))
+def draw_distances(figure: Figure, distances: pl.DataFrame) -> None:
+    """Draw the distances of each family and level.
+
+    distances: family, level, plain, chosen, oracle.
+    """
+    for axes, _, rows in row_of_panels(figure, distances, "level", is_x_shared=False):
+        places = list(range(rows.height))[::-1]
+        axes.hlines(places, rows["chosen"].to_numpy(), rows["plain"].to_numpy(), color=style.GREY, lw=1.5)
+        for column, words, colour, mark, size in _MARKS:
+            axes.plot(rows[column].to_numpy(), places, mark, color=colour, ms=size, label=words)
+        axes.set_yticks(places, rows["family"].to_list())
+        axes.set(xlim=(0, None))
+        axes.set_xlabel("distance to the truth (1 - correlation)", fontsize=9)
+    plain_legend_below(figure)

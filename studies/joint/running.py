@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,7 @@ from iosig.studies.joint.plain import plainly, usual
 from iosig.studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.real_day import Day
-from iosig.studies.study import SeedParams
+from iosig.studies.study import DayParams
 from iosig.transforms.joint.envelope import extract
 from iosig.transforms.joint.finding import Found, JointParams, find
 from iosig.transforms.joint.shared import Known
@@ -35,12 +34,8 @@ PACED = "paced"
 DRAWS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level. polls, log: a real day, where there is one."""
-
-    polls: Path | None = None
-    log: Path | None = None
+#: how much is drawn: sites of each family and level, and a real day
+StudyParams = DayParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class Results:
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
     """Draw and judge all sites, and a real day if there is one."""
-    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    pieces = list(product(FAMILIES, LEVELS, params.seeds))
     answers = pl.concat(worked(judged, pieces, params.worker_count, told))
     return Results(params, answers, day_of(params))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from iosig.reports import panels, style
+from iosig.reports import style
 from iosig.reports.networks.legend import pixel_axes
 from iosig.reports.networks.picture import draw_disc
 from iosig.reports.networks.view import NetworkView
@@ -14,11 +13,12 @@ from iosig.transforms.networks.patterns import PATTERNS, patterns
 from iosig.transforms.networks.rings import layout
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure
 
 
 import polars as pl
 
+from iosig.studies.drawing import Draw, Size, picture
 from iosig.studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
 from iosig.studies.pages import percent, tabled
 from iosig.transforms.networks.network import Network
@@ -49,9 +49,9 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS}, path)}
+    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS})(path)}
 
 
 @tabled("planted", *PATTERNS, "none named", "right")
@@ -82,14 +82,14 @@ def right_ratio(results: Results) -> float:
     return float(results.answers.select(_IS_RIGHT.mean()).item())
 
 
-def draw_patterns(networks: Mapping[str, Network], path: Path) -> None:
-    """Draw networks side by side, each under its name, with dots at the nodes that cause its pattern."""
+def _size(networks: Mapping[str, Network]) -> Size:
     rows = -(-len(networks) // _COLUMNS)
-    size = (_COLUMNS * _SIDE / style.DOTS_PER_INCH, rows * (_SIDE + _TITLE) / style.DOTS_PER_INCH)
-    panels.write(size, lambda figure: _compose(figure, networks), path)
+    return _COLUMNS * _SIDE / style.DOTS_PER_INCH, rows * (_SIDE + _TITLE) / style.DOTS_PER_INCH
 
 
-def _compose(figure: Drawing, networks: Mapping[str, Network]) -> None:
+@picture(_size)
+def draw_patterns(figure: Figure, networks: Mapping[str, Network]) -> None:
+    """Draw networks side by side, each under its name, with dots at the nodes that cause its pattern."""
     for number, (name, network) in enumerate(networks.items()):
         row, column = divmod(number, _COLUMNS)
         axes = pixel_axes(figure, column * _SIDE, row * (_SIDE + _TITLE) + _TITLE, _SIDE, _SIDE)

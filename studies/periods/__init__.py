@@ -15,9 +15,7 @@
 - `unseen_page`: What the page and the terminal show of them.
 """
 
-import click
-
-from iosig.studies.study import SEED, WORKERS, Study, count
+from iosig.studies.study import SEED, WORKERS, Study, count, parts
 
 #: what can be asked for
 PARTS = ("traces", "rhythms", "memoryless", "traps")
@@ -37,12 +35,7 @@ STUDY = Study(
         count("--draws", "draw_count", 1000, "Signals of each of the 10 noises."),
         count("--unseen-draws", "unseen_count", 100, "Signals of each kind on which no method was set."),
         SEED,
-        click.Option(
-            ["--part", "parts"],
-            multiple=True,
-            type=click.Choice(PARTS),
-            help="Only this result; can be given several times. All of them if not given.",
-        ),
+        parts(PARTS),
         WORKERS,
     ),
     part="parts",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import polars as pl
 
 from iosig.reports.panels import in_order
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, figure_of, headline, save_study, styled
+from iosig.studies.drawing import MARKERS, Size, headline, picture
 from iosig.studies.pages import percent
 from iosig.studies.periods.scenarios import Experiment
 from iosig.transforms.arrays import Reals
@@ -47,16 +46,19 @@ _LIMITS = {
 }
 
 
-def _blank(height_in: float) -> Figure:
-    # room between the common label and the ticks' own
-    return figure_of(_WIDTH_IN, height_in, {"w_pad": 0.1})
+#: room between the common label and the ticks' own
+_PADS = {"w_pad": 0.1}
 
 
 # ---- detection errors
 
 
-@styled
-def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> None:
+def _errors_size(answers: pl.DataFrame, experiment: Experiment) -> Size:
+    return _WIDTH_IN, max(3.2, 1.2 + 1.5 * answers.filter(experiment=experiment)["method"].n_unique())
+
+
+@picture(_errors_size, is_constrained=True, pads=_PADS)
+def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -> None:
     """Draw boxes of the detection errors: a row for each method, a box for each setting.
 
     answers: experiment, value, noise_level, method, error_ratio (NULL where no period was found).
@@ -64,7 +66,6 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     chosen = answers.filter(pl.col("experiment") == experiment)
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
     levels = in_order(chosen, "noise_level")
-    figure = _blank(max(3.2, 1.2 + 1.5 * len(methods)))
     rows = figure.subplots(len(methods), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, method in zip(rows, methods, strict=True):
         of_method = chosen.filter(pl.col("method") == method)
@@ -79,7 +80,6 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     figure.supylabel("detection error: how far off the mean period, over it")
     headline(figure, f"{_least_errors(chosen)}: {_SUBJECTS[experiment]}")
     _error_legend(figure, levels, _LIMITS[experiment][1])
-    save_study(figure, path)
 
 
 def _least_errors(chosen: pl.DataFrame) -> str:
@@ -159,15 +159,18 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
 # ---- deviations
 
 
-@styled
-def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
+def _deviations_size(answers: pl.DataFrame) -> Size:
+    return _WIDTH_IN, 1.0 + 1.4 * answers.filter(experiment="variability")["method"].n_unique()
+
+
+@picture(_deviations_size, is_constrained=True, pads=_PADS)
+def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
     """Draw boxes of sigma_vol and sigma_time over sigma / mu: a row for each method, as Figure 9.
 
     answers: experiment, value, method, sigma_vol, sigma_time (NULL where no period was found).
     """
     chosen = answers.filter(pl.col("experiment") == "variability")
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
-    figure = _blank(1.0 + 1.4 * len(methods))
     cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
     for row, method in zip(cells, methods, strict=True):
         for axes, name, colour in zip(row, ("sigma_vol", "sigma_time"), _COLOURS, strict=False):
@@ -181,7 +184,6 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
         axes.set_xlabel(f"{word}, by the spread of compute phases")
     figure.supylabel("standard deviation (no unit)")
     headline(figure, "Standard deviations of volume and of time on I/O (paper: Figure 9)")
-    save_study(figure, path)
 
 
 def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
@@ -194,8 +196,8 @@ def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
 # ---- false alarms
 
 
-@styled
-def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
+@picture(lambda alarms: (_WIDTH_IN, 1.6 + 0.55 * alarms["noise"].n_unique()), is_constrained=True, pads=_PADS)
+def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
     """Draw how often each method calls noise periodic, with the interval that holds the rate with 95 % confidence.
 
     alarms: kind, noise, method, alarm_ratio, low_ratio, high_ratio. Points, not bars: the axis is logarithmic, and a
@@ -205,7 +207,6 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
 
     methods = in_order(alarms, "method")
     noises = alarms.select("kind", "noise").unique(maintain_order=True).rows()
-    figure = _blank(1.6 + 0.55 * len(noises))
     axes = figure.subplots()
     for number, method in enumerate(methods):
         rows = alarms.filter(pl.col("method") == method)
@@ -225,7 +226,6 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above")
     headline(figure, f"False alarms: {_most_alarms(alarms)}")
     figure.legend(loc="outside lower center", ncols=len(methods) + 1)
-    save_study(figure, path)
 
 
 def _most_alarms(alarms: pl.DataFrame) -> str:
@@ -254,10 +254,9 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
 # ---- examples
 
 
-@styled
-def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, path: Path) -> None:
+@picture(lambda examples, hz: (_WIDTH_IN, 0.8 + 1.25 * len(examples)), is_constrained=True, pads=_PADS)
+def draw_examples(figure: Figure, examples: Sequence[tuple[str, Reals]], sampling_hz: float) -> None:
     """Draw one trace of each of some settings, as Figure 7: a title, and samples in bytes per second."""
-    figure = _blank(0.8 + 1.25 * len(examples))
     rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz
@@ -268,4 +267,3 @@ def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, pat
     rows[-1].set_ylim(bottom=0)
     figure.supylabel("throughput [GB/s]")
     headline(figure, "Semi-synthetic traces (paper: Figure 7)")
-    save_study(figure, path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator
 
 import polars as pl
 
+from iosig.studies.drawing import Draw
 from iosig.studies.pages import Table, percent
 from iosig.studies.periods import figures as drawing
 from iosig.studies.periods.running import Results, example
@@ -52,14 +51,14 @@ def values(results: Results) -> dict[str, object]:
     return shared if results.answers.is_empty() else shared | _trace_tables(results)
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     examples = [(words, example(setting, results.params.seed)) for words, setting in example_settings().items()]
     return {
-        **{name.replace("_", "-"): partial(drawing.draw_errors, results.answers, name) for name in EXPERIMENTS},
-        "deviations": partial(drawing.draw_deviations, results.answers),
-        "alarms": partial(drawing.draw_alarms, results.alarms),
-        "traces": partial(drawing.draw_examples, examples, SAMPLING_HZ),
+        **{name.replace("_", "-"): drawing.draw_errors(results.answers, name) for name in EXPERIMENTS},
+        "deviations": drawing.draw_deviations(results.answers),
+        "alarms": drawing.draw_alarms(results.alarms),
+        "traces": drawing.draw_examples(examples, SAMPLING_HZ),
     }
 
 

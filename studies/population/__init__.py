@@ -1,6 +1,5 @@
 """How runs do their I/O, told from shared traffic, held against what each run did: `iosig study population`.
 
-- `figures`: Shares of runs by class: the truth beside what each way tells.
 - `page`: What the study shows: its page, a figure, and tables.
 - `running`: The study itself: draws sites, tells classes and periods of all runs by every way, and of their own bytes.
 - `ways`: Ways of telling a run's class and period, and the truth.

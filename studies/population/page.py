@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
+from iosig.reports import panels, style
 from iosig.settings.model import Settings
+from iosig.studies.drawing import Draw, hide_frame, picture, row_of_panels
 from iosig.studies.pages import percent
-from iosig.studies.population.figures import draw_shares
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _TRUTH = "truth"
 #: classes in the order of PEARC'18's tables
@@ -22,6 +25,7 @@ _LABELS = ("UNIFORM", "OTHER", "HILL", "CANYON", "START", "END", "NO_USAGE")
 SAME_RATIO = 0.1
 _ASKED = "traffic"
 _OURS = "signature"
+_COLOURS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 
 def document(results: Results) -> dict[str, list[dict[str, object]]]:
@@ -46,9 +50,9 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"shares": partial(draw_shares, shares(results))}
+    return {"shares": draw_shares(shares(results))}
 
 
 def _right_by_level(results: Results, way: str) -> str:
@@ -120,3 +124,28 @@ def by_trust(results: Results) -> pl.DataFrame:
         .sort("lower")
         .with_columns(upper=pl.col("lower") + 0.1)
     )
+
+
+# ---- the figure
+
+
+@picture((11.0, 3.6))
+def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
+    """Draw bars of each class and way, a panel a level.
+
+    shares: level, way, label, run_ratio; the truth is a way, too.
+    """
+    ways, labels = (panels.in_order(shares, name) for name in ("way", "label"))
+    width = 0.8 / len(ways)
+    for axes, _, at_level in row_of_panels(figure, shares, "level", is_x_shared=False):
+        for number, way in enumerate(ways):
+            own = dict(at_level.filter(way=way).select("label", "run_ratio").iter_rows())
+            places = np.arange(len(labels)) + (number - (len(ways) - 1) / 2) * width
+            axes.bar(places, [own.get(label, 0.0) for label in labels], width, color=_COLOURS[number], label=way)
+        axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
+        hide_frame(axes)
+    first = figure.axes[0]
+    first.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    first.set_ylabel("runs", fontsize=9)
+    figure.legend(*first.get_legend_handles_labels(), loc="lower center", ncols=len(ways), fontsize=9)
+    figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))

@@ -15,10 +15,8 @@ from iosig.studies.population.ways import WAYS, truth
 from iosig.studies.sites import FAMILIES, LEVELS, Transfers, made, seen, signed, started
 from iosig.studies.study import SeedParams
 
-
-@dataclass(frozen=True, slots=True)
-class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level."""
+#: how much is drawn: sites of each family and level
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Results:
 
 def study(params: StudyParams, told: Heard = nobody) -> Results:
     """Draw and judge all sites."""
-    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    pieces = list(product(FAMILIES, LEVELS, params.seeds))
     return Results(params, pl.concat(worked(judged, pieces, params.worker_count, told)))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, legend_below
+from iosig.studies.drawing import headline, legend_below, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,17 +36,14 @@ _LEAST_COUNT = 30
 # ---- changes
 
 
-def draw_changes(changes: pl.DataFrame, path: Path) -> None:
+@picture(lambda changes: (5.4 * changes["jitter"].n_unique(), 6.6))
+def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
     """Draw the share of changes that each rule told in time, and its false detections, by frequency; a column a jitter.
 
     changes: frequency_hz, jitter, branch, rule, run_count, in_time_ratio, false_count; a branch `unchanged` has the
     false ones, all others the changes.
     """
     jitters = changes["jitter"].unique().sort().to_list()
-    panels.write((5.4 * len(jitters), 6.6), lambda figure: _changes(figure, changes, jitters), path)
-
-
-def _changes(figure: Figure, changes: pl.DataFrame, jitters: Sequence[float]) -> None:
     grid = figure.subplots(2, len(jitters), squeeze=False, sharex=True, sharey="row")
     is_still = pl.col("branch") == "unchanged"
     for column, jitter in enumerate(jitters):
@@ -97,16 +92,13 @@ def _lines(axes: Axes, found: pl.DataFrame) -> None:
 # ---- following
 
 
-def draw_following(following: pl.DataFrame, path: Path) -> None:
+@picture(lambda following: (5.4 * following["branch"].n_unique(), 5.6))
+def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     """Draw the error of predicted periods, and where there is none, by phases since a change; a column a branch.
 
     following: strategy, branch, since, told_ratio, error, low_error, high_error.
     """
     branches = panels.in_order(following, "branch")
-    panels.write((5.4 * len(branches), 5.6), lambda figure: _following(figure, following, branches), path)
-
-
-def _following(figure: Figure, following: pl.DataFrame, branches: Sequence[str]) -> None:
     grid = figure.subplots(
         2, len(branches), squeeze=False, sharex=True, sharey="row", gridspec_kw={"height_ratios": (2.6, 1)}
     )
@@ -148,16 +140,13 @@ def _followed(shown: pl.DataFrame) -> str:
 # ---- next bursts and intervals
 
 
-def draw_bursts(bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float, path: Path) -> None:
+@picture((13.0, 4.2))
+def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float) -> None:
     """Draw what next bursts' foreseen starts are worth, by setting, and how often intervals hold the true period.
 
     bursts: setting, few_within_ratio, within_ratio, error, high_error. intervals: kind, above, up_to, hold_ratio,
     near_ratio, evaluation_count; classes of few evaluations are left out. nominal: what a range is meant to hold.
     """
-    panels.write((13.0, 4.2), lambda figure: _bursts(figure, bursts, intervals, nominal), path)
-
-
-def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float) -> None:
     within, errors, held = figure.subplots(1, 3)
     settings = bursts["setting"].to_list()
     rows = list(range(len(settings)))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from iosig.studies.drawing import Draw
 from iosig.studies.pages import percent, tabled
 from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
 from iosig.studies.predictions.running import PEERS, Results, example
@@ -82,13 +83,13 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     return {
         "hacc": partial(_draw_example, results.params.seed),
-        "changes": partial(draw_changes, change_summary(results)),
-        "following": partial(draw_following, following_summary(results)),
-        "bursts": partial(draw_bursts, burst_summary(results), interval_summary(results), NOMINAL),
+        "changes": draw_changes(change_summary(results)),
+        "following": draw_following(following_summary(results)),
+        "bursts": draw_bursts(burst_summary(results), interval_summary(results), NOMINAL),
     }
 
 

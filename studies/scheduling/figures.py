@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline
+from iosig.studies.drawing import headline, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,28 +20,23 @@ _MEASURES = {
 }
 
 
-def draw_runs(runs: pl.DataFrame, path: Path) -> None:
+@picture(lambda runs: (11.0, 3.4 * runs["workload"].n_unique()))
+def draw_runs(figure: Figure, runs: pl.DataFrame) -> None:
     """Draw boxes over the seeds of each measure, workload and policy, in the order in which these come.
 
     runs: workload, policy, seed, stretch, io_slowdown, utilization.
     """
-    workloads = runs["workload"].unique(maintain_order=True).to_list()
-    panels.write((11.0, 3.4 * len(workloads)), lambda figure: _compose(figure, runs, workloads), path)
-
-
-def _compose(figure: Figure, runs: pl.DataFrame, workloads: list[str]) -> None:
-    policies = runs["policy"].unique(maintain_order=True).to_list()
+    workloads, policies = (panels.in_order(runs, column) for column in ("workload", "policy"))
     grid = figure.subplots(len(workloads), len(_MEASURES), squeeze=False)
-    for row, workload in enumerate(workloads):
-        for column, (measure, title) in enumerate(_MEASURES.items()):
-            axes = grid[row][column]
-            of_workload = runs.filter(pl.col("workload") == workload)
-            values = [of_workload.filter(pl.col("policy") == policy)[measure].to_numpy() for policy in policies]
+    for row, workload in zip(grid, workloads, strict=True):
+        of_workload = runs.filter(workload=workload)
+        for axes, measure in zip(row, _MEASURES, strict=True):
+            values = [of_workload.filter(policy=policy)[measure].to_numpy() for policy in policies]
             axes.boxplot(values, widths=0.6, medianprops={"color": style.VERMILION})
-            axes.set_title(title if row == 0 else "")
             axes.set_xticks(range(1, len(policies) + 1), policies, rotation=25, ha="right", fontsize=8)
-            if column == 0:
-                axes.set_ylabel(workload)
+        row[0].set_ylabel(workload)
+    for axes, title in zip(grid[0], _MEASURES.values(), strict=True):
+        axes.set_title(title)
     headline(figure, _finding(runs, workloads[0]))
     figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.98))
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-
+from iosig.studies.drawing import Draw
 from iosig.studies.scheduling.figures import draw_runs
 from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
 
@@ -20,6 +17,6 @@ def values(results: Results) -> dict[str, object]:
     return {"params": results.params, "POLICIES": POLICIES, "WORKLOADS": WORKLOADS, "summary": summary(results)}
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"runs": partial(draw_runs, results.runs)}
+    return {"runs": draw_runs(results.runs)}

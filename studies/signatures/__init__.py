@@ -18,11 +18,7 @@
 - `timing`: How long methods take, by the number of samples and by their length: IOSI's Figure 19.
 """
 
-from pathlib import Path
-
-import click
-
-from iosig.studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, file, parts, seeds
 
 #: what can be asked for; real traffic is another one, where it is given
 PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")
@@ -39,18 +35,12 @@ STUDY = Study(
     (
         seeds(20, "Sites of each setting that are drawn."),
         SEED,
-        click.Option(
-            ["--edison", "polls"],
-            type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            help="Polls of a real file system, in any format that can be landed: applications are put into its "
-            "traffic.",
+        file(
+            "--edison",
+            "polls",
+            "Polls of a real file system, in any format that can be landed: applications are put into its traffic.",
         ),
-        click.Option(
-            ["--part", "parts"],
-            multiple=True,
-            type=click.Choice(PARTS),
-            help="Only this result; can be given several times. All of them if not given.",
-        ),
+        parts(PARTS),
         WORKERS,
     ),
     part="parts",

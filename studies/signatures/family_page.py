@@ -68,7 +68,7 @@ def draw_trust_of(results: Results, path: Path) -> None:
     """Draw the trust by weights of all other families beside the correlation found."""
     told = _told(results)
     off = told.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
-    draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median", path)
+    draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median")(path)
 
 
 def _calibration(told: pl.DataFrame) -> Table:
@@ -120,7 +120,7 @@ def _pair(values: Sequence[float]) -> str:
 
 def _drifting(answers: pl.DataFrame) -> Table | None:
     """Return what is found of bursts where runs drift so much that no method knows the time scale."""
-    is_drifting = ~pl.col("family").is_in(_KNOWN_IN_TIME)
+    is_drifting = pl.col("family").is_in([family.name for family in FAMILIES if not family.is_known_in_time])
     rows = summary(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "warped", "robust"])))
     cell = f"{BURST_CELL}, {{clean_ratio:%0}}"
     return None if rows.is_empty() else Table.pivot(_named(rows), _KEYS, "application", cell)

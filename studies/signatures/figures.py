@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +12,16 @@ import polars as pl
 
 from iosig.reports.panels import in_order
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, figure_of, headline, save_study, styled
+from iosig.studies.drawing import MARKERS, Size, headline, picture
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WIDTH_IN = 10.0
+#: panels side by side in the picture of trust
+_TRUST_COLUMNS = 5
 #: the first stands out
 _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
 #: so that a method looks the same in every picture
@@ -44,8 +46,8 @@ _SIMILARITIES = ("cross_correlation", "correlation")
 # ---- accuracy
 
 
-@styled
-def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
+@picture((_WIDTH_IN, 9.5), is_constrained=True)
+def draw_accuracy(figure: Figure, summed: pl.DataFrame, title: str) -> None:
     """Draw every yardstick of every method on every application, a column for each level: as Figure 16.
 
     summed: level, application, method; mean_*, low_* and high_* of each yardstick (points, and bars between quartiles);
@@ -53,7 +55,6 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     """
     levels, applications = in_order(summed, "level"), in_order(summed, "application")
     methods = in_order(summed, "method")
-    figure = figure_of(_WIDTH_IN, 9.5)
     cells = figure.subplots(4, len(levels), sharex=True, sharey="row", squeeze=False)
     for column, level in enumerate(levels):
         at_level = summed.filter(pl.col("level") == level)
@@ -75,7 +76,6 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     _accuracy_axes(cells, len(applications))
     headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
-    save_study(figure, path)
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
@@ -136,13 +136,12 @@ class Varied:
     usual: float
 
 
-@styled
-def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path: Path) -> None:
+@picture((_WIDTH_IN, 6.0), is_constrained=True)
+def draw_sweeps(figure: Figure, summed: pl.DataFrame, sweeps: Sequence[Varied], title: str) -> None:
     """Draw how both similarities of one method depend on parameters: a line for each application, as Figures 17, 18.
 
     summed: experiment, value, application, mean_cross_correlation, mean_correlation.
     """
-    figure = figure_of(_WIDTH_IN, 6.0)
     cells = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
     for column, varied in enumerate(sweeps):
         chosen = summed.filter(pl.col("experiment") == varied.experiment)
@@ -154,18 +153,16 @@ def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path
     _similarity_axes(cells)
     headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
-    save_study(figure, path)
 
 
-@styled
-def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
+@picture((_WIDTH_IN, 6.0), is_constrained=True)
+def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
     """Draw both similarities over how much runs differ: a column for each application, a line for each method.
 
     summed: value (standard deviation of a run's computing, as a ratio), application, method, mean_cross_correlation,
     mean_correlation.
     """
     applications = in_order(summed, "application")
-    figure = figure_of(_WIDTH_IN, 6.0)
     cells = figure.subplots(2, len(applications), sharex=True, sharey="row", squeeze=False)
     for column, application in enumerate(applications):
         chosen = summed.filter(pl.col("application") == application)
@@ -178,7 +175,6 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]")
     headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
-    save_study(figure, path)
 
 
 def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled: bool) -> None:
@@ -205,15 +201,14 @@ def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
 # ---- time
 
 
-@styled
-def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
+@picture((_WIDTH_IN, 4.2), is_constrained=True)
+def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
     """Draw the time for one set by the number of samples and by their length, as Figure 19.
 
     times: by (`samples` or `points`), value, method, seconds.
     """
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    figure = figure_of(_WIDTH_IN, 4.2)
     both = figure.subplots(1, 2, sharey=True)
     words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
     for axes, (by, label) in zip(both, words.items(), strict=True):
@@ -227,21 +222,23 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     both[0].set_ylabel("time for one set [s]")
     headline(figure, title)
     figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
-    save_study(figure, path)
 
 
 # ---- trust
 
 
-@styled
-def draw_trust(told: pl.DataFrame, title: str, path: Path) -> None:
+def _trust_size(told: pl.DataFrame, title: str) -> Size:
+    return _WIDTH_IN, 2.2 * -(-told["family"].n_unique() // _TRUST_COLUMNS) + 0.6
+
+
+@picture(_trust_size, is_constrained=True)
+def draw_trust(figure: Figure, told: pl.DataFrame, title: str) -> None:
     """Draw what is told and found, a panel for each family: signatures as points, and the means of ten bins.
 
     told: family, told, correlation (NULL: there was none).
     """
     families = in_order(told, "family")
-    columns = 5
-    figure = figure_of(_WIDTH_IN, 2.2 * -(-len(families) // columns) + 0.6)
+    columns = _TRUST_COLUMNS
     cells = figure.subplots(-(-len(families) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, family in zip(cells, families, strict=False):
         rows = told.filter(family=family)
@@ -261,7 +258,6 @@ def draw_trust(told: pl.DataFrame, title: str, path: Path) -> None:
     figure.supxlabel("told")
     figure.supylabel("found")
     headline(figure, title)
-    save_study(figure, path)
 
 
 # ---- examples
@@ -278,11 +274,10 @@ class Example:
     curves: Sequence[tuple[str, Reals, float]]
 
 
-@styled
-def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
+@picture(lambda examples, title: (_WIDTH_IN, 1.0 + 1.05 * len(examples[0].curves)), is_constrained=True)
+def draw_examples(figure: Figure, examples: Sequence[Example], title: str) -> None:
     """Draw samples and signatures beside the truth, a column for each application: as Figures 12 to 15."""
     count = len(examples[0].curves)
-    figure = figure_of(_WIDTH_IN, 1.0 + 1.05 * count)
     cells = figure.subplots(count, len(examples), sharex="col", sharey="col", squeeze=False)
     for column, example in enumerate(examples):
         highest = 0.0
@@ -306,4 +301,3 @@ def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
         cells[-1, column].set_xlabel("time [s]")
     figure.supylabel("GB/s")
     headline(figure, title)
-    save_study(figure, path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from iosig.studies.drawing import Draw
 from iosig.studies.pages import Table
 from iosig.studies.signatures import figures as drawing
 from iosig.studies.signatures.bounds import DRAWS, KNOWN
@@ -85,7 +85,7 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     summed = summary(results.answers)
     drift, others = differing(results), _others(summed)
@@ -97,13 +97,13 @@ def figures(results: Results) -> dict[str, Callable[[Path], None]]:
     varied = [drawing.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
     drifting = f"Runs whose computing differs, calm: {_agreement(ends)}"
     return {
-        "accuracy": partial(drawing.draw_accuracy, levels, accuracy),
-        "examples": lambda path: drawing.draw_examples(_examples(results), examples, path),
+        "accuracy": drawing.draw_accuracy(levels, accuracy),
+        "examples": lambda path: drawing.draw_examples(_examples(results), examples)(path),
         "trust": partial(draw_trust_of, results),
-        "sweeps": partial(drawing.draw_sweeps, summed, varied, sweeps),
-        "drift": partial(drawing.draw_drift, drift, drifting),
-        "others": partial(drawing.draw_accuracy, others, _agreement(others)),
-        "times": lambda path: drawing.draw_times(results.times, _longest(results.times), path),
+        "sweeps": drawing.draw_sweeps(summed, varied, sweeps),
+        "drift": drawing.draw_drift(drift, drifting),
+        "others": drawing.draw_accuracy(others, _agreement(others)),
+        "times": lambda path: drawing.draw_times(results.times, _longest(results.times))(path),
     }
 
 

@@ -6,16 +6,7 @@
 - `running`: The study itself: plants applications, looks for them, and ranks jobs without a signature.
 """
 
-from pathlib import Path
-
-import click
-
-from iosig.studies.study import SEED, WORKERS, Study, seeds
-
-
-def _file(flag: str, name: str, text: str) -> click.Option:
-    return click.Option([flag, name], type=click.Path(path_type=Path, exists=True, dir_okay=False), help=text)
-
+from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seeds
 
 STUDY = Study(
     "unexplained",
@@ -26,11 +17,5 @@ STUDY = Study(
     Jobs are ranked by when much flowed, too: how often the one that moved most is among the first three.
     With a real day of polls and its job log: whether its runs come before decoys.
     """,
-    (
-        seeds(5, "Sites of each family and level."),
-        SEED,
-        _file("--edison", "polls", "Polls of a real file system of a day."),
-        _file("--jobs", "log", "The job log of that day, whose comments name the file systems."),
-        WORKERS,
-    ),
+    (seeds(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
 )

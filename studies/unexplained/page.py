@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
+from iosig.studies.drawing import Draw, hide_frame, picture
 from iosig.studies.pages import percent
 from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
 from iosig.studies.unexplained.real import DECOYS
 from iosig.studies.unexplained.running import ATTRIBUTED, Results
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawn
+    from matplotlib.figure import Figure
 
 _OURS = "rest by likely rates"
 _COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
@@ -45,9 +43,9 @@ def values(results: Results) -> dict[str, object]:
     }
 
 
-def figures(results: Results) -> dict[str, Callable[[Path], None]]:
+def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"tops": partial(draw_tops, summed(results))}
+    return {"tops": draw_tops(summed(results))}
 
 
 def _day(results: Results) -> dict[str, float]:
@@ -95,12 +93,9 @@ def summed(results: Results) -> pl.DataFrame:
     return sums.with_columns(top=pl.col("hits") / pl.col("asked"), minute_count=pl.col("asked").cast(pl.Int64))
 
 
-def draw_tops(tops: pl.DataFrame, path: Path) -> None:
+@picture((7.0, 3.2))
+def draw_tops(figure: Figure, tops: pl.DataFrame) -> None:
     """Draw bars of each level and way. tops: level, way, top."""
-    panels.write((7.0, 3.2), lambda figure: _tops(figure, tops), path)
-
-
-def _tops(figure: Drawn, tops: pl.DataFrame) -> None:
     axes = figure.subplots()
     levels, ways = (panels.in_order(tops, name) for name in ("level", "way"))
     width = 0.8 / len(ways)
@@ -111,7 +106,6 @@ def _tops(figure: Drawn, tops: pl.DataFrame) -> None:
     axes.set_xticks(range(len(levels)), levels)
     axes.set(ylim=(0, 1.1), yticks=(0, 0.5, 1))
     axes.set_ylabel("minutes in which the job\nthat moved most is named", fontsize=9)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    hide_frame(axes)
     figure.legend(loc="lower center", ncols=len(ways), fontsize=9)
     figure.tight_layout(rect=(0.0, 0.1, 1.0, 1.0))

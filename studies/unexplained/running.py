@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,7 @@ from iosig.studies.attribution.ways import attribution, known_jobs, likely_bytes
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.real_day import Day
 from iosig.studies.sites import FAMILIES, LEVELS, Known, Seen, Transfers, seen, signed, started
-from iosig.studies.study import SeedParams
+from iosig.studies.study import DayParams
 from iosig.studies.unexplained import planted, real
 from iosig.transforms.arrays import Reals
 
@@ -23,12 +22,8 @@ from iosig.transforms.arrays import Reals
 ATTRIBUTED, SIGNED, LOGGED = "as attributed", "known of jobs with a signature", "known of all logged jobs"
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams(SeedParams):
-    """How much is drawn: so many sites of each family and level. polls, log: a real day, where there is one."""
-
-    polls: Path | None = None
-    log: Path | None = None
+#: how much is drawn: sites of each family and level, and a real day
+StudyParams = DayParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +44,7 @@ class Results:
 
 def study(params: StudyParams, told: Told = nobody) -> Results:
     """Draw and judge all sites, and a real day if there is one."""
-    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    pieces = list(product(FAMILIES, LEVELS, params.seeds))
     found = worked(judged, pieces, params.worker_count, told)
     runs, days = pl.DataFrame(), pl.DataFrame()
     if params.polls is not None and params.log is not None:

@@ -12,7 +12,7 @@ import pytest
 
 import bench
 
-_OURS = ("bench", "iosig")
+_OURS = ("bench", "iosig", "tests")
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:

@@ -15,8 +15,6 @@ from click.testing import CliRunner
 from bench import same_tables, table_comparison
 from bench.table_comparison import Compared, compare_folders, compare_tables, compare_texts, content_hash, in_order
 from iosig.warehouse.contracts import table
-from iosig.warehouse.releases.reading import INPUTS
-from iosig.warehouse.releases.releases import published
 
 FRAME = pl.DataFrame(
     {
@@ -173,13 +171,6 @@ def test_rows_are_put_in_order_by_their_key_then_by_all_else() -> None:
     assert in_order("unknown", rows).equals(FRAME)
     double = pl.DataFrame({"trace_id": ["b", None, "b"], "x": [2, 0, 1]})
     assert in_order("trace_jobs", double).rows() == [("b", 1), ("b", 2), (None, 0)]
-
-
-def test_keys_are_those_of_the_contracts() -> None:
-    tables = [*published(), table("releases"), *INPUTS]
-    assert {name: tuple(key.split()) for name, key in table_comparison.KEYS.items()} == {
-        one.name: one.key for one in tables
-    }
 
 
 def test_what_is_left_out_is_in_the_contracts() -> None:
