@@ -146,7 +146,7 @@ def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool 
     directed = told | {"directions": list(asked.directions)}
     minutes = connection.sql(_MINUTES, params=directed).pl()
     if minutes.is_empty():
-        raise unpolled(asked, until, first, last)
+        raise unpolled(asked, first, last)
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
     jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
@@ -195,11 +195,13 @@ def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[date
     return known[filesystem]
 
 
-def unpolled(asked: Asked, until: datetime, first: datetime, last: datetime) -> NothingToDo:
+def unpolled(asked: Asked, first: datetime, last: datetime) -> NothingToDo:
     """Return the error of a time without polls; first, last: the polls that there are."""
+    since = instant_text(asked.since)
+    time = f"since {since}" if asked.until is None else f"from {since} to {instant_text(asked.until)}"
     return NothingToDo(
-        f"No polls of {asked.filesystem} from {instant_text(asked.since)} to {instant_text(until)}: the release has "
-        f"some from {instant_text(first)} to {instant_text(last)}."
+        f"No polls of {asked.filesystem} {time}: the release has some from {instant_text(first)} to "
+        f"{instant_text(last)}."
     )
 
 

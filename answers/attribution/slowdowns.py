@@ -43,7 +43,7 @@ def hurt(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool
     first, last = polled(connection, asked.filesystem)
     until = asked.until or last
     if asked.since >= last:
-        raise unpolled(asked, until, first, last)
+        raise unpolled(asked, first, last)
     told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
     runs = connection.sql(_RUNS, params=told | {"directions": list(asked.directions)}).pl()
     return HurtAnswer(asked, until, runs.filter(pl.col("hurt_burst_count") > 0), runs.height, is_landed)

@@ -84,7 +84,7 @@ def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site:
     with pytest.raises(NothingToDo, match="have landed"):
         Landed.of(*site, Settings(), later)
     for ask in (who, hurt):
-        with pytest.raises(NothingToDo, match="the release has some from 2018-02-09T09:00:30Z to 2018-02-09T09:01:30Z"):
+        with pytest.raises(NothingToDo, match="scratch since 2018-02-09T22:00:00Z: the release has some"):
             ask(site, later)
         with pytest.raises(UsageError, match="'nowhere' was polled"):
             ask(site, Asked("nowhere", at(-20), None))
