@@ -95,8 +95,8 @@ def _metadata(store: Store) -> tuple[Path, Path]:
 def _of_last_release(store: Store, pattern: str) -> tuple[Path, Path]:
     added = checksums.read(store, seals.seal_of(releases.find(store, None))) or {}
     names = [name for name in added if Path(name).match(pattern)]
-    (own,) = (name for name in names if name.startswith("tables/jobs/"))
-    return store.root / own, store.root / next(name for name in names if name.startswith("tables/job_io/"))
+    own, other = (next(name for name in names if name.startswith(f"tables/{table}/")) for table in ("jobs", "job_io"))
+    return store.root / own, store.root / other
 
 
 def _manifest_list(store: Store) -> tuple[Path, Path]:
