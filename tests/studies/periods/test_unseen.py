@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iosig.studies.pages import Template
 from iosig.studies.periods import PARTS, STUDY, oracles, page, unseen
 from iosig.studies.periods.memoryless import HOLES, TICKS, generators
 from iosig.studies.periods.methods import Method
@@ -103,6 +104,8 @@ def test_parts_are_shown_alone() -> None:
     assert results.answers.is_empty()
     titles = [title for title, _ in STUDY.tables(results)]
     assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Right", "Claims"]
+    text = Template(STUDY.template, {}).render(page.values(results))
+    assert all(f"\n\n### {title}\n\n| " in text for title in titles)
     unsure = dict(STUDY.tables(results))[titles[2]]
     assert len(unsure.rows) * (len(unsure.columns) - 1) == len(ERRORS)
     power = [each for each in RHYTHMS if each.group == "power"]
