@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.flows.test_signatures import GB, Ran, write_day
 
 from iosig.flows import nightly
 from iosig.settings.model import JointSettings, Settings
@@ -18,6 +17,7 @@ from iosig.transforms.signatures.similarity import correlation
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
+from tests.flows.test_signatures import GB, Ran, write_day
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, curve_of
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
