@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
 from iosig.transforms.networks.log_bins import UNKNOWN, bin_numbers
 from iosig.transforms.networks.network import (
@@ -33,7 +34,7 @@ from iosig.transforms.networks.network import (
 
 _SUMS = ("transfer_count", "read_bytes", "written_bytes", "transfer_time_s")
 #: transfers that are aggregated at a time; fewer wait until there are as many
-_CHUNK = 1 << 18
+_CHUNK = 1 << 19
 #: rows of new tables that wait in any case before they are merged
 _MERGED_ROWS = 1 << 22
 #: bits of a key, from the lowest on: bin, metric, edge, window
@@ -42,6 +43,8 @@ _EDGE_SHIFT = _BIN_BITS + _METRIC_BITS
 _WINDOW_SHIFT = _EDGE_SHIFT + _EDGE_BITS
 _LOWEST_BIN = -(1 << (_BIN_BITS - 1))
 _LARGEST = np.finfo(np.float64).max
+#: a table of all possible numbers may have this many entries per number that is looked up
+_ENTRIES_PER_NUMBER = 8
 
 Columns = list[npt.NDArray[Any]]
 
@@ -77,10 +80,16 @@ class _Table:
     keys: Ints
     columns: Columns
 
-    def between(self, first_key: int, end_key: int) -> _Table:
-        """Return the rows of a range of keys, without the end."""
-        first, end = np.searchsorted(self.keys, (first_key, end_key))
-        return _Table(self.keys[first:end], [column[first:end] for column in self.columns])
+    def by_window(self) -> list[_Table]:
+        """Return a table for each window that has rows: copies, so that each frees its memory by itself."""
+        if not len(self.keys):
+            return []
+        first, last = (self.keys[[0, -1]] >> _WINDOW_SHIFT).tolist()
+        if first == last:
+            return [self]
+        bounds = np.searchsorted(self.keys, np.arange(first, last + 2) << _WINDOW_SHIFT).tolist()
+        parts = [slice(begin, end) for begin, end in pairwise(bounds) if end > begin]
+        return [_Table(self.keys[part].copy(), [column[part].copy() for column in self.columns]) for part in parts]
 
 
 #: how the values of equal keys are combined, column by column
@@ -93,21 +102,34 @@ def _combined(keys: Ints, columns: Sequence[npt.NDArray[Any]], rules: Sequence[n
     """Combine the rows of equal keys, in the order that they have."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    starts = _starts(keys)
     with np.errstate(over="ignore"):
         combined = [rule.reduceat(column[order], starts) for rule, column in zip(rules, columns, strict=True)]
-    return _Table(keys[starts], combined)
+    return _Table(keys[starts], [_narrowed(values) for values in combined])
 
 
-def _merged_tables(tables: Sequence[_Table], rules: Sequence[np.ufunc], window_count: int) -> _Table:
-    """Combine tables, one window after the other: only windows that several tables have rows of are sorted."""
-    pieces = []
-    for window in range(window_count):
-        parts = [table.between(window << _WINDOW_SHIFT, (window + 1) << _WINDOW_SHIFT) for table in tables]
-        parts = [part for part in parts if len(part.keys)]
-        if parts:
-            pieces.append(_combined(*_joined(parts), rules) if len(parts) > 1 else parts[0])
-    return _Table(*_joined(pieces)) if pieces else tables[0]
+def _starts(keys: Ints) -> Ints:
+    """Return where each run of equal keys (sorted) begins."""
+    differs = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=differs[1:])
+    return np.flatnonzero(differs)
+
+
+def _narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return counts in as few bytes as they need; reals stay."""
+    return values if values.dtype.kind == "f" else values.astype(np.min_scalar_type(values.max(initial=0)))
+
+
+def _merged_tables(tables: Sequence[_Table], rules: Sequence[np.ufunc]) -> list[_Table]:
+    """Combine tables into one per window: windows that only one table has rows of stay as they are."""
+    windows: dict[int, list[_Table]] = {}
+    for table in tables:
+        for part in table.by_window():
+            windows.setdefault(int(part.keys[0]) >> _WINDOW_SHIFT, []).append(part)
+    merged_parts = [
+        _combined(*_joined(parts), rules) if len(parts) > 1 else parts[0] for _, parts in sorted(windows.items())
+    ]
+    return merged_parts or list(tables[:1])
 
 
 def _joined(tables: Sequence[_Table]) -> tuple[Ints, Columns]:
@@ -119,19 +141,19 @@ def _joined(tables: Sequence[_Table]) -> tuple[Ints, Columns]:
 class _Aggregate:
     """What transfers add up to.
 
-    edges: source x nodes + target, sorted; an edge's number is its place. counts: key of window, edge, metric and
-    bin; count. totals: key of window and edge; the columns of TOTALS. timeline: key of layer, metric and step; count,
-    sum, least and most.
+    edges: numbers among all possible edges, sorted; an edge's number is its place. counts: key of window, edge, metric
+    and bin; count. totals: key of window and edge; the columns of TOTALS. Tables of both follow each other by window.
+    timeline: key of layer, metric and step; count, sum, least and most.
     """
 
     edges: Ints
-    counts: _Table
-    totals: _Table
+    counts: list[_Table]
+    totals: list[_Table]
     timeline: _Table
 
     @property
     def row_count(self) -> int:
-        return len(self.counts.keys) + len(self.totals.keys)
+        return sum(len(table.keys) for table in (*self.counts, *self.totals))
 
     def renumbered(self, edges: Ints) -> _Aggregate:
         """Return the aggregate with its edges' places among all edges (sorted): the order of keys stays."""
@@ -139,8 +161,8 @@ class _Aggregate:
             return self
         shift = np.searchsorted(edges, self.edges) - np.arange(len(self.edges))
         counts, totals = (
-            _Table(table.keys + (shift[_edge_of(table.keys)] << _EDGE_SHIFT), table.columns)
-            for table in (self.counts, self.totals)
+            [_Table(table.keys + (shift[_edge_of(table.keys)] << _EDGE_SHIFT), table.columns) for table in tables]
+            for tables in (self.counts, self.totals)
         )
         return _Aggregate(edges, counts, totals, self.timeline)
 
@@ -149,14 +171,14 @@ def _edge_of(keys: Ints) -> Ints:
     return (keys >> _EDGE_SHIFT) & ((1 << _EDGE_BITS) - 1)
 
 
-def _merged_aggregates(aggregates: Sequence[_Aggregate], window_count: int) -> _Aggregate:
+def _merged_aggregates(aggregates: Sequence[_Aggregate]) -> _Aggregate:
     edges = np.unique(np.concatenate([aggregate.edges for aggregate in aggregates]))
     aligned = [aggregate.renumbered(edges) for aggregate in aggregates]
     return _Aggregate(
         edges,
-        _merged_tables([aggregate.counts for aggregate in aligned], _COUNT_RULES, window_count),
-        _merged_tables([aggregate.totals for aggregate in aligned], _TOTAL_RULES, window_count),
-        _merged_tables([aggregate.timeline for aggregate in aligned], _TIMELINE_RULES, 1),
+        _merged_tables([table for aggregate in aligned for table in aggregate.counts], _COUNT_RULES),
+        _merged_tables([table for aggregate in aligned for table in aggregate.totals], _TOTAL_RULES),
+        _combined(*_joined([aggregate.timeline for aggregate in aligned]), _TIMELINE_RULES),
     )
 
 
@@ -176,6 +198,14 @@ class BatchCounter:
             raise ValueError(f"there can be {1 << _WINDOW_BITS} windows, not {self._window_count}")
         self._steps_s = np.linspace(window_edges_s[:, 0], window_edges_s[:, -1], self._step_count + 1, axis=1)
         self._steps_s[:, ::STEPS_PER_WINDOW] = window_edges_s
+        node_counts = np.diff(layers.first_node)
+        self._layer_of_node = np.repeat(np.arange(len(node_counts)), node_counts)
+        # possible edges are numbered by source, then by target; a run's innermost layer has none
+        target_counts = np.append(node_counts[1:], 0)
+        target_counts[[kind is None for kind in layers.time_kinds]] = 0
+        self._first_edge = offsets_of(target_counts[self._layer_of_node])
+        # what is added to a target's number to get the edge's number
+        self._edge_shift = self._first_edge[:-1] - layers.first_node[1:][self._layer_of_node]
         self._waiting: list[TransferBatch] = []
         self._waiting_count = 0
         self._aggregates: list[_Aggregate] = []
@@ -187,8 +217,10 @@ class BatchCounter:
     def add(self, transfers: TransferBatch) -> None:
         """Count transfers; they are copied if they wait for more."""
         count = len(transfers.run)
+        if not count:
+            return
         if count < _CHUNK:
-            self._waiting.append(_cut(transfers, slice(None)))
+            self._waiting.append(_cut(transfers, slice(None), copy=True))
             self._waiting_count += count
             if self._waiting_count >= _CHUNK:
                 self._count_waiting()
@@ -199,8 +231,8 @@ class BatchCounter:
     def result(self) -> NetworkBatch:
         """Return the networks of all transfers that were added so far."""
         aggregate = self._aggregated()
-        node_count = len(self._layers.labels)
-        source, target = aggregate.edges // node_count, aggregate.edges % node_count
+        source = np.searchsorted(self._first_edge, aggregate.edges, side="right") - 1
+        target = aggregate.edges - self._edge_shift[source]
         return NetworkBatch(
             self._layers, self._edges_s, source, target, _count_rows(aggregate.counts), _total_rows(aggregate.totals)
         )
@@ -218,11 +250,13 @@ class BatchCounter:
         if len(self._aggregates) != 1:
             if not self._aggregates:
                 self._count(_nothing())
-            self._aggregates = [_merged_aggregates(self._aggregates, self._window_count)]
+            self._aggregates = [_merged_aggregates(self._aggregates)]
         return self._aggregates[0]
 
     def _count_waiting(self) -> None:
-        waiting, self._waiting, self._waiting_count = self._waiting, [], 0
+        # a hop's parts one after the other: transfers in order of time need no sorting then
+        waiting = sorted(self._waiting, key=lambda part: int(part.source[0]))
+        self._waiting, self._waiting_count = [], 0
         if waiting:
             names = [field.name for field in fields(TransferBatch)]
             self._count(TransferBatch(*(np.concatenate([getattr(part, name) for part in waiting]) for name in names)))
@@ -232,23 +266,53 @@ class BatchCounter:
         # merging when the new rows are as many as the merged ones copies each row a few times at most
         merged, *new = (aggregate.row_count for aggregate in self._aggregates)
         if sum(new) >= max(merged, _MERGED_ROWS):
-            self._aggregates = [_merged_aggregates(self._aggregates, self._window_count)]
+            self._aggregates = [_merged_aggregates(self._aggregates)]
 
     def _aggregate(self, transfers: TransferBatch) -> _Aggregate:
-        edges, edge = np.unique(transfers.source * len(self._layers.labels) + transfers.target, return_inverse=True)
-        step = self._steps(transfers)
-        key = ((step // STEPS_PER_WINDOW) << _WINDOW_SHIFT) + (edge << _EDGE_SHIFT)
-        metrics = [
-            np.where(np.isinf(values), np.nan, values)
-            for values in (transfers.time_s, transfers.size_bytes, transfers.bandwidth_bytes_per_s)
-        ]
-        place = self._layers.of_nodes(transfers.source) * len(METRICS)
+        place = self._layer_of_node[transfers.source] * self._step_count + self._steps(transfers)
+        transfers, place = self._in_order(transfers, place)
+        edges, edge = _numbered(self._edge_shift[transfers.source] + transfers.target, int(self._first_edge[-1]))
+        window = place % self._step_count // STEPS_PER_WINDOW
+        spans, span = _numbered(window * len(edges) + edge, self._window_count * len(edges))
+        keys = np.zeros(0, np.int64)
+        if len(spans):
+            window, edge = np.divmod(spans, len(edges))
+            keys = (window << _WINDOW_SHIFT) + (edge << _EDGE_SHIFT)
+        metrics = [_finite(v) for v in (transfers.time_s, transfers.size_bytes, transfers.bandwidth_bytes_per_s)]
         return _Aggregate(
             edges,
-            _histograms(key, metrics),
-            _totals(key, metrics[1], metrics[0], transfers.is_read),
-            _timeline([(place + metric) * self._step_count + step for metric in range(len(METRICS))], metrics),
+            [_histograms(keys, span, metrics)],
+            [_totals(keys, span, metrics[1], metrics[0], transfers.is_read)],
+            self._timeline_of(place, metrics),
         )
+
+    def _in_order(self, transfers: TransferBatch, place: Ints) -> tuple[TransferBatch, Ints]:
+        """Return transfers (n) and their places sorted by place: layer x steps + step."""
+        if (place[1:] >= place[:-1]).all():
+            return transfers, place
+        # NumPy sorts integers of 16 bits by their digits
+        is_narrow = len(self._layers.names) * self._step_count <= 1 << 16
+        order = np.argsort(place.astype(np.uint16) if is_narrow else place, kind="stable")
+        return TransferBatch(*(getattr(transfers, field.name)[order] for field in fields(TransferBatch))), place[order]
+
+    def _timeline_of(self, place: Ints, metrics: Sequence[Reals]) -> _Table:
+        """Combine the known values (n) of each metric by place (sorted); negative ones are in no count and no sum."""
+        starts = _starts(place)
+        layer, step = np.divmod(place[starts], self._step_count)
+        pieces = []
+        for metric, values in enumerate(metrics):
+            is_counted = values >= 0
+            with np.errstate(over="ignore"):
+                columns = [
+                    np.add.reduceat(is_counted, starts, dtype=np.int64),
+                    np.add.reduceat(np.where(is_counted, values, 0.0), starts),
+                    np.fmin.reduceat(values, starts),
+                    np.fmax.reduceat(values, starts),
+                ]
+            is_known = ~np.isnan(columns[2])
+            keys = (layer * len(METRICS) + metric) * self._step_count + step
+            pieces.append(_Table(keys[is_known], [column[is_known] for column in columns]))
+        return _combined(*_joined(pieces), _TIMELINE_RULES)
 
     def _steps(self, transfers: TransferBatch) -> Ints:
         """Return the step of its run's timeline in which each transfer is (n)."""
@@ -263,8 +327,26 @@ class BatchCounter:
         return step
 
 
-def _cut(transfers: TransferBatch, part: slice) -> TransferBatch:
-    return TransferBatch(*(getattr(transfers, field.name)[part].copy() for field in fields(TransferBatch)))
+def _cut(transfers: TransferBatch, part: slice, *, copy: bool = False) -> TransferBatch:
+    columns = (getattr(transfers, field.name)[part] for field in fields(TransferBatch))
+    return TransferBatch(*(column.copy() for column in columns) if copy else columns)
+
+
+def _finite(values: Reals) -> Reals:
+    is_infinite = np.isinf(values)
+    return np.where(is_infinite, np.nan, values) if is_infinite.any() else values
+
+
+def _numbered(numbers: Ints, end: int) -> tuple[Ints, Ints]:
+    """Return the different numbers (sorted; all less than `end`), and the place of each number (n) among them."""
+    if end > _ENTRIES_PER_NUMBER * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    occurs = np.zeros(end, np.bool_)
+    occurs[numbers] = True
+    different = np.flatnonzero(occurs)
+    places = np.empty(end, np.int64)
+    places[different] = np.arange(len(different))
+    return different, places[numbers]
 
 
 def _nothing() -> TransferBatch:
@@ -272,53 +354,68 @@ def _nothing() -> TransferBatch:
     return TransferBatch(numbers, numbers, numbers, values, values, values, values, np.zeros(0, np.bool_))
 
 
-def _histograms(key: Ints, metrics: Sequence[Reals]) -> _Table:
-    """Count the known values (n) of each metric by window, edge and bin."""
-    keys = []
-    for metric, values in enumerate(metrics):
-        bins = bin_numbers(values).astype(np.int64)
-        cells = key + ((metric << _BIN_BITS) - _LOWEST_BIN) + bins
-        keys.append(cells[bins != UNKNOWN])
-    cells, count = np.unique(np.concatenate(keys), return_counts=True)
-    return _Table(cells, [count])
+def _histograms(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
+    """Count the known values (n) of each metric by span, the number of a key of window and edge, and bin.
+
+    Bins that occur are numbered through all metrics, so that most cells fit 32 bits: they are sorted three times as
+    fast as 64 bits.
+    """
+    bins = [bin_numbers(values).view(np.uint16) ^ np.uint16(1 << (_BIN_BITS - 1)) for values in metrics]
+    occurs = np.zeros((len(METRICS), 1 << _BIN_BITS), np.bool_)
+    for metric, numbers in enumerate(bins):
+        occurs[metric, numbers] = True
+    occurs[:, UNKNOWN - _LOWEST_BIN] = False
+    slot_keys = np.flatnonzero(occurs)
+    slot_count = len(slot_keys)
+    if not slot_count:
+        return _Table(np.zeros(0, np.int64), [np.zeros(0, np.int64)])
+    dtype: Any = np.uint32 if len(keys) * slot_count < 1 << 32 else np.int64
+    slots = (np.cumsum(occurs, dtype=dtype) - dtype(1)).reshape(occurs.shape)
+    first_cell = span.astype(dtype) * dtype(slot_count)
+    cells = []
+    for metric, numbers in enumerate(bins):
+        known = first_cell + slots[metric][numbers]
+        is_known = numbers != UNKNOWN - _LOWEST_BIN
+        cells.append(known if is_known.all() else known[is_known])
+    ordered = np.concatenate(cells)
+    ordered.sort()
+    starts = _starts(ordered)
+    place, slot = np.divmod(ordered[starts], dtype(slot_count))
+    count = np.diff(starts, append=len(ordered))
+    return _Table(keys[place] + slot_keys[slot], [_narrowed(count)])
 
 
-def _totals(key: Ints, size_bytes: Reals, time_s: Reals, is_read: npt.NDArray[np.bool_]) -> _Table:
+def _totals(keys: Ints, span: Ints, size_bytes: Reals, time_s: Reals, is_read: npt.NDArray[np.bool_]) -> _Table:
     # what is not known is no bytes and no time
     size_bytes, time_s = np.fmax(size_bytes, 0.0), np.fmax(time_s, 0.0)
-    values = (np.ones(len(key), np.int64), size_bytes * is_read, size_bytes * ~is_read, time_s, time_s)
-    return _combined(key, values, _TOTAL_RULES)
+    moved = np.bincount(2 * span + is_read, size_bytes, 2 * len(keys))
+    longest_s = np.zeros(len(keys))
+    np.maximum.at(longest_s, span, time_s)
+    count, total_s = np.bincount(span, minlength=len(keys)), np.bincount(span, time_s, len(keys))
+    return _Table(keys, [count, moved[1::2], moved[::2], total_s, longest_s])
 
 
-def _timeline(keys: Sequence[Ints], metrics: Sequence[Reals]) -> _Table:
-    """Combine the known values (n) of each metric by key; negative ones are in no count and no sum."""
-    values = np.concatenate(metrics)
-    is_known = ~np.isnan(values)
-    values = values[is_known]
-    is_counted = values >= 0
-    columns = (is_counted.astype(np.int64), np.where(is_counted, values, 0.0), values, values)
-    return _combined(np.concatenate(keys)[is_known], columns, _TIMELINE_RULES)
-
-
-def _count_rows(counts: _Table) -> pl.DataFrame:
-    keys = counts.keys
-    columns: tuple[Callable[[], Ints], ...] = (
-        lambda: keys >> _WINDOW_SHIFT,
-        lambda: _edge_of(keys),
-        lambda: (keys >> _BIN_BITS) & ((1 << _METRIC_BITS) - 1),
-        lambda: (keys & ((1 << _BIN_BITS) - 1)) + _LOWEST_BIN,
-        lambda: counts.columns[0],
+def _count_rows(tables: Sequence[_Table]) -> pl.DataFrame:
+    columns: tuple[Callable[[_Table], Ints], ...] = (
+        lambda table: table.keys >> _WINDOW_SHIFT,
+        lambda table: _edge_of(table.keys),
+        lambda table: (table.keys >> _BIN_BITS) & ((1 << _METRIC_BITS) - 1),
+        lambda table: (table.keys & ((1 << _BIN_BITS) - 1)) + _LOWEST_BIN,
+        lambda table: table.columns[0],
     )
-    # narrowed one by one: all together would take several times the memory of the table
-    return pl.DataFrame(
-        [pl.Series(name, made()).cast(COUNTS[name]) for name, made in zip(COUNTS, columns, strict=True)]
+    types = (np.int32, np.int32, np.int8, np.int16, np.int64)
+    # narrowed table by table: all together would take several times the memory of the rows
+    made = (
+        [column(table).astype(kind, copy=False) for table in tables]
+        for column, kind in zip(columns, types, strict=True)
     )
+    return pl.DataFrame([pl.Series(name, np.concatenate(parts)) for name, parts in zip(COUNTS, made, strict=True)])
 
 
-def _total_rows(totals: _Table) -> pl.DataFrame:
-    count, *sums = totals.columns
+def _total_rows(tables: Sequence[_Table]) -> pl.DataFrame:
+    keys, (count, *sums) = _joined(tables)
     # sums of absurd values are the largest number there is
-    columns = (totals.keys >> _WINDOW_SHIFT, _edge_of(totals.keys), count, *(np.minimum(one, _LARGEST) for one in sums))
+    columns = (keys >> _WINDOW_SHIFT, _edge_of(keys), count, *(np.minimum(column, _LARGEST) for column in sums))
     return pl.DataFrame(dict(zip(TOTALS, columns, strict=True))).cast(TOTALS)
 
 
