@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from iosig.flows import nightly
+from iosig.flows import nightly as order
 from iosig.flows.steps.pieces import Done
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival
@@ -50,7 +50,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
     from iosig.flows.deployments import nightly
 
     shutil.copytree(site.root, tmp_path / "inline")
-    inline = nightly.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
+    inline = order.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
     release = nightly()
     assert replace(release, release_id="", created_at="", snapshots={}) == replace(
         inline, release_id="", created_at="", snapshots={}
@@ -108,7 +108,7 @@ class TestTold:
             raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
             yield
 
-        monkeypatch.setattr(nightly.Night, "do", refused)
+        monkeypatch.setattr(order.Night, "do", refused)
         with caplog.at_level("INFO"):
             state = nightly(return_state=True)
         assert state.is_failed()
@@ -180,7 +180,7 @@ class TestTold:
             yield from ()
 
         (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\n")
-        monkeypatch.setattr(nightly.Night, "do", slow)
+        monkeypatch.setattr(order.Night, "do", slow)
         began = time.monotonic()
         state = deployments.nightly(return_state=True)
         assert state.is_failed()

@@ -103,7 +103,7 @@ def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
     """DuckDB's bindings tell on stderr of each of their things that nobody looked through at the end."""
     script = "\n".join(
         [
-            "from iosig.flows import processes",
+            "from iosig.warehouse import processes",
             "with processes.kept():",
             "    import duckdb",
             "duckdb.sql('select 1').fetchall()",

@@ -64,17 +64,26 @@ def split_lines(
     is_closed = (count == width + 1) & (cells.get(width, null_on_oob=True).str.strip_chars() == "")
     is_good = split.select((count == width) | is_closed).to_series()
     good = split if is_good.all() else split.filter(is_good)
-    bad = split.filter(~is_good).select(
-        LINE,
-        reason=pl.format("The line has {} fields where {} are expected.", count, pl.lit(width)),
-        remedy=pl.lit("Check for a cut line or a delimiter within a field."),
-        raw=RAW,
-    )
+    bad = _refused_widths(split.select(LINE, RAW, count=count).filter(~is_good), width)
     texts = {ours: cells.get(header.names.index(theirs)) for ours, theirs in columns.items()}
     if has_white_space:
         texts = {ours: text.str.strip_chars() for ours, text in texts.items()}
     rows = good.select(*(text.replace("", None).alias(ours) for ours, text in texts.items()), LINE, RAW)
-    return Sifted(rows, pl.concat([bad, refused]).sort(LINE))
+    return Sifted(rows, pl.concat([bad, refused]).sort(LINE) if refused.height else bad)
+
+
+def _refused_widths(lines: pl.DataFrame, width: int) -> pl.DataFrame:
+    """Return refused lines (`line`, `raw`, `count` of cells); lines of one count share one text."""
+    if lines.is_empty():
+        return frame_of([])
+    counts = lines["count"].unique()
+    reasons = [f"The line has {count} fields where {width} are expected." for count in counts]
+    return lines.select(
+        LINE,
+        reason=pl.col("count").replace_strict(counts, reasons, return_dtype=pl.String),
+        remedy=pl.lit("Check for a cut line or a delimiter within a field."),
+        raw=RAW,
+    )
 
 
 def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -25,6 +25,8 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_t
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
+#: size of the first block, which shows how long lines are, and the maximum of lines in a later one
+_FIRST_BYTES, _MAX_LINES = 1 << 20, 250_000
 #: of ASCII, without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _BOM = b"\xef\xbb\xbf"
@@ -47,16 +49,20 @@ def read_header(path: Path) -> Header:
 
 
 def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = True) -> Iterator[Block]:
-    """Yield the lines after the header, many at a time."""
-    first = 1 + has_header
+    """Yield the lines after the header, many at a time.
+
+    Memory grows with the number of lines more than with their length, so blocks of short lines have fewer bytes.
+    """
+    first, size = 1 + has_header, min(block_bytes, _FIRST_BYTES)
     try:
         with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered:
             file = cast(IO[bytes], buffered)
             if has_header:
                 _rest_of_line(file)
-            while content := _whole_lines(file, block_bytes):
+            while content := _whole_lines(file, size):
                 count = content.count(b"\n") + (not content.endswith(b"\n"))
                 yield Block(first, count, content)
+                size = max(1, min(block_bytes, _MAX_LINES * len(content) // count))
                 first += count
     except DAMAGE as error:
         raise damaged_after(first - 1, error) from error
