@@ -1,4 +1,4 @@
-"""How many examples and cases each test tier runs: a fifth by default, all in the long tier."""
+"""How many examples and cases each test tier runs: an eighth by default, all in the long tier."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from _pytest.mark import ParameterSet
 
 #: the divisor of a property's number of examples, by the value of IOSIG_TEST_EXAMPLES
-_DIVISORS = {"quick": 5, "full": 1}
+_DIVISORS = {"quick": 8, "full": 1}
 _MIN_EXAMPLES = 5
 
 
 def examples(full_count: int) -> int:
-    """Return a fifth of the full number of examples, or all of them with IOSIG_TEST_EXAMPLES=full."""
+    """Return an eighth of the full number of examples, or all of them with IOSIG_TEST_EXAMPLES=full."""
     divisor = _DIVISORS[os.environ.get("IOSIG_TEST_EXAMPLES", "quick")]
     return min(full_count, max(full_count // divisor, _MIN_EXAMPLES))
 
