@@ -86,7 +86,7 @@ def test_what_is_judged_beside_a_signal_does_not_matter() -> None:
 
 def test_the_slow_twin_says_the_same() -> None:
     generator, plain, folded = np.random.default_rng(2), 0, 0
-    for _ in range(examples(60)):
+    for _ in range(examples(96)):
         period, count = float(generator.uniform(8, 90)), int(generator.integers(400, 900))
         rates = square(count, period, period * float(generator.uniform(0.1, 0.5)))
         rates += 1e9 * float(generator.uniform(0, 1.5)) * generator.random(count)
