@@ -33,7 +33,6 @@ from iosig.warehouse.store.store import Store, write_parquet
 
 #: readings that are worked on at a time: it bounds the memory
 _READINGS_AT_A_TIME = 250_000
-_DAY_S = 86_400.0
 
 
 def end_days(given: Given) -> int:

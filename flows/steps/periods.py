@@ -95,9 +95,6 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
         yield rows["trace_id"]
 
 
-# ---- rows
-
-
 def _kept_nodes(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
     """Return the nodes that the release before has of traced runs whose rows of `periods` stay as they are."""
     files = given.released(NODE_PERIODS)

@@ -62,12 +62,6 @@ def _signals_of(given: Given) -> pl.DataFrame:
     )
 
 
-# ---- what there is to make a signal of
-
-
-# ---- signals
-
-
 STAGE = Work(
     "stage traces",
     stage_traces,
