@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,11 @@ from iosig.warehouse.placing import scratch
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     import polars as pl
 
     from iosig.cli.demo_planted import Planted
     from iosig.flows.demo.simulated import TrueSignature
-    from iosig.flows.executors import Executor
-    from iosig.flows.steps.pieces import Done, Piece
+    from iosig.flows.executors import Engine
     from iosig.settings.model import Settings
     from iosig.transforms.signatures.signature import Signature
     from iosig.transforms.synthetic.job_statistics import JobStatistics
@@ -56,36 +53,19 @@ def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> 
     polls is cut: both are refused, the rest lands. The servers of a second file system count by job for a third of that
     day. The real Darshan logs that ship inside the `darshan` wheel land, too.
     """
-    from iosig.flows.executors import with_child
+    from iosig.flows.executors import with_processes
     from iosig.warehouse import processes
 
     folder = _fresh(into)
     click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
     # The processes that check and work import for seconds: they start before this process has imported much itself.
-    with scratch(), with_child() as executor, processes.shared(ready=_WORKED_WITH):
-        _demonstrate(folder, executor, seed, is_full=is_full, as_json=as_json)
+    with scratch(), with_processes() as engine, engine.shared():
+        processes.make_ready(*_WORKED_WITH)
+        _demonstrate(folder, engine, seed, is_full=is_full, as_json=as_json)
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptOpen:
-    """An executor that several nights share: its checking process imports Great Expectations once."""
-
-    executor: Executor
-
-    def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Begin a piece."""
-        return self.executor.begin(root, piece)
-
-    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-        """Do pieces, and yield each as it ends."""
-        return self.executor.each(root, pieces)
-
-    def end(self) -> None:
-        """Stay open for the next night: whoever opened the executor closes it."""
-
-
-def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, as_json: bool) -> None:
+def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_json: bool) -> None:
     """Simulate the site, run its nights, and print what was found, with two pictures; with `--json` as a document."""
     from iosig.cli.demo_planted import find_planted
     from iosig.cli.demo_story import Story, tell
@@ -112,7 +92,7 @@ def _demonstrate(folder: Path, executor: Executor, seed: int, *, is_full: bool, 
     site = demo_site(seed)
     last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
     exact, statistics = exact_site(seed, last_day)
-    releases, traced_count = _nights(store, settings, site, (exact, statistics), inbox, _KeptOpen(executor))
+    releases, traced_count = _nights(store, settings, site, (exact, statistics), inbox, engine)
     release = releases[-1]
     planted = find_planted(store, release, settings, site)
     if as_json:
@@ -136,7 +116,7 @@ def _nights(
     site: Site,
     counted: tuple[Site, JobStatistics],
     inbox: Path,
-    executor: Executor,
+    engine: Engine,
 ) -> tuple[list[Release], int]:
     """Land the real logs, then run a night for each day of the site, after its files came to the inbox.
 
@@ -164,7 +144,7 @@ def _nights(
                 if is_last and name == "release":
                     _prepare_drawing()
 
-            releases.append(run_inline(store, settings, steps.done, executor=executor, begin=begin))
+            releases.append(run_inline(store, settings, steps.done, engine=engine, begin=begin))
     return releases, landed_count
 
 

@@ -75,7 +75,7 @@ def run_command(
         from iosig.flows.executors import opened
         from iosig.flows.notifications import telling
 
-        with telling(store, settings, _warn), opened(settings, store.root) as executor, steps_told() as steps:
+        with telling(store, settings, _warn), opened(settings, store.root) as engine, steps_told() as steps:
             # who checks imports for seconds, and begins with it first
             from iosig.flows.nightly import run_inline
 
@@ -85,7 +85,7 @@ def run_command(
                 steps.done,
                 since=first,
                 until=last,
-                executor=executor,
+                engine=engine,
                 wait_s=wait_s,
                 begin=steps.begin,
             )

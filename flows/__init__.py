@@ -1,17 +1,17 @@
 """The flows: landing and the nightly run, its plan and its steps, backfill, deployments, notifications.
 
-- `nightly` (`run_inline`, `STEPS`, `Night`): The nightly flow: the order of its steps.
-- `steps/`: The steps: records of work, and functions that do one work item.
-- `executors` (`Executor`, `opened`, `Inline`, `with_child`): Where work items run, by setting.
+- `nightly` (`run_inline`, `build`, `STEPS`): The nightly flow: its steps, and a run without Prefect.
+- `steps/`: The steps: declarations, and functions that execute one work item.
+- `schedule` (`Schedule`, `execute`): The order of work items: each starts when its inputs are complete.
+- `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
 - `dask_workers` (`connected`, `Workers`): Work items on Dask workers.
 - `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
-- `deployments` (`nightly`, `serve`): The nightly flow under Prefect: the same steps as inline.
+- `deployments` (`nightly`, `serve`, `deploy`): The nightly flow under Prefect: every work item is a task run.
 - `prefect_server` (`PrefectServer`): The Prefect server of a warehouse: its address, its password, its process.
 - `notifications` (`telling`, `tell`): Notices of problems, once when they begin and once when they end.
 - `report` (`after_release`): The report of a release of the nightly flow.
 - `forget` (`find`, `forget`): Removing a landing, or all data of a user, from every release that is kept.
 - `own_data` (`OwnData`, `find`): The data of a user, and the names of that user elsewhere.
-- `pace` (`Pace`): Estimated remaining time of a run.
 - `faults` (`machine_fault`): Exceptions of libraries as one sentence with a remedy.
 - `demo/`: The demo's site.
 """

@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from functools import partial
 
 from iosig.flows import executors
-from iosig.flows.nightly import Report, run_inline
-from iosig.flows.pace import Begin
+from iosig.flows.nightly import Begin, Report, run_inline
 from iosig.flows.steps.plan import require_order
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import NothingToDo
@@ -60,9 +59,9 @@ def backfill(
             continue
         began, release = time.monotonic(), None
         try:
-            with executors.opened(settings, store.root) as executor:
+            with executors.opened(settings, store.root) as engine:
                 chunked = partial(run_inline, since=chunk.since, until=chunk.until, kind="backfill")
-                release = chunked(store, settings, report, executor=executor, wait_s=wait_s, begin=begin)
+                release = chunked(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
         except NothingToDo:
             pass
         done.append(chunk.since.isoformat())

@@ -14,8 +14,8 @@ import platform
 import shutil
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from iosig.flows.steps.pieces import Done, Piece
 from iosig.settings.model import EngineSettings, SlurmSettings
 from iosig.warehouse import processes
 from iosig.warehouse.errors import MachineFault, MissingExtra, UsageError
@@ -213,50 +212,40 @@ def _threads(client: Client) -> int:
 # ---- the executor
 
 
-class Workers:
-    """Does pieces on the workers of a Dask scheduler, those that check among them."""
+class Workers(Executor):
+    """Executes work items on the workers of a Dask scheduler."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Begin a piece, in the warehouse of that root, which workers see at the same place.
+    @property
+    def worker_count(self) -> int:
+        """How many work items are executed at a time."""
+        return max(1, _threads(self._client))
 
-        Nobody waits for it just now: it is done where no worker has anything else to do.
-        """
-        begun = self._submitted(root, piece, _IN_THE_BACKGROUND)
-        return _Waiting(lambda: self._result(piece, begun))
-
-    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-        """Begin pieces, and yield each as it ends; those that fail are told when all others are done."""
-        from distributed import as_completed
-
-        under_way = {self._submitted(root, piece): piece for piece in pieces}
-        failed: dict[str, Exception] = {}
-        for future in as_completed(under_way):
-            try:
-                yield self._result(under_way[future], future)
-            except Exception as error:
-                failed[under_way[future].name] = error
-        if failed:
-            raise _of_several(failed)
-
-    def end(self) -> None:
-        """Do nothing: workers go on when this run has ended."""
+    def submit(self, fn: Callable[..., _Answer], /, *args: Any, **kwargs: Any) -> Future[_Answer]:
+        """Have a function called with a work item and the warehouse's root, which workers see at the same place."""
+        item, root = args
+        root = root.absolute()
+        call = Call.of(root, item.folder, fn, item, root)
+        priority = _IN_THE_BACKGROUND if item.is_check else 0
+        # its name, so that the scheduler's logs and pages show it
+        key = f"{item.name}-{Path(call.place).stem}"
+        begun = self._client.submit(call, pure=False, priority=priority, key=key)
+        future: Future[_Answer] = Future()
+        begun.add_done_callback(lambda done: _settle(future, repr(item.name), done))
+        return future
 
     def calls(self, root: Path) -> processes.Workers:
         """Return them as who calls functions, beside the pieces of a plan: landing, for instance."""
         return _CallsOfFlow(self._client, root, _APART)
 
-    def _submitted(self, root: Path, piece: Piece, priority: int = 0) -> Any:
-        root = root.absolute()
-        call = Call.of(root, piece.folder, piece.do, root)
-        # its name, so that the scheduler's logs and pages speak of it
-        return self._client.submit(call, pure=False, priority=priority, key=f"{piece.name}-{Path(call.place).stem}")
 
-    def _result(self, piece: Piece, future: Any) -> Done:
-        done: Done = _answered(repr(piece.name), future)
-        return done
+def _settle(future: Future[Any], name: str, done: Any) -> None:
+    try:
+        future.set_result(_answered(name, done))
+    except Exception as error:
+        future.set_exception(error)
 
 
 def _answered(name: str, future: Any) -> Any:
@@ -287,14 +276,6 @@ class _Waiting(Future[_Answer]):
     def result(self, timeout: float | None = None) -> _Answer:
         """Return what came of it."""
         return self._answer()
-
-
-def _of_several(failed: dict[str, Exception]) -> Exception:
-    """Return the first of some failures; where several pieces took their workers with them, one that names them all."""
-    lost = [name for name, error in failed.items() if isinstance(error, processes.WorkerLost)]
-    if len(lost) > 1:
-        return processes.WorkerLost(f"{', '.join(map(repr, lost))} ended {TRIES} workers each. Run again.")
-    return next(iter(failed.values()))
 
 
 # ---- who they are

@@ -1,7 +1,7 @@
-"""The nightly flow under Prefect: the same steps as inline, as a handful of chunky tasks.
+"""The nightly flow under Prefect: every work item is a task run, named by its step and day.
 
-A piece of work that is done has left a mark in the plan's folder; that is the cache, so it holds inline
-too, and it cannot outlive the files that it speaks of. A task that finds all its work done says `Cached`.
+A complete work item has a marker in the run's folder, which serves runs without Prefect, too. A task run whose item
+an earlier flow run has completed ends as `Cached`.
 
 A fault that the operator can fix fails the flow run with one sentence and no traceback; transient faults are retried.
 
@@ -14,8 +14,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, Future
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -28,21 +30,28 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import State
 from prefect.deployments.runner import RunnerDeployment
+from prefect.events import emit_event
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.futures import PrefectFuture
 from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.states import Completed, Failed
+from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.types.entrypoint import EntrypointType
+from prefect.utilities.annotations import quote
 
 from iosig.answers.time_shifts import released_warnings
 from iosig.flows import executors
 from iosig.flows.faults import machine_fault
-from iosig.flows.nightly import STEPS, Night, Step, land_new, open_night
+from iosig.flows.nightly import begin_run, build, land_new, publish as publish_run
 from iosig.flows.notifications import telling
 from iosig.flows.prefect_server import hide_credentials
 from iosig.flows.report import after_release
+from iosig.flows.schedule import ReadyItem
 from iosig.flows.steps import release as releasing
+from iosig.flows.steps.items import ItemResult
 from iosig.flows.steps.plan import Plan, make_plan, require_order
+from iosig.flows.steps.run import Run
 from iosig.settings.model import ScheduleSettings, Settings, load
 from iosig.warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from iosig.warehouse.interrupts import Stop, signal_errors_kept
@@ -53,6 +62,8 @@ from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"
+#: the event of a published release
+PUBLISHED = "iosig.release.published"
 #: where a run finds its warehouse and its settings file
 WAREHOUSE, SETTINGS = "IOSIG_WAREHOUSE", "IOSIG_SETTINGS"
 #: the working directory of `iosig serve`, to which paths in the settings are relative
@@ -75,13 +86,13 @@ for _name in ("prefect.task_runs", "prefect.flow_runs", "prefect.engine"):
     logging.getLogger(_name).addFilter(_WithoutTraceback())
 
 
-def _passes(_: object, __: object, state: State[Any]) -> bool:
-    """Whether to try again: what the machine or a server did not give may be there later."""
+def _is_transient(_: object, __: object, state: State[Any]) -> bool:
+    """Whether to try again: what the machine, a server or a worker did not give may be there later."""
     error = state.result(raise_on_failure=False)
-    return isinstance(error, MachineFault | OSError)
+    return isinstance(error, MachineFault | OSError | BrokenExecutor) and not isinstance(error, executors.TimedOut)
 
 
-@task(cache_policy=NO_CACHE, retry_condition_fn=_passes)
+@task(cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @signal_errors_kept()
 def land(store: Store, settings: Settings) -> int:
     """Land what is new in the inbox and the journal of predictions; returns the landings that are new."""
@@ -109,38 +120,42 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
         return None
 
 
-@task(cache_policy=NO_CACHE, task_run_name="{step.name}")
-@signal_errors_kept()
-def do_step(night: Night, step: Step) -> Any:
-    """Do one step of the night; what an operator can mend is told in a sentence."""
-    logger = get_run_logger()
-    pieces = 0
+@task(name="work item", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
+    """Execute a work item and wait for it; an error of the operator's is one sentence."""
+    if ready.is_cached:
+        result = ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=True)
+        return Completed(name="Cached", message="An earlier run has completed it.", data=result)
     try:
-        for piece in night.do(step):
-            logger.info("%s: %s rows", one_line(piece.name), piece.row_count)
-            pieces += 1
+        result = engine.run(ready.item, root)
     except IosigError as error:
         return _failed(error)
-    night.adopt(step)
-    return pieces if pieces else Completed(name="Cached", message="All of it was done before.", data=0)
+    get_run_logger().info("%s rows", result.row_count)
+    return result
 
 
 def _failed(error: IosigError) -> State[Any]:
     return Failed(message=str(error).partition("\n")[0], data=error)
 
 
-@task(name="release", cache_policy=NO_CACHE, retry_condition_fn=_passes)
+@task(name="release", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @signal_errors_kept()
-def publish(night: Night) -> Release:
-    """Publish the release and tell of it in an artifact."""
-    release = night.release()
-    with opened(night.run.store, release) as connection:
+def publish(run: Run) -> Release:
+    """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows."""
+    release = publish_run(run)
+    with opened(run.store, release) as connection:
         table = [
             {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
             for name in (table.name for table in published())
         ]
     create_table_artifact(key="iosig-release", table=table, description=f"{release.release_id} ({release.verdict})")
-    for name, count in night.maintain().lines():
+    warehouse = {"prefect.resource.id": f"iosig.warehouse.{run.store.root.name}", "iosig.warehouse": run.store.address}
+    emit_event(
+        PUBLISHED,
+        resource=warehouse,
+        payload={"release_id": release.release_id, "verdict": release.verdict, "dates": list(release.dates)},
+    )
+    for name, count in releasing.maintain(run.store, run.settings).lines():
         get_run_logger().info("%s: %s", name, count)
     return release
 
@@ -183,24 +198,56 @@ def _night(
         "retries": schedule.retry_count,
         "retry_delay_seconds": [schedule.retry_delay_s * 2**place for place in range(schedule.retry_count)],
     }
-    timed_step = do_step.with_options(timeout_seconds=schedule.step_timeout_s)
     land.with_options(**retries)(store, settings)
     with locked(store, schedule.wait_s if wait_s is None else wait_s):
         plan = plan_run(store, settings, since, until)
         if plan is None:
             return None
-        with executors.opened(settings, store.root) as executor:
-            night = open_night(store, settings, plan, executor)
-            for step in STEPS:
-                outcome = timed_step(night, step, return_state=True).result(raise_on_failure=False)
-                if isinstance(outcome, Exception):
-                    raise outcome
-            release: Release = publish.with_options(**retries)(night)
+        with executors.opened(settings, store.root, schedule.step_timeout_s) as engine:
+            run = begin_run(store, settings, plan)
+            _build(run, engine, retries)
+        release: Release = publish.with_options(**retries)(run)
     for warning in released_warnings(store, settings, release):
         get_run_logger().warning(warning)
     if told := after_release(store, settings, release):
         get_run_logger().info("%s: %s", *told)
     return release
+
+
+def _build(run: Run, engine: executors.Engine, retries: Mapping[str, Any]) -> None:
+    """Execute the work items of a run as task runs that show what they waited for."""
+    begun: dict[str, PrefectFuture[Any]] = {}
+
+    def start(ready: ReadyItem) -> Future[ItemResult]:
+        named = execute_item.with_options(name=ready.item.step, task_run_name=one_line(ready.item.name), **retries)
+        task_run = runner.submit(
+            named,
+            {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
+            wait_for=[begun[name] for name in ready.upstream if name in begun],
+        )
+        begun[ready.item.name] = task_run
+        future: Future[ItemResult] = Future()
+        task_run.add_done_callback(partial(_settle, future))
+        return future
+
+    # a thread for each work item that is under way, and one for checks, which have a worker of their own
+    runner: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=engine.worker_count + 1)
+    with runner:
+        for _ in build(run, engine, start):
+            pass
+
+
+def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
+    """Give a future the outcome of a task run that has ended."""
+    try:
+        task_run.wait()
+        outcome = task_run.state.result(raise_on_failure=False)
+    except BaseException as error:
+        outcome = error
+    if isinstance(outcome, ItemResult):
+        future.set_result(outcome)
+    else:
+        future.set_exception(outcome)
 
 
 def _warehouse() -> Store:

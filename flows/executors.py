@@ -1,157 +1,163 @@
-"""Who does pieces of work: this process, several where there are many, and a child for those that check.
+"""Where work items run: in this process, in processes of this machine, or on Dask workers.
 
-Great Expectations takes seconds of one core to import. In a child it runs beside the landing and the staging; in a
-thread of this process it would only slow them down.
+All three are executors as `concurrent.futures` defines them. Great Expectations takes seconds of one core to import. A
+worker process of its own imports it once a run, beside landing and staging, and executes all checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from iosig.warehouse import processes
 from iosig.warehouse.errors import MachineFault
 
 if TYPE_CHECKING:
-    # what starts a child imports little itself: both import what they need side by side
-    from iosig.flows.steps.pieces import Done, Piece
+    # the process that checks starts before this one imports what steps need
+    from iosig.flows.steps.items import ItemResult, WorkItem
     from iosig.settings.model import Settings
 
-_PATIENCE_S = 2.0
-#: so many pieces of a kind are worth processes, which take a second to start; and so many where they are there already
-_MANY, _SEVERAL = 4, 2
+_Params = ParamSpec("_Params")
+_Answer = TypeVar("_Answer")
+
+#: Items that read fewer bytes run in this process: to start a worker takes a second.
+SMALL_BYTES = 1 << 20
 
 
-class Executor(Protocol):
-    """Who does pieces of work, in whatever process or machine sees the warehouse."""
+class InlineExecutor(Executor):
+    """Calls functions at once, in the thread that submits them."""
 
-    def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Begin a piece, in the warehouse of that root."""
-
-    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-        """Do pieces of which none waits for another, and yield each as it ends."""
-
-    def end(self) -> None:
-        """Be told that nothing more will be asked."""
-
-
-class Inline:
-    """Does pieces in this process, at once."""
-
-    def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Do a piece."""
-        ended: Future[Done] = Future()
-        ended.set_result(piece.do(root))
-        return ended
-
-    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-        """Do one piece after the other."""
-        yield from (self.begin(root, piece).result() for piece in pieces)
-
-    def end(self) -> None:
-        """Do nothing."""
+    def submit(
+        self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> Future[_Answer]:
+        """Call a function, and return a future that is done."""
+        future: Future[_Answer] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
-class _BesideChild(Inline):
-    """Does pieces in this process, and many of a kind in several, which stay: each takes a second to start.
+class ProcessExecutor(Executor):
+    """Calls functions in processes of this machine, which start with the first call; lost ones are replaced."""
 
-    Those that check go to a child, which does one after the other meanwhile.
-    """
+    def __init__(self, worker_count: int) -> None:
+        self._worker_count = worker_count
+        self._lock = Lock()
+        self._pool = processes.Pool(worker_count)
 
-    def __init__(self, connection: Connection, waiting: ThreadPoolExecutor, worker_count: int | None) -> None:
-        self._connection = connection
-        self._waiting = waiting
-        self._worker_count = processes.workers(worker_count)
-        self._pool = processes.Pool(self._worker_count)
+    @property
+    def pool(self) -> processes.Pool:
+        """The processes, for functions that hand work on to them."""
+        return self._pool
 
-    def begin(self, root: Path, piece: Piece) -> Future[Done]:
-        """Do a piece, or have it done."""
-        if piece.is_check:
-            return self._waiting.submit(self._ask, root, piece)
-        with processes.offered(self._pool):
-            return super().begin(root, piece)
+    def submit(
+        self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> Future[_Answer]:
+        """Have a function called in one of the processes."""
+        with self._lock:
+            try:
+                return self._pool.begin(fn, *args, **kwargs)
+            except BrokenExecutor:
+                # a process of the pool has died: nothing starts in it any more
+                self._pool = processes.Pool(self._worker_count)
+                return self._pool.begin(fn, *args, **kwargs)
 
-    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-        """Do few pieces one after the other, many in several processes, a bounded number under way."""
-        is_there = self._pool.has_begun or processes.are_shared()
-        if len(pieces) < (_SEVERAL if is_there else _MANY) or self._worker_count == 1:
-            yield from super().each(root, pieces)
-            return
-        # what is of no day takes longest: at the end one process would be at it, and none at anything else
-        first = sorted(pieces, key=lambda piece: piece.days != (None,))
-        with processes.pool(self._worker_count, self._pool) as pool:
-            yield from _as_they_end(pool, root, first)
+    def kill(self) -> None:
+        """End the processes whatever they are doing; calls under way fail, and the next one starts new processes."""
+        with self._lock:
+            self._pool.kill()
 
-    def end(self) -> None:
-        """Let the child and the processes end while this one goes on."""
-        self._connection.close()
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes: after the calls under way, or at once if this thread is interrupted."""
         self._pool.end()
 
-    def _ask(self, root: Path, piece: Piece) -> Done:
+
+@dataclass
+class Engine:
+    """Executes the work items of a run.
+
+    executor: for items that read many bytes. checks: for items that need Great Expectations. timeout_s: time limit of
+    an item [s]; with one, no item runs in this process, where nothing could end it.
+    """
+
+    executor: Executor = field(default_factory=InlineExecutor)
+    checks: Executor = field(default_factory=InlineExecutor)
+    worker_count: int = 1
+    timeout_s: float | None = None
+
+    def submit(self, item: WorkItem, root: Path) -> Future[ItemResult]:
+        """Start a work item in the warehouse of that root."""
+        from iosig.flows.steps.items import execute
+
+        if item.is_check:
+            return self.checks.submit(execute, item, root)
+        if isinstance(self.executor, ProcessExecutor) and self._is_local(item, root):
+            with self.shared():
+                return InlineExecutor().submit(execute, item, root)
+        return self.executor.submit(execute, item, root)
+
+    def run(self, item: WorkItem, root: Path) -> ItemResult:
+        """Execute a work item within the time limit. Raises MachineFault if it takes longer; then its process ends."""
         try:
-            self._connection.send((root, piece))
-            result: Done | BaseException = self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise MachineFault(
-                "The process that checks ended before it answered; the system may have run out of memory. Run again."
+            return self.submit(item, root).result(self.timeout_s)
+        except TimeoutError as error:
+            for executor in (self.executor, self.checks):
+                if isinstance(executor, ProcessExecutor):
+                    executor.kill()
+            raise TimedOut(
+                f"{item.name} took longer than {self.timeout_s:g} s (schedule.step_timeout_s), and was ended."
             ) from error
-        if isinstance(result, BaseException):
-            raise result
-        return result
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Have functions of the block that start processes use those of the engine."""
+        with processes.offered(self.executor.pool) if isinstance(self.executor, ProcessExecutor) else nullcontext():
+            yield
+
+    def _is_local(self, item: WorkItem, root: Path) -> bool:
+        if self.timeout_s is not None:
+            return False
+        return item.is_parallel or item.is_smaller_than(root, SMALL_BYTES)
 
 
-def _as_they_end(pool: processes.Workers, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
-    under_way: set[Future[Done]] = set()
-    for piece in pieces:
-        under_way.add(pool.begin(piece.do, root))
-        if len(under_way) >= pool.worker_count * processes.AHEAD:
-            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in ended)
-    yield from (future.result() for future in under_way)
+class TimedOut(MachineFault):
+    """A work item took longer than the settings allow."""
 
 
-def _answer(connection: Connection) -> None:
-    """Do pieces until nobody listens any more."""
-    processes.ending_at_once()
-    # what is imported is not looked through again after each check, either
+def _preload() -> None:
+    """Import what checks need, in the process that executes them."""
     with processes.kept():
         from iosig.expectations import gate
 
         gate.preload()
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(_done(*connection.recv()))
-
-
-def _done(root: Path, piece: Piece) -> Done | Exception:
-    """Do a piece; an error is raised again where the piece was begun."""
-    try:
-        return piece.do(root)
-    except Exception as error:
-        return error
 
 
 @contextmanager
-def opened(settings: Settings, root: Path) -> Iterator[Executor]:
-    """Open who does the pieces of a night, as the settings say; what was started for it ends with the block."""
+def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> Iterator[Engine]:
+    """Open what executes the work items of a run, as the settings say; it ends with the block.
+
+    timeout_s: time limit of a work item [s].
+    """
     engine = settings.engine
     if engine.runner == "inline":
-        yield Inline()
+        yield Engine(timeout_s=timeout_s)
     elif engine.runner == "processes":
-        with with_child(engine.worker_count) as executor:
-            yield executor
+        with with_processes(engine.worker_count, timeout_s) as found:
+            yield found
     else:
         # job scripts, and functions that a scheduler passes on
         settings.require_own_file(f"engine.runner = '{engine.runner}'")
         from iosig.flows import dask_workers
 
-        with dask_workers.connected(engine, settings.slurm, root) as found, processes.done_by(found.calls(root)):
-            yield found
+        with dask_workers.connected(engine, settings.slurm, root) as workers, processes.done_by(workers.calls(root)):
+            yield Engine(workers, workers, workers.worker_count, timeout_s)
 
 
 @contextmanager
@@ -164,27 +170,18 @@ def helped(settings: Settings, root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def with_child(worker_count: int | None = None) -> Iterator[Executor]:
-    """Start a child that does the pieces that check; it ends with the block, whatever it is doing.
+def with_processes(worker_count: int | None = None, timeout_s: float | None = None) -> Iterator[Engine]:
+    """Open processes of this machine, and one that checks, which starts at once.
 
-    worker_count: processes that do many pieces of a kind, as many as there are cores if None.
+    worker_count: the number of processes, that of the cores if None.
     """
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_answer, args=(theirs,), name="iosig-checks", daemon=True)
-    with processes.uninterrupted():
-        process.start()
-    # The child has its own copy: when it ends, reading here ends too.
-    theirs.close()
-    # One thread: calls keep their order, and so do answers.
-    waiting = ThreadPoolExecutor(1, "checks")
-    executor = _BesideChild(ours, waiting, worker_count)
+    count = processes.workers(worker_count)
+    executor = ProcessExecutor(count) if count > 1 or timeout_s is not None else InlineExecutor()
+    checks = ProcessExecutor(1)
+    checks.submit(_preload)
     try:
-        yield executor
+        yield Engine(executor, checks, count, timeout_s)
     finally:
-        executor.end()
-        waiting.shutdown(wait=False, cancel_futures=True)
-        # An idle child ends by itself and tidies up; a busy one is not waited for.
-        process.join(_PATIENCE_S)
-        process.kill()
-        process.join()
+        checks.kill()
+        checks.shutdown()
+        executor.shutdown()

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from iosig.expectations import docs
 from iosig.flows import executors
-from iosig.flows.nightly import STEPS, Report, open_night
+from iosig.flows.nightly import STEPS, Report, begin_run, build
 from iosig.flows.own_data import OwnData, find as find_own
 from iosig.flows.steps import release as releasing
 from iosig.flows.steps.plan import Start, make_plan
@@ -187,14 +187,12 @@ def _succeed(
 ) -> Release:
     """Make a release anew, of what is left of its landings, and put it in the old one's place."""
     own = _settings_of(old, settings)
-    with executors.with_child(own.engine.worker_count) as executor:
-        night = open_night(store, own, make_plan(store, own, start=_start(store, old, found, read)), executor)
-        for step in STEPS:
-            for piece in night.do(step):
-                report(piece.name, piece.row_count, piece.duration_s)
-        executor.end()
-    _tell_changes_as_before(night.run, old)
-    draft, built = releasing.drafted(night.run, (work for step in STEPS for work in step.works))
+    with executors.with_processes(own.engine.worker_count) as engine:
+        run = begin_run(store, own, make_plan(store, own, start=_start(store, old, found, read)))
+        for result in build(run, engine):
+            report(result.name, result.row_count, result.duration_s)
+    _tell_changes_as_before(run, old)
+    draft, built = releasing.drafted(run, STEPS)
     successor = superseding.supersede(store, old, draft, built, found.landings, found.asked.reason)
     docs.complete(store)
     return successor

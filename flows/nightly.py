@@ -1,18 +1,18 @@
-"""The night's order: which step follows which, inline or under Prefect alike."""
+"""The nightly flow: its steps, and how they are executed with or without Prefect."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
 
-from iosig.flows.executors import Executor, Inline
-from iosig.flows.pace import Begin, Pace
+from iosig.flows.executors import Engine
 from iosig.flows.report import after_release
+from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
 from iosig.flows.steps import (
     attribution,
     checks,
@@ -36,8 +36,9 @@ from iosig.flows.steps import (
     traces,
     unnamed_patterns,
 )
-from iosig.flows.steps.pieces import Done
-from iosig.flows.steps.run import Run, Work
+from iosig.flows.steps.items import ItemResult
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival, Told, land_paths
 from iosig.warehouse import processes
@@ -47,99 +48,63 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store, locked
 
-#: told as work goes on: what was done, how many rows came of it, how many seconds it took
+#: called with what was done, the number of its rows, and its duration [s]
 Report = Callable[[str, int, float], None]
+#: called when a step begins: its name, and roughly the remaining time [s], None if it is unknown
+Begin = Callable[[str, float | None], None]
+#: starts a work item that no earlier run has completed
+Start = Callable[[ReadyItem], Future[ItemResult]]
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the night: its name, and its work in order."""
-
-    name: str
-    works: tuple[Work, ...]
-
-
-#: the order: each kind of work comes after all whose tables it reads
-STEPS = (
-    Step("stage counters", (counters.ENDS, counters.RISES)),
-    Step("stage polls", (stage.POLLS_WORK,)),
-    Step("stage jobs", (stage.JOBS_WORK, stage.QUEUE_WORK)),
-    Step("traces", (traces.STAGE, traces.SIGNALS)),
-    Step("networks", (networks.WORK,)),
-    Step("extrapolations", (stage.EXTRAPOLATIONS_WORK,)),
-    Step("predictions", (predictions.WORK,)),
-    Step("samples", (samples.CUT, exact_samples.WORK, samples.IO, samples.COUNT, counters.UNASSIGNED)),
-    Step("signatures", (signatures.GATHER, joint.WORK, signature_checks.WORK, exact_checks.WORK)),
-    Step("attribution", (attribution.WORK, attribution.LIMITS, attribution.DAYS, attribution.ESTIMATES)),
-    Step("unnamed patterns", (unnamed_patterns.WORK,)),
-    Step("classes", (classes.WORK,)),
-    Step("periods", (periods.WORK, metadata_periods.WORK)),
-    Step("inference", (inference.WORK,)),
-    Step("metadata rates", (metadata_rates.WORK,)),
-    Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),
+_WORK = (
+    counters.ENDS,
+    counters.RISES,
+    stage.POLLS_STEP,
+    stage.JOBS_STEP,
+    stage.QUEUE_STEP,
+    traces.STAGE,
+    traces.SIGNALS,
+    networks.STEP,
+    stage.EXTRAPOLATIONS_STEP,
+    predictions.STEP,
+    samples.CUT,
+    exact_samples.STEP,
+    samples.IO,
+    samples.COUNT,
+    counters.UNASSIGNED,
+    signatures.GATHER,
+    joint.STEP,
+    signature_checks.STEP,
+    exact_checks.STEP,
+    attribution.PLACE,
+    attribution.LIMITS,
+    attribution.DAYS,
+    attribution.ESTIMATES,
+    unnamed_patterns.STEP,
+    classes.STEP,
+    periods.STEP,
+    metadata_periods.STEP,
+    inference.STEP,
+    metadata_rates.STEP,
+    checks.QUARANTINED,
+    checks.REJECTED,
 )
 
 
-@dataclass(frozen=True)
-class Night:
-    """A run, who does its pieces, the checks that are under way, and what comes to its place in a release."""
-
-    run: Run
-    executor: Executor = field(default_factory=Inline)
-    begun: list[Future[Done]] = field(default_factory=list)
-    adopted: list[Future[Adopted]] = field(default_factory=list)
-    beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "adopting"))
-
-    def do(self, step: Step, begin: Callable[[str], None] = lambda _: None) -> Iterator[Done]:
-        """Do what is to be done of a step, and yield each piece as it ends; `begin` is told if there is anything.
-
-        Tables that are complete begin to be held to their suites meanwhile.
-        """
-        root, is_begun = self.run.store.root, False
-        for work in step.works:
-            if work.is_last and not is_begun:
-                begin(step.name)
-                is_begun = True
-            if work.is_last:
-                self._end_checks()
-            left = [piece for piece in work.pieces(self.run) if not self.run.has(piece.mark)]
-            if left and not is_begun:
-                begin(step.name)
-                is_begun = True
-            yield from self.executor.each(root, left)
-            if left:
-                self.run.look()
-            self.begun.extend(self.executor.begin(root, piece) for piece in checks.check_pieces(self.run, work))
-
-    def _end_checks(self) -> None:
-        # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
-        processes.imported("iosig.warehouse.releases.catalogue")
-        for check in self.begun:
-            check.result()
-
-    def adopt(self, step: Step) -> None:
-        """Begin to bring what a step built to where a release keeps it, where others work meanwhile.
-
-        In a folder that is done at once when the time has come.
-        """
-        if self.run.store.url is not None and not any(work.is_last for work in step.works):
-            self.adopted.append(self.beside.submit(releasing.adopt, self.run, step.works))
-
-    def release(self) -> Release:
-        """Publish what was built."""
-        self.executor.end()
-        self.beside.shutdown()
-        # what could not be brought is tried again, and told then
-        adopted = {name: own for one in self.adopted if not one.exception() for name, own in one.result().items()}
-        return releasing.release(self.run, (work for step in STEPS for work in step.works), adopted)
-
-    def maintain(self) -> releasing.Freed:
-        """Let go what the settings do not keep."""
-        return releasing.maintain(self.run.store, self.run.settings)
+def _with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps, each followed by the check of its tables, and last the decision on the release."""
+    every = [each for step in steps for each in (step, checks.check_of(step)) if each is not None]
+    return (*every, checks.decision(every))
 
 
-def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: Executor | None = None) -> Night:
-    """Make ready to work on a plan: what other plans have left unfinished is removed."""
+#: The steps in the order in which ready work items start; what waits for what follows from their tables.
+STEPS = _with_checks(_WORK)
+
+
+# ---- a run
+
+
+def begin_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
+    """Return a run that executes a plan; what other plans left unfinished is removed."""
     run = Run(store, settings, plan)
     own = run.place(run.folder)
     store.files.remove(*(f"builds/{left}" for left in store.files.folders("builds") if f"builds/{left}" != own))
@@ -149,8 +114,79 @@ def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: 
                 shutil.rmtree(copied, ignore_errors=True)
     landing.sweep(store)
     run.folder.mkdir(parents=True, exist_ok=True)
-    run.look()
-    return Night(run, executor or Inline())
+    run.list_files()
+    return run
+
+
+class Uploads:
+    """Files of complete tables that are copied to their place in an object store while other tables are built."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._executor = ThreadPoolExecutor(1, "uploads")
+        self._begun: dict[str, Future[Adopted]] = {}
+
+    def begin(self, schedule: Schedule) -> None:
+        """Copy the tables of steps that are complete; with a local warehouse this happens when the release is made."""
+        if self._run.store.url is None:
+            return
+        for step in schedule.completed_steps():
+            if step.name not in self._begun:
+                self._begun[step.name] = self._executor.submit(releasing.adopt, self._run, [step])
+
+    def end(self) -> Adopted:
+        """Wait for the copies, and return where the files are; failed copies are tried again when publishing."""
+        self._executor.shutdown()
+        done = [future.result() for future in self._begun.values() if not future.exception()]
+        return {name: own for copied in done for name, own in copied.items()}
+
+
+def build(
+    run: Run,
+    engine: Engine,
+    start: Start | None = None,
+    begin: Begin = lambda *_: None,
+    steps: Sequence[Step] | None = None,
+) -> Iterator[ItemResult]:
+    """Execute the work items of a run, and yield the result of each that no earlier run had completed.
+
+    start: starts an item; by default on the engine. steps: those that are executed, all if None.
+    """
+    schedule, uploads = Schedule(run, STEPS if steps is None else steps), Uploads(run)
+    durations = Durations(run.store)
+    begun: set[str] = set()
+
+    def start_item(ready: ReadyItem) -> Future[ItemResult]:
+        if ready.is_cached and start is None:
+            return _cached(ready)
+        if not ready.is_cached and not ready.item.is_check and ready.item.step not in begun:
+            begun.add(ready.item.step)
+            begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
+        return (start or (lambda each: engine.submit(each.item, run.store.root)))(ready)
+
+    # The release needs Iceberg, whose import takes a second.
+    on_idle = partial(processes.imported, "iosig.warehouse.releases.catalogue")
+    for result in execute(run, schedule, start_item, engine.worker_count, on_idle):
+        uploads.begin(schedule)
+        if not result.is_cached:
+            durations.add(result)
+            yield result
+    durations.keep()
+    run.uploaded.update(uploads.end())
+
+
+def _cached(ready: ReadyItem) -> Future[ItemResult]:
+    future: Future[ItemResult] = Future()
+    future.set_result(ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=True))
+    return future
+
+
+def publish(run: Run) -> Release:
+    """Publish the tables that a run has built."""
+    return releasing.release(run, STEPS)
+
+
+# ---- landing
 
 
 def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
@@ -179,6 +215,9 @@ def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:
     yield from predictions.land_journal(store, settings)
 
 
+# ---- without Prefect
+
+
 def run_inline(
     store: Store,
     settings: Settings,
@@ -186,16 +225,15 @@ def run_inline(
     *,
     since: date | None = None,
     until: date | None = None,
-    executor: Executor | None = None,
+    engine: Engine | None = None,
     wait_s: float = 0.0,
     begin: Begin = lambda *_: None,
     kind: str = "run",
 ) -> Release:
-    """Land the inbox and the predictions, do all steps of the plan without Prefect, and publish the release.
+    """Land what is new, execute a plan without Prefect, and publish the release.
 
-    report is called with what was done, begin with what is done next and the time left. kind: of the release.
-    Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
-    nothing is released.
+    report is called with what was done, begin with what begins and the remaining time. kind: of the release. Raises
+    NothingToDo if nothing is stale, and GateFailed if a critical expectation fails: then nothing is released.
     """
     clock = _Clock(report)
     begin("land", None)
@@ -204,22 +242,17 @@ def run_inline(
     with locked(store, wait_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)
-        night = open_night(store, settings, planning.make_plan(store, settings, since, until, kind=kind), executor)
-        for day in night.run.plan.late_days:
+        run = begin_run(store, settings, planning.make_plan(store, settings, since, until, kind=kind))
+        for day in run.plan.late_days:
             report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
-        names = [*(step.name for step in STEPS), "release"]
-        pace = Pace(store, names, len(night.run.plan.days), begin)
-        for step in STEPS:
-            for piece in night.do(step, pace.begin):
-                report(piece.name, piece.row_count, piece.duration_s)
-            night.adopt(step)
-        pace.begin("release")
+        for result in build(run, engine or Engine(), begin=begin):
+            report(result.name, result.row_count, result.duration_s)
+        begin("release", None)
         clock.restart()
-        published = night.release()
+        published = publish(run)
         clock.tell("release", len(published.snapshots))
-        for name, count in night.maintain().lines():
+        for name, count in releasing.maintain(store, settings).lines():
             clock.tell(name, count)
-        pace.keep()
     if told := after_release(store, settings, published):
         clock.tell(*told)
     return published

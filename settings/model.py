@@ -262,11 +262,14 @@ class ScheduleSettings(Section):
         21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
     )
     retry_count: int = Field(
-        3, ge=0, le=20, description="landing and publishing are tried again so often under Prefect, where it may help"
+        3,
+        ge=0,
+        le=20,
+        description="retries under Prefect of landing, work items and publishing, after faults that may pass",
     )
     retry_delay_s: float = Field(10.0, ge=0, description="after so long, then twice as long, and so on [s]")
     step_timeout_s: float | None = Field(
-        None, gt=0, description="a step that takes longer fails under Prefect [s]; none does if not given"
+        None, gt=0, description="time limit of a work item under Prefect [s]; none if not given"
     )
 
 
@@ -373,8 +376,8 @@ class EngineSettings(Section):
     )
     runner: Literal["inline", "processes", "dask", "slurm"] = Field(
         "processes",
-        description="who does the pieces of a night: this process, several of this machine, the workers of a Dask "
-        "scheduler, or those that Slurm starts",
+        description="where work items run: in the process of the run, in several processes of this machine, on the "
+        "workers of a Dask scheduler, or on workers that Slurm starts",
     )
     scheduler: str | None = Field(
         None, description="dask: where the scheduler is, as tcp://head:8786; who reaches it can run programs there"

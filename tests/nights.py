@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ import iosig.expectations.gate
 import iosig.flows.executors
 from iosig.cli import main
 from iosig.flows import nightly
-from iosig.flows.executors import Executor
+from iosig.flows.executors import Engine
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts import Table, frames
@@ -99,8 +99,9 @@ def found_by_checks() -> FoundByChecks:
     return {}
 
 
-def _inline(worker_count: int | None = None) -> AbstractContextManager[Executor]:
-    return nullcontext(iosig.flows.executors.Inline())
+def execute_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all work items, checks among them, be executed in this process."""
+    monkeypatch.setattr(iosig.flows.executors, "with_processes", lambda *_: nullcontext(Engine()))
 
 
 def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
@@ -118,11 +119,7 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
         return known[-1][1]
 
     monkeypatch.setattr(iosig.expectations.gate, "check", check_new_rows)
-    monkeypatch.setattr(
-        iosig.flows.executors,
-        "with_child",
-        lambda worker_count=None: nullcontext(iosig.flows.executors.Inline()),
-    )
+    execute_here(monkeypatch)
 
 
 @pytest.fixture
@@ -154,11 +151,7 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(iosig.expectations.gate, "check", check)
     monkeypatch.setattr(iosig.expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(
-        iosig.flows.executors,
-        "with_child",
-        lambda worker_count=None: nullcontext(iosig.flows.executors.Inline()),
-    )
+    execute_here(monkeypatch)
 
 
 @pytest.fixture

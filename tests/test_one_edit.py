@@ -47,20 +47,20 @@ USERS = Table(
     "flows/steps/users.py": '''\
 """Users: who ran how much."""
 
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, live
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, live
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.users import USERS
 
 
-def count_users(given: Given) -> int:
+def count_users(context: StepContext) -> int:
     """Count every user's runs. Returns the users."""
-    with given.engine() as connection:
-        given.expose(connection, JOBS)
-        return given.build(connection, USERS)
+    with context.engine() as connection:
+        context.expose(connection, JOBS)
+        return context.build(connection, USERS)
 
 
-WORK = Work("users", count_users, (live(JOBS),), (USERS,))
+STEP = Step("users", count_users, (live(JOBS),), (USERS,))
 ''',
     "warehouse/sources/jobs/roll.py": '''\
 """Roll calls: a job a line, its fields apart by commas."""
@@ -194,8 +194,8 @@ EDITS = {
     ),
     "step": (
         "flows/nightly.py",
-        '    Step("periods", (periods.WORK, metadata_periods.WORK)),\n',
-        '    Step("users", (users.WORK,)),\n',
+        "    metadata_periods.STEP,\n",
+        "    users.STEP,\n",
     ),
     "step, imported": ("flows/nightly.py", "    traces,\n", "    users,\n"),
     "subcommand": (

@@ -82,10 +82,10 @@ class Pool:
         What has begun is waited for, but where whoever asked for it is interrupted.
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            self._kill()
+            self.kill()
         self._processes.shutdown(cancel_futures=True)
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         """End the processes, whatever they are at; Python 3.11's executor has no word for that."""
         executor = cast("Any", self._processes)
         with suppress(AttributeError):

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.estimates.attribution import RUN, Laid, There, known_signatures, slowed_bursts, traffic_of
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, built
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, built, undated
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
@@ -34,22 +35,24 @@ if TYPE_CHECKING:
 _GRID = ("filesystem", "step_us", "phase_us")
 #: columns of a run's own series, from counters or from its trace
 _SERIES = (*RUN, "direction", "grid_started_at", "sample_bytes_per_s", "counted_s", "estimate_source")
+#: tables with such series
+_SERIES_TABLES = (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)
 #: a run that is longer is in the days of so many before its end
 _MOST_DAYS = 31
 
 
-def attribute(given: Given) -> int:
+def attribute(context: StepContext) -> int:
     """Place the runs of a day, and those that overlap them, on the traffic that they saw. Returns the day's rows."""
-    runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
+    runs, steps = context.frame(RUNS), context.frame(GRID_STEPS)
     # of an application that was not there, nothing need be put together
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
-    signatures, bursts = (given.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
+    signatures, bursts = (context.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
     known = known_signatures(signatures, bursts)
-    counted = own_series(given)
+    counted = own_series(context)
     found, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
-        is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
+        is_own = pl.all_horizontal(pl.col("ended_on") == context.days[0], *is_here).fill_null(value=False)
         here = runs.filter(is_here[0]).with_columns(is_own=is_own)
         theres = []
         for direction in ("read", "write"):
@@ -61,20 +64,20 @@ def attribute(given: Given) -> int:
         found += [one.rows() for one in laid]
         slowed += [slowed_bursts(laid)] if laid else []
     rows = pl.concat(found).sort(PLACED_IO.key)
-    given.write_days(rows, PLACED_IO)
-    given.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
+    context.write_days(rows, PLACED_IO)
+    context.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
 
 
-def own_series(given: Given) -> pl.DataFrame:
+def own_series(context: StepContext) -> pl.DataFrame:
     """Return the series of runs whose own bytes are known over time: complete counters, else complete traces."""
     counted = (
-        given.scan(EXACT_SAMPLES)
+        context.scan(EXACT_SAMPLES)
         .filter(pl.col("outcome") == "measured")
         .select(*_SERIES[:-2], counted_s="interval_s", estimate_source=pl.lit("counted"))
         .collect()
     )
-    sources, jobs, signals = (given.frame(table) for table in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS))
+    sources, jobs, signals = (context.frame(table) for table in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS))
     traced = traced_series(sources, jobs, signals).join(counted, on=[*RUN, "direction"], how="anti")
     return pl.concat([counted, traced])
 
@@ -109,35 +112,37 @@ def traced_series(sources: pl.DataFrame, jobs: pl.DataFrame, signals: pl.DataFra
 # ---- limits, and days
 
 
-def limit_day(given: Given) -> int:
+def limit_day(context: StepContext) -> int:
     """Limit a day's attributed bytes to what polls hold beyond counted and traced bytes. Returns the rows."""
-    with given.engine() as connection:
-        _expose_minutes(given, connection)
+    with context.engine() as connection:
+        _expose_minutes(context, connection)
         # days that are not placed again take part as they were published
-        models.expose(connection, PLACED_IO.layer, PLACED_IO, [*given.files(PLACED_IO), *given.files(ATTRIBUTED_IO)])
-        return given.build(connection, ATTRIBUTED_IO)
+        models.expose(
+            connection, PLACED_IO.layer, PLACED_IO, [*context.files(PLACED_IO), *context.files(ATTRIBUTED_IO)]
+        )
+        return context.build(connection, ATTRIBUTED_IO)
 
 
-def count_days(given: Given) -> int:
+def count_days(context: StepContext) -> int:
     """Compare the attributed bytes of a day with its polls. Returns the rows."""
-    with given.engine() as connection:
-        _expose_minutes(given, connection)
-        given.expose(connection, ATTRIBUTED_IO)
-        return given.build(connection, EXPLAINED_DAYS)
+    with context.engine() as connection:
+        _expose_minutes(context, connection)
+        context.expose(connection, ATTRIBUTED_IO)
+        return context.build(connection, EXPLAINED_DAYS)
 
 
-def estimate_io(given: Given) -> int:
+def estimate_io(context: StepContext) -> int:
     """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
-    with given.engine() as connection:
-        given.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
+    with context.engine() as connection:
+        context.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
         rows = models.select(connection, JOB_IO)
     # of days that overlap this one, only what belongs to its runs is complete
-    given.write_days(rows, JOB_IO, is_sparse=False)
+    context.write_days(rows, JOB_IO, is_sparse=False)
     return rows.height
 
 
-def _expose_minutes(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
-    given.expose(connection, TICKS)
+def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection) -> None:
+    context.expose(connection, TICKS)
     polled = models.select(connection, POLLED_MINUTES)
     models.expose_frame(connection, POLLED_MINUTES.layer, POLLED_MINUTES.name, polled)
 
@@ -186,13 +191,13 @@ def _first_day(run: Run, day: date) -> date:
     return run.first_days[day]
 
 
-def _ticks_of(run: Run, first: date, last: date) -> Iterator[File]:
+def _ticks_of(run: Run, first: date, last: date) -> Iterator[TableFile]:
     """Yield the ticks of a range of days, and of one more on either side: polls reach over midnight."""
     edges = first - timedelta(days=1), last + timedelta(days=1)
     yield from (file for file in run.live(TICKS) if file.day is not None and edges[0] <= file.day <= edges[1])
 
 
-def _claims(run: Run, day: Day) -> Iterator[File]:
+def _claims(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield what a day's limits depend on: rows of all days whose runs overlap it, and the polls."""
     assert day
     days = _overlapping(run, day)
@@ -203,7 +208,7 @@ def _claims(run: Run, day: Day) -> Iterator[File]:
     yield from _ticks_of(run, min(days), day)
 
 
-def _near(run: Run, day: Day) -> Iterator[File]:
+def _near(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the ticks around a day, and what is attributed to runs that may have been there."""
     assert day
     yield from _ticks_of(run, day, day)
@@ -213,7 +218,7 @@ def _near(run: Run, day: Day) -> Iterator[File]:
         yield from run.built(ATTRIBUTED_IO, [other]) or [file for on, file in released.items() if on == other]
 
 
-def _sources(run: Run, day: Day) -> list[File]:
+def _sources(run: Run, day: Day) -> list[TableFile]:
     """Return the sources of a day, and of days that overlap it: a trace may end on another day than its run."""
     days = {None} if day is None else _overlapping(run, day)
     return [file for file in run.live(JOB_IO_SOURCES) if file.day in days]
@@ -228,32 +233,52 @@ def _of_day(run: Run, day: Day) -> bool:
     return bool(run.built(RUNS, [day]))
 
 
-def _own_series(run: Run, day: Day) -> Iterator[File]:
+def _own_series(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the counters and traces of the runs of a day and of those that overlap them."""
     assert day
     first = _first_day(run, day)
-    for table in (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS):
+    for table in _SERIES_TABLES:
         yield from (file for file in run.live(table) if file.day and first <= file.day <= day + timedelta(days=1))
 
 
-WORK = Work(
+PLACE = Step(
     "attribution",
     attribute,
     reads=(
         built(RUNS, GRID_STEPS),
-        _own_series,
-        lambda run, day: run.built(SIGNATURES, [None]) + run.built(SIGNATURE_BURSTS, [None]),
+        Input(_SERIES_TABLES, _own_series),
+        undated(SIGNATURES, SIGNATURE_BURSTS),
     ),
     writes=(PLACED_IO, SLOWDOWNS),
-    daily=lambda plan: [day for day in plan.job_days if day is not None],
-    where=_of_day,
+    days=lambda run: [day for day in run.plan.job_days if day is not None],
+    is_daily=True,
+    is_needed=_of_day,
 )
-LIMITS = Work("attribution limits", limit_day, reads=(_claims,), writes=(ATTRIBUTED_IO,), spread=limited_days)
-DAYS = Work("explained days", count_days, reads=(_near,), writes=(EXPLAINED_DAYS,), spread=_days, where=_is_polled)
-ESTIMATES = Work(
+LIMITS = Step(
+    "attribution limits",
+    limit_day,
+    reads=(Input((PLACED_IO, ATTRIBUTED_IO, TICKS, RUNS), _claims),),
+    writes=(ATTRIBUTED_IO,),
+    days=limited_days,
+    is_daily=True,
+    days_after=(RUNS,),
+)
+DAYS = Step(
+    "explained days",
+    count_days,
+    reads=(Input((TICKS, ATTRIBUTED_IO), _near),),
+    writes=(EXPLAINED_DAYS,),
+    days=_days,
+    is_daily=True,
+    days_after=(RUNS,),
+    is_needed=_is_polled,
+)
+ESTIMATES = Step(
     "job i/o",
     estimate_io,
-    reads=(_sources, built(ATTRIBUTED_IO)),
+    reads=(Input((JOB_IO_SOURCES, RUNS), _sources), built(ATTRIBUTED_IO)),
     writes=(JOB_IO,),
-    spread=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
+    days=lambda run: [*limited_days(run), *([None] if None in run.plan.job_days else [])],
+    is_daily=True,
+    days_after=(RUNS,),
 )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.flows.steps import run as at_work
-from iosig.flows.steps.pieces import Day, File, Given, Piece
-from iosig.flows.steps.run import Run, Work, built, landed, live, released
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import DECISION, Run
+from iosig.flows.steps.step import Input, Step, built_on, landed, live, released
 from iosig.warehouse.contracts import TABLES, Table, frames, table as table_named
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import FAULTY_POLLS, POLLS
@@ -64,65 +64,73 @@ def verdicts_on(table: Table) -> Table:
     return replace(QUALITY_DAYS, name=f"{_VERDICTS}{table.name}", partition=None, is_published=False)
 
 
-def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
+def checked(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
     """Hold rows to a table's suite, and keep what it says until all tables are checked."""
     from iosig.expectations import gate
 
-    found = gate.check(table, frame, _limits(given))
-    _keep(given, table, [found.verdicts])
+    found = gate.check(table, frame, _limits(context))
+    _keep(context, table, [found.verdicts])
     return found
 
 
-def _keep(given: Given, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
+def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
     """Keep what was said of a table until all are checked. Returns the verdicts."""
     found = pl.concat([frames.empty(QUALITY_DAYS), *verdicts])
-    path = write_parquet(found, QUALITY_DAYS, given.path(verdicts_on(table)))
-    days = given.days if table.partition else (None,)
+    path = write_parquet(found, QUALITY_DAYS, context.path(verdicts_on(table)))
+    days = context.days if table.partition else (None,)
     write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
     return found.height
 
 
-def _limits(given: Given) -> dict[str, float]:
-    return {name: value for name, value in given.settings.quality.model_dump().items() if value is not None}
+def _limits(context: StepContext) -> dict[str, float]:
+    return {name: value for name, value in context.settings.quality.model_dump().items() if value is not None}
 
 
-def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
-    """Yield the check of the tables that are complete after some work, unless all checks of the run are done."""
-    files = {
-        table: list(dict.fromkeys(file.day for file in files))
-        for table, files in work.files(run).items()
-        if table.is_published and table not in _NOT_HELD
-    }
-    if files and not run.is_decided:
-        yield _check_of(run, work.name, files)
+def check_of(step: Step) -> Step | None:
+    """Return the step that validates the published tables of another step, None if it has none.
+
+    One work item validates all of them: most are small. A run that resumes validates them again, since the suites may
+    have changed, unless it has decided on the release already.
+    """
+    tables = tuple(table for table in step.writes if table.is_published and table not in _NOT_HELD)
+    if not tables:
+        return None
+
+    def read(run: Run, _: Day) -> Iterator[TableFile]:
+        for table, files in step.files(run).items():
+            if table in tables:
+                yield from run.built(table, list(dict.fromkeys(file.day for file in files)))
+
+    is_dated = any(table.partition for table in tables)
+    return Step(
+        f"check {step.name}",
+        hold,
+        reads=(Input(tables, read),),
+        writes=tuple(map(verdicts_on, tables)),
+        days=step.days if is_dated else (lambda run: ()),
+        days_after=tables,
+        is_needed=lambda run, _: not run.is_decided,
+        is_check=True,
+        is_repeated=True,
+    )
 
 
-def _check_of(run: Run, name: str, tables: Mapping[Table, Sequence[Day]]) -> Piece:
-    """Return one piece for all tables of some work: most are small, and each piece has a way to go."""
-    reads = tuple(built(table, days=lambda _, days=days: days) for table, days in tables.items())  # type: ignore[misc]
-    days = next((days for table, days in tables.items() if table.partition), ())
-    writes = tuple(map(verdicts_on, tables))
-    (piece,) = Work(f"check {name}", hold, reads, writes, days=lambda _: days, is_check=True).pieces(run)
-    # A run that goes on checks all of it again: the suites may have changed.
-    return replace(piece, mark="")
-
-
-def hold(given: Given) -> int:
+def hold(context: StepContext) -> int:
     """Hold built tables to their suites. Returns the verdicts: one for each expectation and day with rows."""
-    return sum(_held(given, table_named(file.table.removeprefix(_VERDICTS))) for file in given.piece.writes)
+    return sum(_held(context, table_named(file.table.removeprefix(_VERDICTS))) for file in context.item.writes)
 
 
-def _held(given: Given, table: Table) -> int:
+def _held(context: StepContext, table: Table) -> int:
     from iosig.expectations import gate, suites, summing
 
-    limits = _limits(given)
+    limits = _limits(context)
     told = []
-    for rows in _batches(given.files(table), suites.looked_at(table)):
+    for rows in _batches(context.files(table), suites.looked_at(table)):
         # of each batch what was said stays, and no row: Great Expectations leaves them in cycles
         told.append(gate.check(table, rows, limits).verdicts)
         if rows.height > _LARGE_BATCH_ROWS:
             gc.collect()
-    return _keep(given, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
+    return _keep(context, table, told if len(told) < 2 else [summing.by_day(table, pl.concat(told), limits)])
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
@@ -155,7 +163,7 @@ def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
 # ---- the release as a whole
 
 
-def decide(given: Given) -> int:
+def decide(context: StepContext) -> int:
     """Decide on the release by what was found of all its days. Returns the expectations that do not hold.
 
     Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder, and pages
@@ -163,28 +171,28 @@ def decide(given: Given) -> int:
     """
     from iosig.expectations import docs, gate, summing
 
-    by_day = _with_doubled(_by_day(given), _on_two_days(given))
-    quality = summing.summed(by_day, _limits(given))
+    by_day = _with_doubled(_by_day(context), _on_two_days(context))
+    quality = summing.summed(by_day, _limits(context))
     try:
         gate.decide(quality)
     except GateFailed as refusal:
-        index = docs.of_refusal(Store(given.root), quality)
+        index = docs.of_refusal(Store(context.root), quality)
         raise GateFailed(f"{refusal}\nAll that was checked: {index}") from refusal
-    anew = by_day.filter(pl.col("day").is_in(given.days, nulls_equal=True)).sort(QUALITY_DAYS.key)
-    given.write_days(anew, QUALITY_DAYS)
-    write_parquet(quality, QUALITY, given.path(QUALITY))
+    anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAYS.key)
+    context.write_days(anew, QUALITY_DAYS)
+    write_parquet(quality, QUALITY, context.path(QUALITY))
     return int((~quality["success"]).sum())
 
 
-def _by_day(given: Given) -> pl.DataFrame:
+def _by_day(context: StepContext) -> pl.DataFrame:
     """Return what was found of every day of the release: those that are made anew, and all others as they were."""
-    paths = given.files(QUALITY_DAYS)
+    paths = context.files(QUALITY_DAYS)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    found = [frames.empty(QUALITY_DAYS), *map(read_parquet, paths), _carried(given, anew)]
+    found = [frames.empty(QUALITY_DAYS), *map(read_parquet, paths), _carried(context, anew)]
     return pl.concat(found)
 
 
-def _on_two_days(given: Given) -> pl.DataFrame:
+def _on_two_days(context: StepContext) -> pl.DataFrame:
     """Return how many rows of runs on days that are made anew lie on another day, too, with the first of them.
 
     Suites look at one day at a time, and so at no run that lies on two. Columns: table_name, day, doubled_count, row.
@@ -193,11 +201,11 @@ def _on_two_days(given: Given) -> pl.DataFrame:
     for table in _RUNS:
         assert table.partition
         day = pl.col(table.partition)
-        of_run = given.scan(table).group_by(table.key).agg(day.unique()).filter(day.list.len() > 1)
+        of_run = context.scan(table).group_by(table.key).agg(day.unique()).filter(day.list.len() > 1)
         doubled = of_run.with_columns(row=pl.struct(table.key).struct.json_encode()).explode(table.partition)
         counted = doubled.group_by(day=day).agg(doubled_count=pl.len().cast(pl.Int64), row=pl.col("row").min())
         found.append(counted.select(pl.lit(table.name).alias("table_name"), *list(_DOUBLED)[1:]).collect())
-    return pl.concat(found).filter(pl.col("day").is_in(given.days, nulls_equal=True))
+    return pl.concat(found).filter(pl.col("day").is_in(context.days, nulls_equal=True))
 
 
 def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
@@ -217,10 +225,10 @@ def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
     ).select(by_day.columns)
 
 
-def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
+def _carried(context: StepContext, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the rows of the release before that are about days of which a table is not made anew."""
-    files = given.released(QUALITY_DAYS)
-    known = read_parquet(files) if files else _of_older_release(given)
+    files = context.released(QUALITY_DAYS)
+    known = read_parquet(files) if files else _of_older_release(context)
     pairs = [(name, day) for name, days in anew.items() for day in days]
     made = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
     kept = known.join(
@@ -230,9 +238,9 @@ def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataF
     return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), anew)])
 
 
-def _of_older_release(given: Given) -> pl.DataFrame:
+def _of_older_release(context: StepContext) -> pl.DataFrame:
     """Return the verdicts of a release that has no results by day, as of no day, each with the days it is about."""
-    store, files = Store(given.root), given.released(QUALITY)
+    store, files = Store(context.root), context.released(QUALITY)
     base = releases.current(store)
     if not files or base is None:
         return frames.empty(QUALITY_DAYS)
@@ -262,56 +270,60 @@ def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]
     return older.with_columns(observed=pl.Series(map(json.dumps, told), dtype=pl.String)).filter(left)
 
 
-def _verdicts(run: Run, _: Day) -> Iterator[File]:
+def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
     """Yield what each table's check found."""
     for name in run.store.files.matching(f"{run.place(run.folder)}/{_VERDICTS}*/*.parquet"):
-        yield File(QUALITY_DAYS.name, name)
+        yield TableFile(QUALITY_DAYS.name, name)
 
 
 # ---- what was taken out or refused
 
 
-def gather_quarantine(given: Given) -> int:
+def gather_quarantine(context: StepContext) -> int:
     """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
     pieces = [frames.empty(QUARANTINE)]
-    pieces += [read_parquet(path) for _, faulty in _TAKEN_OUT for path in given.files(faulty)]
+    pieces += [read_parquet(path) for _, faulty in _TAKEN_OUT for path in context.files(faulty)]
     # A day of which not all is computed anew keeps what was taken out of the rest.
-    for path, day in given.dated(QUARANTINE, is_released=True).items():
-        kept = [table.name for table, faulty in _TAKEN_OUT if day not in given.dated(faulty).values()]
+    for path, day in context.dated(QUARANTINE, is_released=True).items():
+        kept = [table.name for table, faulty in _TAKEN_OUT if day not in context.dated(faulty).values()]
         pieces.append(read_parquet(path).filter(pl.col("table_name").is_in(kept)))
     gathered = pl.concat(pieces)
-    given.write_days(gathered, QUARANTINE)
+    context.write_days(gathered, QUARANTINE)
     return gathered.height
 
 
-def gather_rejects(given: Given) -> int:
+def gather_rejects(context: StepContext) -> int:
     """Gather the refused rows of every landing. Returns the rows."""
-    with given.engine() as connection:
-        given.expose_landed(connection, REJECTS)
-        return given.build(connection, REJECTS)
+    with context.engine() as connection:
+        context.expose_landed(connection, REJECTS)
+        return context.build(connection, REJECTS)
 
 
-QUARANTINED = Work(
+QUARANTINED = Step(
     "quarantine",
     gather_quarantine,
     reads=(
-        built(FAULTY_JOBS, days=lambda plan: plan.job_days),
-        built(FAULTY_POLLS, days=lambda plan: plan.poll_days),
-        built(FAULTY_PREDICTIONS, days=lambda plan: plan.prediction_days),
-        released(QUARANTINE, days=lambda plan: plan.days),
+        built_on(lambda run, _: run.plan.job_days, FAULTY_JOBS),
+        built_on(lambda run, _: run.plan.poll_days, FAULTY_POLLS),
+        built_on(lambda run, _: run.plan.prediction_days, FAULTY_PREDICTIONS),
+        released(QUARANTINE, days=lambda run: run.plan.days),
     ),
     writes=(QUARANTINE,),
-    days=lambda plan: plan.days,
+    days=lambda run: run.plan.days,
 )
-REJECTED = Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
-DECIDED = Work(
-    at_work.DECIDED,
-    decide,
-    # Of a release that has results by day, its summed-up ones are not needed; of an older one there are no others.
-    reads=(_verdicts, released(QUALITY_DAYS, QUALITY), live(*_RUNS)),
-    writes=(QUALITY_DAYS, QUALITY),
-    # What is of no day is made anew in every run: tables without days are.
-    days=lambda plan: plan.days if None in plan.days else (*plan.days, None),
-    is_check=True,
-    is_last=True,
-)
+REJECTED = Step("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
+
+
+def decision(steps: Iterable[Step]) -> Step:
+    """Return the step that decides on the release by the verdicts on all tables that steps write."""
+    verdicts = tuple(table for step in steps for table in step.writes if table.name.startswith(_VERDICTS))
+    return Step(
+        DECISION,
+        decide,
+        # Summed-up results are only needed of an older release, which has no results by day.
+        reads=(Input(verdicts, _verdicts), released(QUALITY_DAYS, QUALITY), live(*_RUNS)),
+        writes=(QUALITY_DAYS, QUALITY),
+        # Undated tables are rebuilt in every run, so undated verdicts are, too.
+        days=lambda run: run.plan.days if None in run.plan.days else (*run.plan.days, None),
+        is_check=True,
+    )

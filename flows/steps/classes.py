@@ -7,8 +7,8 @@ import polars as pl
 from iosig.estimates.classes import class_rows, series_classes, trace_classes
 from iosig.estimates.columns import epoch_s, floats, ragged
 from iosig.estimates.subjects import JUDGED, Subjects, keys_of
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, undated
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, carried
 from iosig.flows.steps.subjects import counted_samples, of_applications
 from iosig.transforms import classes
 from iosig.warehouse.contracts import frames
@@ -19,25 +19,25 @@ from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
 
-def classify(given: Given) -> int:
+def classify(context: StepContext) -> int:
     """Classify counted runs, series and traced runs that ended on a day; without one, applications too.
 
     Returns the rows.
     """
-    params = given.settings.classes.params(classes.ClassParams)
+    params = context.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
-    if given.files(JOBS) and given.files(EXACT_SAMPLES):
-        pieces.append(_job_classes(counted_samples(given), given.frame(JOBS), params))
-    if given.files(SERIES_INTERVALS):
-        pieces.append(series_classes(given.frame(SERIES_INTERVALS), params))
-    if given.files(TRACE_SIGNALS):
-        jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
-        pieces.append(trace_classes(jobs, counters, signals, params, given.settings.traces.max_interval_ratio))
-    if given.days == (None,):
-        applications, kept = of_applications(given, CLASSES)
-        pieces += [kept, _signature_classes(applications, given.frame(APPLICATIONS), params)]
+    if context.files(JOBS) and context.files(EXACT_SAMPLES):
+        pieces.append(_job_classes(counted_samples(context), context.frame(JOBS), params))
+    if context.files(SERIES_INTERVALS):
+        pieces.append(series_classes(context.frame(SERIES_INTERVALS), params))
+    if context.files(TRACE_SIGNALS):
+        jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
+        pieces.append(trace_classes(jobs, counters, signals, params, context.settings.traces.max_interval_ratio))
+    if context.days == (None,):
+        applications, kept = of_applications(context, CLASSES)
+        pieces += [kept, _signature_classes(applications, context.frame(APPLICATIONS), params)]
     rows = pl.concat(pieces)
-    given.write_days(rows, MEASURED_CLASSES)
+    context.write_days(rows, MEASURED_CLASSES)
     return rows.height
 
 
@@ -73,10 +73,11 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
     return class_rows(found.keys, labelled, sizes["node_count"], found.ended_s)
 
 
-WORK = Work(
+STEP = Step(
     "classes",
     classify,
-    reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
+    reads=(built(*JUDGED, APPLICATIONS), carried(CLASSES)),
     writes=(MEASURED_CLASSES,),
-    daily=lambda plan: plan.judged_days,
+    days=lambda run: run.plan.judged_days,
+    is_daily=True,
 )

@@ -8,8 +8,9 @@ from datetime import date
 
 import polars as pl
 
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, landed_on_day
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, landed_on_day
 from iosig.transforms import counters, job_keys
 from iosig.transforms.counters import TARGET, CounterParams
 from iosig.warehouse.contracts import frames
@@ -35,63 +36,63 @@ from iosig.warehouse.store.store import Store, write_parquet
 _READINGS_AT_A_TIME = 250_000
 
 
-def end_days(given: Given) -> int:
+def end_days(context: StepContext) -> int:
     """Find the last values of each entry on a day. Returns the entries."""
-    scrapes = _timed(given)
-    parts = [counters.last_values(samples, scrapes) for samples in _samples(given)]
-    found = [frames.empty(COUNTER_ENDS), *(_dated(part, given).select(COUNTER_ENDS.column_names) for part in parts)]
+    scrapes = _timed(context)
+    parts = [counters.last_values(samples, scrapes) for samples in _samples(context)]
+    found = [frames.empty(COUNTER_ENDS), *(_dated(part, context).select(COUNTER_ENDS.column_names) for part in parts)]
     ends = pl.concat(found)
-    write_parquet(ends, COUNTER_ENDS, given.path(COUNTER_ENDS))
+    write_parquet(ends, COUNTER_ENDS, context.path(COUNTER_ENDS))
     return ends.height
 
 
-def stage_counters(given: Given) -> int:
+def stage_counters(context: StepContext) -> int:
     """Find what rose between every two scrapes of a day, and what the day comes to. Returns the rises."""
-    scrapes, ends = _timed(given), given.frame(COUNTER_ENDS)
-    folder = given.folder / "counter_parts" / str(given.days[0])
+    scrapes, ends = _timed(context), context.frame(COUNTER_ENDS)
+    folder = context.folder / "counter_parts" / str(context.days[0])
     shutil.rmtree(folder, ignore_errors=True)
-    params = given.settings.counters.params(CounterParams)
-    edges = _dated(counters.edge_gaps(scrapes, params), given).select(COUNTER_GAPS.column_names)
+    params = context.settings.counters.params(CounterParams)
+    edges = _dated(counters.edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, told, gaps = [], [_NO_TARGETS], [frames.empty(COUNTER_GAPS), edges]
-    for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(given, scrapes, ends)):
+    for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
         found = counters.rises(samples, own_scrapes, own_ends, polled, params)
-        rows = _dated(found.rows, given).select(COUNTER_RISES.column_names)
+        rows = _dated(found.rows, context).select(COUNTER_RISES.column_names)
         parts.append(write_parquet(rows, COUNTER_RISES, folder / f"{number:05d}.parquet"))
         told.append(_summed(rows, found.targets))
-        gaps.append(_dated(found.gaps, given).select(COUNTER_GAPS.column_names))
-    given.join(parts, COUNTER_RISES)
+        gaps.append(_dated(found.gaps, context).select(COUNTER_GAPS.column_names))
+    context.join(parts, COUNTER_RISES)
     lost = pl.concat(gaps).sort(COUNTER_GAPS.key)
-    write_parquet(lost, COUNTER_GAPS, given.path(COUNTER_GAPS))
+    write_parquet(lost, COUNTER_GAPS, context.path(COUNTER_GAPS))
     targets = pl.concat(told)
-    jobs = _counted_jobs(given)
-    write_parquet(jobs, COUNTED_JOBS, given.path(COUNTED_JOBS))
-    days = _day_rows(scrapes.filter("is_job_scrape"), targets, lost, jobs, _covered_s(given))
-    write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
-    polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
-    write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
-    return int(scan_parquet(given.path(COUNTER_RISES)).select(pl.len()).collect().item())
+    jobs = _counted_jobs(context)
+    write_parquet(jobs, COUNTED_JOBS, context.path(COUNTED_JOBS))
+    days = _day_rows(scrapes.filter("is_job_scrape"), targets, lost, jobs, _covered_s(context))
+    write_parquet(_dated(days, context).select(COUNTER_DAYS.column_names), COUNTER_DAYS, context.path(COUNTER_DAYS))
+    polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, context)
+    write_parquet(polls, COUNTER_POLLS, context.path(COUNTER_POLLS))
+    return int(scan_parquet(context.path(COUNTER_RISES)).select(pl.len()).collect().item())
 
 
-def _dated(rows: pl.DataFrame, given: Given) -> pl.DataFrame:
-    return rows.with_columns(counted_on=pl.lit(given.days[0], pl.Date))
+def _dated(rows: pl.DataFrame, context: StepContext) -> pl.DataFrame:
+    return rows.with_columns(counted_on=pl.lit(context.days[0], pl.Date))
 
 
-def tell_unassigned(given: Given) -> int:
+def tell_unassigned(context: StepContext) -> int:
     """Tell of a day what servers counted under names of which no job is known. Returns the kinds of names."""
-    with given.engine() as connection:
-        given.expose(connection, COUNTED_JOBS, JOBS)
-        return given.build(connection, UNASSIGNED_IO)
+    with context.engine() as connection:
+        context.expose(connection, COUNTED_JOBS, JOBS)
+        return context.build(connection, UNASSIGNED_IO)
 
 
 # ---- what is read
 
 
-def _timed(given: Given) -> pl.DataFrame:
+def _timed(context: StepContext) -> pl.DataFrame:
     """Return the scrapes of the day that count, each with the one before."""
-    (day,) = given.days
-    parts = given.parts(SCRAPES)
+    (day,) = context.days
+    parts = context.parts(SCRAPES)
     on_day, before = (
-        pl.concat([frames.empty(SCRAPES), *(rows.collect() for rows in scans(Store(given.root), SCRAPES, of))])
+        pl.concat([frames.empty(SCRAPES), *(rows.collect() for rows in scans(Store(context.root), SCRAPES, of))])
         for of in (
             [each for each in parts if each[1].day == str(day)],
             [each for each in parts if each[1].day != str(day)],
@@ -100,9 +101,9 @@ def _timed(given: Given) -> pl.DataFrame:
     return counters.timed_scrapes(on_day, before)
 
 
-def _samples(given: Given) -> Iterator[pl.DataFrame]:
+def _samples(context: StepContext) -> Iterator[pl.DataFrame]:
     """Yield the readings of a day in the order of landing, all of some targets at a time."""
-    landed = given.landed(COUNTER_SAMPLES)
+    landed = context.landed(COUNTER_SAMPLES)
     if not landed:
         return
     rows = pl.concat(landed)
@@ -113,11 +114,11 @@ def _samples(given: Given) -> Iterator[pl.DataFrame]:
 
 
 def _by_targets(
-    given: Given, scrapes: pl.DataFrame, ends: pl.DataFrame
+    context: StepContext, scrapes: pl.DataFrame, ends: pl.DataFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
     """Yield readings, scrapes and last values of some targets at a time, at last of those without readings."""
     left = scrapes
-    for samples in _samples(given):
+    for samples in _samples(context):
         own = samples.select(TARGET).unique()
         own_scrapes, own_ends = (
             rows.join(own, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
@@ -127,7 +128,7 @@ def _by_targets(
     yield frames.empty(COUNTER_SAMPLES), left, ends.join(left, on=TARGET, how="semi", maintain_order="left")
 
 
-def _day_before(run: Run, day: Day) -> Iterator[File | Landing]:
+def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:
     """Read the last scrapes and the last values of the day before."""
     assert day
     before = date.fromordinal(day.toordinal() - 1)
@@ -135,7 +136,7 @@ def _day_before(run: Run, day: Day) -> Iterator[File | Landing]:
     yield from (file for file in run.live(COUNTER_ENDS) if file.day == before)
 
 
-def _jobs_since(run: Run, day: Day) -> Iterator[File]:
+def _jobs_since(run: Run, day: Day) -> Iterator[TableFile]:
     """Read the names of a day, and the jobs that ended on it or later, or did not end yet."""
     assert day
     yield from (file for file in run.live(COUNTED_JOBS) if file.day == day)
@@ -165,9 +166,9 @@ def _summed(rows: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.col(moved.columns[3:]).fill_null(0)).select(_NO_TARGETS.columns)
 
 
-def _counted_jobs(given: Given) -> pl.DataFrame:
+def _counted_jobs(context: StepContext) -> pl.DataFrame:
     """Return what each job moved on a day, as servers name it, and whose id stands in the name."""
-    rises = scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
+    rises = scan_parquet(context.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
     counted = rises.group_by("counted_on", "filesystem", "job_key").agg(
         pl.col(column.name for column in RISEN).sum(),
         from_at=pl.coalesce("from_at", "until_at").min(),
@@ -175,13 +176,13 @@ def _counted_jobs(given: Given) -> pl.DataFrame:
         unknown_rise_count=pl.col("flag").is_not_null().sum().cast(pl.Int64),
     )
     found = counted.collect(engine="streaming")
-    keys = job_keys.read_keys(found["job_key"].unique(), given.settings.counters.job_keys)
+    keys = job_keys.read_keys(found["job_key"].unique(), context.settings.counters.job_keys)
     return found.join(keys, on="job_key").select(COUNTED_JOBS.column_names).sort(COUNTED_JOBS.key)
 
 
-def _covered_s(given: Given) -> pl.Expr:
+def _covered_s(context: StepContext) -> pl.Expr:
     """Return the covered time of a day: the data begin within the first day of coverage and end within the last."""
-    (day,), (first, last) = given.days, given.piece.poll_span
+    (day,), (first, last) = context.days, context.item.poll_span
     midnight = pl.lit(day).cast(pl.Datetime("us", "UTC"))
     start = pl.max_horizontal("counted_from_at", midnight) if day == first else midnight
     end = pl.col("counted_until_at") if day == last else midnight + pl.duration(days=1)
@@ -243,7 +244,7 @@ def _most(values: pl.DataFrame) -> pl.DataFrame:
 # ---- totals as polls
 
 
-def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, given: Given) -> pl.DataFrame:
+def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, context: StepContext) -> pl.DataFrame:
     """Return what targets moved in all between every two scrapes of their totals, as polls.
 
     What targets of a file system say counts, else what its servers say, else its clients: each is all of it.
@@ -252,7 +253,7 @@ def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, given: Given) -> pl.Dat
     known = targets.filter(pl.col("has_read_bytes") | pl.col("has_written_bytes"))
     taken = known.filter(rank == rank.min().over("filesystem"))
     due = scrapes.filter(pl.col("previous_at").is_not_null()).join(taken, on=TARGET, how="inner")
-    rises = scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_null()).collect()
+    rises = scan_parquet(context.path(COUNTER_RISES)).filter(pl.col("job_key").is_null()).collect()
     moved = due.join(
         rises.rename({"until_at": "scraped_at"}), on=[*TARGET, "scraped_at"], how="left", maintain_order="left",
         suffix="_risen",
@@ -276,24 +277,27 @@ def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, given: Given) -> pl.Dat
     ).sort("polled_at", "controller", "filesystem")
 
 
-ENDS = Work(
+ENDS = Step(
     "counter ends",
     end_days,
     reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES),),
     writes=(COUNTER_ENDS,),
-    daily=lambda plan: plan.counter_days,
+    days=lambda run: run.plan.counter_days,
+    is_daily=True,
 )
-RISES = Work(
+RISES = Step(
     "counters",
     stage_counters,
-    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), _day_before),
+    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), Input((SCRAPES, COUNTER_ENDS), _day_before)),
     writes=(COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS),
-    daily=lambda plan: plan.counter_days,
+    days=lambda run: run.plan.counter_days,
+    is_daily=True,
 )
-UNASSIGNED = Work(
+UNASSIGNED = Step(
     "unassigned i/o",
     tell_unassigned,
-    reads=(_jobs_since,),
+    reads=(Input((COUNTED_JOBS, JOBS), _jobs_since),),
     writes=(UNASSIGNED_IO,),
-    daily=lambda plan: plan.told_days,
+    days=lambda run: run.plan.told_days,
+    is_daily=True,
 )

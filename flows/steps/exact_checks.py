@@ -10,9 +10,10 @@ import polars as pl
 from iosig.estimates.columns import epoch_s, ragged
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import KEY, SUBJECT
-from iosig.flows.steps.pieces import Day, Given
-from iosig.flows.steps.run import Run, Work, built
+from iosig.flows.steps.items import Day, StepContext
+from iosig.flows.steps.run import Run
 from iosig.flows.steps.signature_checks import known
+from iosig.flows.steps.step import Step, built, undated
 from iosig.transforms.arrays import Reals
 from iosig.transforms.sample_checks import Sampled
 from iosig.transforms.signatures import similarity
@@ -27,21 +28,21 @@ _RUN = ("cluster", "job_id", "started_at")
 _TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")
 
 
-def check_runs(given: Given) -> int:
+def check_runs(context: StepContext) -> int:
     """Compare what servers counted for the runs that ended on a day with their signatures. Returns the comparisons."""
-    exact = given.frame(EXACT_SAMPLES).filter(pl.col("application_id").is_not_null(), outcome="measured")
-    signatures = given.frame(SIGNATURES).filter("is_default", outcome="extracted")
+    exact = context.frame(EXACT_SAMPLES).filter(pl.col("application_id").is_not_null(), outcome="measured")
+    signatures = context.frame(SIGNATURES).filter("is_default", outcome="extracted")
     pairs = exact.drop("outcome").join(signatures.select(*KEY, "volume_bytes", "outlier_job_ids"), on=SUBJECT)
-    rows = _compared(given, pairs.sort(EXACT_CHECKS.key)) if pairs.height else frames.empty(EXACT_CHECKS)
-    given.write_days(rows, EXACT_CHECKS)
+    rows = _compared(context, pairs.sort(EXACT_CHECKS.key)) if pairs.height else frames.empty(EXACT_CHECKS)
+    context.write_days(rows, EXACT_CHECKS)
     return rows.height
 
 
-def _compared(given: Given, pairs: pl.DataFrame) -> pl.DataFrame:
+def _compared(context: StepContext, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `exact_checks`; pairs: rows of `exact_samples`, with what there is of their signatures."""
-    with given.engine() as connection:
+    with context.engine() as connection:
         for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
-            models.expose(connection, "main", table, given.files(table))
+            models.expose(connection, "main", table, context.files(table))
         rows = published.of_keys(connection, pairs)
         signatures = published.read_signatures(connection, rows)
     numbered = pairs.join(rows.select(KEY).with_row_index("signature"), on=KEY, how="left", maintain_order="left")
@@ -54,7 +55,7 @@ def _compared(given: Given, pairs: pl.DataFrame) -> pl.DataFrame:
     told = [against(signatures[number], exact, run) for run, number in enumerate(places)]
     schema = frames.schema(EXACT_CHECKS)
     found = pl.DataFrame(told, schema={name: schema[name] for name in _TOLD}, orient="row")
-    return pl.concat([with_use(pairs, given.frame(SAMPLE_SETS)), found], how="horizontal").select(
+    return pl.concat([with_use(pairs, context.frame(SAMPLE_SETS)), found], how="horizontal").select(
         EXACT_CHECKS.column_names
     )
 
@@ -115,14 +116,15 @@ def _is_counted(run: Run, day: Day) -> bool:
     return bool(run.built(EXACT_SAMPLES, [day]) and run.built(SIGNATURES, [None]))
 
 
-WORK = Work(
+STEP = Step(
     "exact checks",
     check_runs,
     reads=(
         built(EXACT_SAMPLES, SIGNATURE_POINTS),
-        built(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS, days=lambda plan: [None]),
+        undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),
     writes=(EXACT_CHECKS,),
-    daily=lambda plan: plan.job_days,
-    where=_is_counted,
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=_is_counted,
 )

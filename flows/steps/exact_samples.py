@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, list_column, ragged
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, built, live
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, built, live
 from iosig.transforms import exact_series, sample_checks
 from iosig.transforms.arrays import Bools, Ragged, places_of
 from iosig.transforms.exact_series import Grids, Intervals
@@ -30,19 +31,19 @@ RUN = ["cluster", "job_id", "started_at", "filesystem"]
 _COUNTED = (COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES)
 
 
-def take_samples(given: Given) -> int:
+def take_samples(context: StepContext) -> int:
     """Take the samples of the runs that ended on a day from what servers counted for them. Returns the samples."""
-    with given.engine() as connection:
-        given.expose(connection, JOBS, RUNS, *_COUNTED)
+    with context.engine() as connection:
+        context.expose(connection, JOBS, RUNS, *_COUNTED)
         for table in (RUN_RISES, EXACT_RUNS):
-            given.build(connection, table)
-        runs, rises = (read_parquet(given.path(table)) for table in (EXACT_RUNS, RUN_RISES))
+            context.build(connection, table)
+        runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_RISES))
         taken = samples_of(runs, rises)
-        path = write_parquet(taken, EXACT_SAMPLES, given.path(EXACT_SAMPLES))
+        path = write_parquet(taken, EXACT_SAMPLES, context.path(EXACT_SAMPLES))
         models.expose(connection, "samples", EXACT_SAMPLES, [path])
         for table in (EXACT_IO, METADATA_IO):
-            given.build(connection, table)
-    write_parquet(checks_of(taken, given.frame(SAMPLES)), SAMPLE_CHECKS, given.path(SAMPLE_CHECKS))
+            context.build(connection, table)
+    write_parquet(checks_of(taken, context.frame(SAMPLES)), SAMPLE_CHECKS, context.path(SAMPLE_CHECKS))
     return taken.height
 
 
@@ -127,7 +128,7 @@ def _is_counted(run: Run, day: Day) -> bool:
     return day is not None and run.has(run.place(run.path(RUNS, day))) and any(_counters(run, day))
 
 
-def _counters(run: Run, day: Day) -> Iterator[File]:
+def _counters(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield what was counted on the days on which a run of this day was there, and on the day after."""
     assert day
     runs = scan_parquet(run.store.here(run.path(RUNS, day))).filter(pl.col("ended_on") == day)
@@ -137,11 +138,12 @@ def _counters(run: Run, day: Day) -> Iterator[File]:
         yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
 
 
-WORK = Work(
+STEP = Step(
     "exact samples",
     take_samples,
-    reads=(live(JOBS), built(RUNS, SAMPLES), _counters),
+    reads=(live(JOBS), built(RUNS, SAMPLES), Input(_COUNTED, _counters)),
     writes=(RUN_RISES, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, METADATA_IO, SAMPLE_CHECKS),
-    daily=lambda plan: plan.job_days,
-    where=_is_counted,
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=_is_counted,
 )

@@ -14,8 +14,8 @@ import polars as pl
 from iosig.estimates.periods import DEFAULT_METHOD
 from iosig.estimates.subjects import keys_of
 from iosig.flows.steps.exact_checks import with_use
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, built
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, built_on, undated
 from iosig.transforms import inference
 from iosig.transforms.classes import ClassParams
 from iosig.warehouse.contracts import frames
@@ -49,36 +49,36 @@ _OF_A_PERIOD = (
 )
 
 
-def infer(given: Given) -> int:
+def infer(context: StepContext) -> int:
     """Complete the classes and periods of a day with those of runs that were not measured. Returns the classes."""
-    classes, every_period = given.frame(MEASURED_CLASSES), given.frame(MEASURED_PERIODS)
-    periods = every_period.filter(pl.col("ended_on").eq_missing(pl.lit(given.days[0], pl.Date)))
-    runs = _runs(given)
+    classes, every_period = context.frame(MEASURED_CLASSES), context.frame(MEASURED_PERIODS)
+    periods = every_period.filter(pl.col("ended_on").eq_missing(pl.lit(context.days[0], pl.Date)))
+    runs = _runs(context)
     if runs.height:
-        traces = _traces_of(given, runs)
+        traces = _traces_of(context, runs)
         classes, periods = (_with_traced(measured, runs, traces) for measured in (classes, periods))
-        inferred_classes = _classes(given, runs)
+        inferred_classes = _classes(context, runs)
         inferred_periods = _periods(runs, every_period.filter("is_default", subject_kind="application"))
-        given.write_days(
-            _checks(given, runs, (classes, periods), (inferred_classes, inferred_periods)), INFERENCE_CHECKS
+        context.write_days(
+            _checks(context, runs, (classes, periods), (inferred_classes, inferred_periods)), INFERENCE_CHECKS
         )
         classes, periods = (
             pl.concat([measured, _unmeasured(inferred, measured)])
             for measured, inferred in ((classes, inferred_classes), (periods, inferred_periods))
         )
-    given.write_days(classes.sort(CLASSES.key), CLASSES)
-    given.write_days(periods.sort(PERIODS.key), PERIODS)
+    context.write_days(classes.sort(CLASSES.key), CLASSES)
+    context.write_days(periods.sort(PERIODS.key), PERIODS)
     return classes.height
 
 
-def _runs(given: Given) -> pl.DataFrame:
+def _runs(context: StepContext) -> pl.DataFrame:
     """Return the runs of a day on each file system and in each direction, with what is known of their signatures."""
     sampled = pl.concat(
-        given.scan(table).select("ended_on", "application_id", *_RUN) for table in (SAMPLES, EXACT_SAMPLES)
+        context.scan(table).select("ended_on", "application_id", *_RUN) for table in (SAMPLES, EXACT_SAMPLES)
     )
-    jobs = given.frame(JOBS).select("cluster", "job_id", "started_at", "duration_s", "node_count")
+    jobs = context.frame(JOBS).select("cluster", "job_id", "started_at", "duration_s", "node_count")
     signatures = (
-        given.frame(SIGNATURES)
+        context.frame(SIGNATURES)
         .filter("is_default")
         .select(
             *_SUBJECT,
@@ -90,9 +90,9 @@ def _runs(given: Given) -> pl.DataFrame:
             signature_bytes="volume_bytes",
         )
     )
-    explained = given.scan(ATTRIBUTED_IO).group_by(_RUN).agg(pl.col("explained_bytes").sum()).collect()
+    explained = context.scan(ATTRIBUTED_IO).group_by(_RUN).agg(pl.col("explained_bytes").sum()).collect()
     # the traffic was searched for the runs that have a cut sample
-    searched = given.scan(SAMPLES).select(*_RUN, is_searched=pl.lit(value=True)).collect()
+    searched = context.scan(SAMPLES).select(*_RUN, is_searched=pl.lit(value=True)).collect()
     return (
         sampled.collect()
         .unique(_RUN)
@@ -100,7 +100,7 @@ def _runs(given: Given) -> pl.DataFrame:
         .join(signatures, on=_SUBJECT, how="left")
         .join(explained, on=_RUN, how="left")
         .join(searched, on=_RUN, how="left")
-        .with_columns(refusal=_refusal(given.settings.signatures.min_expected_correlation))
+        .with_columns(refusal=_refusal(context.settings.signatures.min_expected_correlation))
         .with_columns(
             explained_bytes=pl.when(pl.col("refusal").is_null(), "is_searched").then(
                 pl.col("explained_bytes").fill_null(0.0)
@@ -125,16 +125,16 @@ def _refusal(min_expected_correlation: float) -> pl.Expr:
 # ---- inferred answers
 
 
-def _classes(given: Given, runs: pl.DataFrame) -> pl.DataFrame:
+def _classes(context: StepContext, runs: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `classes`: the inferred class of every run."""
     key = [*_SUBJECT, "method"]
     bursts = (
-        given.scan(SIGNATURE_BURSTS)
+        context.scan(SIGNATURE_BURSTS)
         .join(runs.lazy().filter(pl.col("refusal").is_null()), on=key, how="semi")
         .sort(*key, "started_s")
         .collect()
     )
-    found = inference.inferred_classes(runs, bursts, given.settings.classes.params(ClassParams))
+    found = inference.inferred_classes(runs, bursts, context.settings.classes.params(ClassParams))
     is_refused = runs["refusal"].is_not_null() & (found["outcome"] == "classified")
     answered = found.with_columns(
         outcome=pl.when(is_refused).then(runs["refusal"]).otherwise("outcome"),
@@ -177,14 +177,14 @@ def _unmeasured(inferred: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
 # ---- traced runs
 
 
-def _traces_of(given: Given, runs: pl.DataFrame) -> pl.DataFrame:
+def _traces_of(context: StepContext, runs: pl.DataFrame) -> pl.DataFrame:
     """Return the runs that one trace covers, on the one file system that it used: `_RUN` and `trace_id`."""
-    moved = given.frame(CLIENT_IO).filter(pl.col("filesystem").is_not_null())
+    moved = context.frame(CLIENT_IO).filter(pl.col("filesystem").is_not_null())
     per_trace = moved.with_columns(
         filesystem_count=pl.col("filesystem").n_unique().over("trace_id"),
         trace_count=pl.col("trace_id").n_unique().over("cluster", "job_id", "started_at"),
     )
-    lasting = given.frame(TRACE_JOBS).select("trace_id", traced_s="duration_s")
+    lasting = context.frame(TRACE_JOBS).select("trace_id", traced_s="duration_s")
     return (
         per_trace.filter(filesystem_count=1, trace_count=1)
         .join(lasting, on="trace_id")
@@ -215,14 +215,14 @@ def _with_traced(measured: pl.DataFrame, runs: pl.DataFrame, traces: pl.DataFram
 
 
 def _checks(
-    given: Given,
+    context: StepContext,
     runs: pl.DataFrame,
     measured: tuple[pl.DataFrame, pl.DataFrame],
     inferred: tuple[pl.DataFrame, pl.DataFrame],
 ) -> pl.DataFrame:
     """Return rows of `inference_checks`; measured, inferred: classes and periods."""
     trusted = runs.filter(pl.col("refusal").is_null())
-    used = with_use(trusted, given.frame(SAMPLE_SETS)).select(*_RUN, "ended_on", "application_id", "trust", "is_used")
+    used = with_use(trusted, context.frame(SAMPLE_SETS)).select(*_RUN, "ended_on", "application_id", "trust", "is_used")
     labels = [
         _answers(rows, "label", prefix) for rows, prefix in ((measured[0], "measured"), (inferred[0], "inferred"))
     ]
@@ -250,19 +250,16 @@ def _answers(rows: pl.DataFrame, name: str, prefix: str, more: Sequence[str] = (
     return of_runs.select(*_RUN, *named, *basis)
 
 
-def _measured_periods(run: Run, day: Day) -> list[File]:
-    """Read the measured periods of the day, and those of applications."""
-    return run.built(MEASURED_PERIODS, list(dict.fromkeys([day, None])))
-
-
-WORK = Work(
+STEP = Step(
     "inference",
     infer,
     reads=(
         built(MEASURED_CLASSES, JOBS, SAMPLES, EXACT_SAMPLES, ATTRIBUTED_IO, TRACE_JOBS, CLIENT_IO),
-        _measured_periods,
-        built(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS, days=lambda plan: [None]),
+        # those of applications have no day
+        built_on(lambda run, day: list(dict.fromkeys([day, None])), MEASURED_PERIODS),
+        undated(SIGNATURES, SIGNATURE_BURSTS, SAMPLE_SETS),
     ),
     writes=(CLASSES, PERIODS, INFERENCE_CHECKS),
-    daily=lambda plan: plan.judged_days,
+    days=lambda run: run.plan.judged_days,
+    is_daily=True,
 )

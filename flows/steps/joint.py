@@ -21,9 +21,9 @@ from iosig.estimates.columns import epoch_s, floats, ragged
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps import signatures as plain
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, live, released
+from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.signatures import MADE
+from iosig.flows.steps.step import Step, built, live, released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
 from iosig.transforms.joint.finding import Found, JointParams, find
@@ -48,20 +48,20 @@ _MOST_DAYS = 31
 _LEAST_HALF = 3
 
 
-def make_signatures(given: Given) -> int:
+def make_signatures(context: StepContext) -> int:
     """Make the signatures of applications that have new samples, and those found together. Returns the new ones."""
-    sets = given.frame(SAMPLE_SETS)
-    again = asked(given, sets)
+    sets = context.frame(SAMPLE_SETS)
+    again = asked(context, sets)
     is_joint = pl.col("method") == METHOD
     stays = pl.struct(SUBJECT).is_in(_subjects(sets, without=again).implode())
-    parts, count = plain.make_parts(given, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
-    for number, rows in enumerate(_found(given, sets, again, list(parts))):
-        parts.append(given.folder / "signature_parts" / f"{METHOD}-{number:05d}")
+    parts, count = plain.make_parts(context, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
+    for number, rows in enumerate(_found(context, sets, again, list(parts))):
+        parts.append(context.folder / "signature_parts" / f"{METHOD}-{number:05d}")
         count += rows[SIGNATURES.name].height
         plain.write_part(rows, parts[-1])
     for table in MADE:
-        given.join([part / f"{table.name}.parquet" for part in parts], table)
-    path = given.path(SIGNATURES)
+        context.join([part / f"{table.name}.parquet" for part in parts], table)
+    path = context.path(SIGNATURES)
     write_parquet(with_defaults(read_parquet(path)), SIGNATURES, path)
     return count
 
@@ -94,17 +94,17 @@ def is_due(last: date | None, now: date | None, every_days: int) -> bool:
     return (now.toordinal() - 1) // every_days > (last.toordinal() - 1) // every_days
 
 
-def asked(given: Given, sets: pl.DataFrame) -> pl.DataFrame:
+def asked(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
     """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
-    settings = given.settings
+    settings = context.settings
     none = sets.clear().select(SUBJECT)
-    files = given.released(SAMPLE_SETS)
+    files = context.released(SAMPLE_SETS)
     last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
     now = sets["ended_on"].max()
     if not is_due(_date(last), _date(now), settings.joint.every_days):
         return none
     shared = ~pl.col("application_id").str.ends_with("/*") & (pl.col("source").fill_null("server") == "server").all()
-    known = scan_parquet(given.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
+    known = scan_parquet(context.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
     before = known.select(*SUBJECT, known_first_at="first_at", known_count="sample_count", known_last_at="last_at")
     latest = (
         sets.group_by(SUBJECT)
@@ -142,25 +142,25 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
 
 
 def _found(
-    given: Given, sets: pl.DataFrame, again: pl.DataFrame, parts: Sequence[Path]
+    context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Sequence[Path]
 ) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table of those that stand, file system by file system."""
     if again.is_empty():
         return
     meant = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
-    runs = _runs(given, meant)
-    known = _known(given, parts)
-    settings = given.settings
+    runs = _runs(context, meant)
+    known = _known(context, parts)
+    settings = context.settings
     params = JointParams(least_run_count=settings.signatures.least_sample_count)
     for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
-        there = _There.of(given, runs.filter(*is_here), own)
+        there = _There.of(context, runs.filter(*is_here), own)
         told = there.known(known, str(key[0]), str(key[1]))
         found = find(there.shared, told, partial(_plainly, settings=settings.signatures), params)
-        yield _rows(given, own, there, found)
+        yield _rows(context, own, there, found)
 
 
-def _runs(given: Given, meant: pl.DataFrame) -> pl.DataFrame:
+def _runs(context: StepContext, meant: pl.DataFrame) -> pl.DataFrame:
     """Return the runs of application that were there while one of those that are meant was, in order."""
     ended = pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())
     spans = meant.select("filesystem", "direction", "started_at", ended_at=ended)
@@ -168,7 +168,7 @@ def _runs(given: Given, meant: pl.DataFrame) -> pl.DataFrame:
     assert first is not None
     assert last is not None
     near = pl.col("ended_on").is_between(first, last + timedelta(days=_MOST_DAYS))
-    jobs = given.scan(JOBS).filter(near).select(*_RUN, "duration_s")
+    jobs = context.scan(JOBS).filter(near).select(*_RUN, "duration_s")
     wanted = (
         *_RUN,
         "application_id",
@@ -180,7 +180,7 @@ def _runs(given: Given, meant: pl.DataFrame) -> pl.DataFrame:
         "step_count",
     )
     runs = (
-        given.scan(SAMPLES)
+        context.scan(SAMPLES)
         .filter(near, pl.col("application_id").is_not_null())
         .select(wanted)
         .join(jobs, on=_RUN, how="inner")
@@ -203,9 +203,9 @@ def _beside(runs: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
     return pl.Series(begun_before > np.searchsorted(ceased, epoch_s(runs["started_at"]), side="left"))
 
 
-def _known(given: Given, parts: Sequence[Path]) -> dict[tuple[str, str, str], tuple[Signature, float]]:
+def _known(context: StepContext, parts: Sequence[Path]) -> dict[tuple[str, str, str], tuple[Signature, float]]:
     """Return the default signatures of all applications, with their trust, by subject."""
-    with given.engine() as connection:
+    with context.engine() as connection:
         for table in MADE:
             models.expose(connection, "main", table, [part / f"{table.name}.parquet" for part in parts])
         rows = pl.concat(
@@ -225,13 +225,13 @@ class _There:
     applications: tuple[str, ...]
 
     @classmethod
-    def of(cls, given: Given, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
+    def of(cls, context: StepContext, runs: pl.DataFrame, meant: pl.DataFrame) -> _There:
         """Return what was there; samples of other steps than most of them have are left out."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
         began_s = float(epoch_s(runs["grid_started_at"]).min())
         step_s = np.round((epoch_s(runs["grid_started_at"]) - began_s) / interval_s).astype(np.int64)
-        volume = _traffic(given, runs, step_s, interval_s)
+        volume = _traffic(context, runs, step_s, interval_s)
         names = runs["application_id"].unique().sort()
         places = {name: place for place, name in enumerate(names)}
         is_sample = runs.join(
@@ -256,14 +256,14 @@ class _There:
         )
 
 
-def _traffic(given: Given, runs: pl.DataFrame, first: Ints, interval_s: float) -> Reals:
+def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: float) -> Reals:
     """Return the bytes of each step while any of the runs was there, by their samples; day by day, NaN elsewhere."""
     counts = runs["step_count"].to_numpy()
     volume = np.full(int((first + counts).max()), np.nan)
     key = [*_RUN, "filesystem", "direction"]
     placed = runs.select(*key, "ended_on").with_columns(first=pl.Series(first))
     for (day,), own in placed.partition_by("ended_on", as_dict=True).items():
-        of_day = given.scan(SAMPLES).filter(pl.col("ended_on") == day).select(*key, "sample_bytes_per_s")
+        of_day = context.scan(SAMPLES).filter(pl.col("ended_on") == day).select(*key, "sample_bytes_per_s")
         found = own.lazy().join(of_day, on=key, how="inner").collect()
         rates = ragged(found["sample_bytes_per_s"])
         places = places_of(found["first"].to_numpy(), rates.counts)
@@ -280,7 +280,7 @@ def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     return [by_method[name][place] for place, name in enumerate(chosen(answers))]
 
 
-def _rows(given: Given, own: pl.DataFrame, there: _There, found: Found) -> dict[str, pl.DataFrame]:
+def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: Found) -> dict[str, pl.DataFrame]:
     """Return the rows of each table of those answers that stand."""
     stands = {name for name, is_better in zip(there.applications, found.is_better.tolist(), strict=True) if is_better}
     rows = own.filter(pl.col("application_id").is_in(list(stands)))
@@ -294,7 +294,7 @@ def _rows(given: Given, own: pl.DataFrame, there: _There, found: Found) -> dict[
         found.trust[places],
         _lacked_burst_counts(there.shared, found, places),
     )
-    return plain.marked_rows(given, rows, subjects, [answer], plain.params_of(given.settings.signatures))
+    return plain.marked_rows(context, rows, subjects, [answer], plain.params_of(context.settings.signatures))
 
 
 def _lacked_burst_counts(shared: Shared, found: Found, places: Sequence[int]) -> Reals:
@@ -309,10 +309,11 @@ def _lacked_burst_counts(shared: Shared, found: Found, places: Sequence[int]) ->
     return counts
 
 
-WORK = Work(
+STEP = Step(
     "signatures",
     make_signatures,
     reads=(built(SAMPLE_SETS), live(SAMPLES, EXACT_SAMPLES, JOBS), released(SAMPLE_SETS, *MADE)),
     writes=MADE,
-    days=lambda plan: plan.job_days,
+    is_parallel=True,
+    days=lambda run: run.plan.job_days,
 )

@@ -10,8 +10,8 @@ import polars as pl
 
 from iosig.estimates.columns import floats, list_column
 from iosig.estimates.periods import params_of
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, landed_of_traces
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods import finding
 from iosig.transforms.periods.controlled import ControlledParams
@@ -28,13 +28,13 @@ _SUBJECT = ["trace_id", "operation_group"]
 _ALL = "all"
 
 
-def find(given: Given) -> int:
+def find(context: StepContext) -> int:
     """Find the periods of metadata calls of the traced runs that ended on a day. Returns the rows."""
-    params = params_of(given.settings.periods, methods=("controlled",))
-    wanted = "controlled" in given.settings.periods.methods
-    calls = given.landed(TRACE_METADATA) if wanted else []
-    rows = metadata_rows(given.frame(TRACE_JOBS), calls, params, given.settings.traces.params(SignalParams))
-    given.write_days(rows, METADATA_PERIODS)
+    params = params_of(context.settings.periods, methods=("controlled",))
+    wanted = "controlled" in context.settings.periods.methods
+    calls = context.landed(TRACE_METADATA) if wanted else []
+    rows = metadata_rows(context.frame(TRACE_JOBS), calls, params, context.settings.traces.params(SignalParams))
+    context.write_days(rows, METADATA_PERIODS)
     return rows.height
 
 
@@ -137,11 +137,12 @@ def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]
         yield name, pl.select(pl.when(is_told).then(lists)).to_series()
 
 
-WORK = Work(
+STEP = Step(
     "metadata periods",
     find,
     reads=(built(TRACE_JOBS), landed_of_traces(TRACE_METADATA)),
     writes=(METADATA_PERIODS,),
-    daily=lambda plan: plan.job_days,
-    where=lambda run, day: bool(run.built(TRACE_JOBS, [day])),
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=lambda run, day: bool(run.built(TRACE_JOBS, [day])),
 )

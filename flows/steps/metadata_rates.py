@@ -9,9 +9,9 @@ import polars as pl
 from iosig.estimates.columns import epoch_s, floats, list_column, ragged
 from iosig.estimates.periods import params_of
 from iosig.flows.steps.exact_samples import RUN, Gridded
+from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.metadata_periods import columns_of
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built
+from iosig.flows.steps.step import Step, built
 from iosig.transforms import classes
 from iosig.transforms.classes import ClassParams
 from iosig.transforms.periods import finding
@@ -28,17 +28,17 @@ _NO_USAGE_OPERATIONS = 100.0
 _SAMPLES_AT_A_TIME = 1 << 23
 
 
-def tell(given: Given) -> int:
+def tell(context: StepContext) -> int:
     """Tell when the runs that ended on a day did their metadata operations. Returns the rows."""
-    runs, rises, jobs = map(given.frame, (EXACT_RUNS, RUN_RISES, JOBS))
+    runs, rises, jobs = map(context.frame, (EXACT_RUNS, RUN_RISES, JOBS))
     rows = rate_rows(
         runs,
         rises,
         jobs,
-        given.settings.classes.params(ClassParams),
-        params_of(given.settings.periods, methods=("controlled",)),
+        context.settings.classes.params(ClassParams),
+        params_of(context.settings.periods, methods=("controlled",)),
     )
-    given.write_days(rows, METADATA_RATES)
+    context.write_days(rows, METADATA_RATES)
     return rows.height
 
 
@@ -84,11 +84,12 @@ def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParam
     return pl.concat([keys, labelled, periods], how="horizontal").select(METADATA_RATES.column_names)
 
 
-WORK = Work(
+STEP = Step(
     "metadata rates",
     tell,
     reads=(built(JOBS, EXACT_RUNS, RUN_RISES),),
     writes=(METADATA_RATES,),
-    daily=lambda plan: plan.job_days,
-    where=lambda run, day: bool(run.built(EXACT_RUNS, [day])),
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=lambda run, day: bool(run.built(EXACT_RUNS, [day])),
 )

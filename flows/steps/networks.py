@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.flows.steps.pieces import Day, Given
-from iosig.flows.steps.run import Run, Work, built, landed_of_traces
+from iosig.flows.steps.items import Day, StepContext
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Step, built, landed_of_traces
 from iosig.settings.model import NetworkSettings
 from iosig.warehouse import processes
 from iosig.warehouse.contracts import Table, frames
@@ -50,34 +51,34 @@ _FAULTS_OF_CONTENT = (
 )
 
 
-def make_networks(given: Given) -> int:
+def make_networks(context: StepContext) -> int:
     """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
-    jobs = given.frame(TRACE_JOBS)
-    landed = {table: _by_trace(given, table) for table in LANDED}
+    jobs = context.frame(TRACE_JOBS)
+    landed = {table: _by_trace(context, table) for table in LANDED}
     runs = [
         (job, {table: of_trace[job["trace_id"]] for table, of_trace in landed.items()})
         for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True)
     ]
-    written = _Written(given)
-    for rows in _each(given, runs):
+    written = _Written(context)
+    for rows in _each(context, runs):
         written.add(rows)
     written.finish()
     return jobs.height
 
 
-def _by_trace(given: Given, table: Table) -> Mapping[str, list[tuple[Landing, Part]]]:
+def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Landing, Part]]]:
     """Return the landed parts of a table for each traced run."""
     found: dict[str, list[tuple[Landing, Part]]] = defaultdict(list)
-    for landed, part in given.parts(table):
+    for landed, part in context.parts(table):
         found[landed.trace_id].append((landed, part))
     return found
 
 
-def _each(given: Given, runs: Sequence[_Run]) -> Iterator[dict[Table, pl.DataFrame]]:
+def _each(context: StepContext, runs: Sequence[_Run]) -> Iterator[dict[Table, pl.DataFrame]]:
     """Yield the rows of runs, some together, in order; many are made in several processes."""
     chunks = _chunks(runs)
-    tasks = [(number, (given.root, chunk, given.settings.networks)) for number, chunk in enumerate(chunks)]
-    worker_count = processes.workers(given.settings.engine.worker_count)
+    tasks = [(number, (context.root, chunk, context.settings.networks)) for number, chunk in enumerate(chunks)]
+    worker_count = processes.workers(context.settings.engine.worker_count)
     if len(chunks) < _MANY or worker_count == 1:
         yield from (_together(*arguments) for _, arguments in tasks)
         return
@@ -234,14 +235,14 @@ def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Ta
 class _Written:
     """The rows of a day as they come: held as long as they are few, else written in parts that are joined."""
 
-    given: Given
+    context: StepContext
     held: dict[Table, list[pl.DataFrame]] = field(default_factory=lambda: {table: [] for table in TABLES})
     parts: dict[Table, list[Path]] = field(default_factory=lambda: {table: [] for table in TABLES})
 
     @property
     def _folder(self) -> Path:
-        (day,) = self.given.days
-        return self.given.folder / "network_parts" / (day.isoformat() if day else "undated")
+        (day,) = self.context.days
+        return self.context.folder / "network_parts" / (day.isoformat() if day else "undated")
 
     def add(self, rows: Mapping[Table, pl.DataFrame]) -> None:
         """Take the rows of one more run."""
@@ -253,7 +254,7 @@ class _Written:
     def finish(self) -> None:
         """Write the day's file of each table that has rows."""
         for table in TABLES:
-            path = self.given.path(table)
+            path = self.context.path(table)
             if self.parts[table]:
                 self._write_part(table)
                 join_parquet(self.parts[table], table, path)
@@ -272,11 +273,13 @@ def _is_wanted(run: Run, day: Day) -> bool:
     return run.settings.networks.is_nightly and bool(run.built(TRACE_JOBS, [day]))
 
 
-WORK = Work(
+STEP = Step(
     "networks",
     make_networks,
     reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
     writes=TABLES,
-    daily=lambda plan: plan.job_days,
-    where=_is_wanted,
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=_is_wanted,
+    is_parallel=True,
 )

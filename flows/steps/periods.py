@@ -10,9 +10,9 @@ import polars as pl
 
 from iosig.estimates import subjects
 from iosig.estimates.periods import Rows, params_of, rows_of
+from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.node_periods import node_rows
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, landed_of_traces, undated
+from iosig.flows.steps.step import Step, built, carried, landed_of_traces
 from iosig.flows.steps.subjects import counted_samples, of_applications
 from iosig.transforms.periods.finding import PeriodParams
 from iosig.transforms.throughput.requests import step_function
@@ -32,51 +32,51 @@ if TYPE_CHECKING:
 _REQUESTS_AT_A_TIME = 5_000_000
 
 
-def find(given: Given) -> int:
+def find(context: StepContext) -> int:
     """Find the periods of counted runs, series and traced runs that ended on a day; without one, of applications too.
 
     Returns the rows.
     """
-    settings = given.settings.periods
+    settings = context.settings.periods
     params = params_of(settings)
     pieces = []
-    if given.files(EXACT_SAMPLES):
-        counted = subjects.job_subjects(counted_samples(given))
+    if context.files(EXACT_SAMPLES):
+        counted = subjects.job_subjects(counted_samples(context))
         pieces.append(rows_of(counted, params_of(settings, settings.server_methods)))
-    if given.files(SERIES_INTERVALS):
-        pieces.append(rows_of(subjects.series_subjects(given.frame(SERIES_INTERVALS)), params))
-    if given.files(TRACE_SIGNALS):
-        pieces += _of_traces(given, params)
-    if given.days == (None,):
-        applications, kept = of_applications(given, PERIODS)
-        pieces += [Rows(kept, _segments_of(given, kept), _kept_nodes(given, kept)), rows_of(applications, params)]
+    if context.files(SERIES_INTERVALS):
+        pieces.append(rows_of(subjects.series_subjects(context.frame(SERIES_INTERVALS)), params))
+    if context.files(TRACE_SIGNALS):
+        pieces += _of_traces(context, params)
+    if context.days == (None,):
+        applications, kept = of_applications(context, PERIODS)
+        pieces += [Rows(kept, _segments_of(context, kept), _kept_nodes(context, kept)), rows_of(applications, params)]
     found = Rows.joined(pieces)
-    given.write_days(found.periods, MEASURED_PERIODS)
-    given.write_days(found.segments, PERIOD_SEGMENTS)
-    given.write_days(found.nodes, NODE_PERIODS)
+    context.write_days(found.periods, MEASURED_PERIODS)
+    context.write_days(found.segments, PERIOD_SEGMENTS)
+    context.write_days(found.nodes, NODE_PERIODS)
     return found.periods.height
 
 
-def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
+def _segments_of(context: StepContext, kept: pl.DataFrame) -> pl.DataFrame:
     """Return the segments that the release before has of rows of `periods` that stay as they are."""
-    files = given.released(PERIOD_SEGMENTS)
+    files = context.released(PERIOD_SEGMENTS)
     found = frames.widened(read_parquet(files), PERIOD_SEGMENTS) if files else frames.empty(PERIOD_SEGMENTS)
     return found.join(kept, on=PERIODS.key, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def _of_traces(given: Given, params: PeriodParams) -> Iterator[Rows]:
+def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
     """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
-    jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
-    parts = given.parts(TRACE_REQUESTS)
+    jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
+    parts = context.parts(TRACE_REQUESTS)
     for trace_ids in _groups(parts, jobs["trace_id"]):
         is_one = pl.col("trace_id").is_in(trace_ids.implode())
         own = signals.filter(is_one)
         found = subjects.traced_subjects(
-            jobs.filter(is_one), counters.filter(is_one), own, given.settings.traces.max_interval_ratio
+            jobs.filter(is_one), counters.filter(is_one), own, context.settings.traces.max_interval_ratio
         )
         wanted = set(trace_ids)
         moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
-        requests = scans(Store(given.root), TRACE_REQUESTS, moved)
+        requests = scans(Store(context.root), TRACE_REQUESTS, moved)
         rows = rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
         yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 
@@ -95,18 +95,19 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
         yield rows["trace_id"]
 
 
-def _kept_nodes(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
+def _kept_nodes(context: StepContext, kept: pl.DataFrame) -> pl.DataFrame:
     """Return the nodes that the release before has of traced runs whose rows of `periods` stay as they are."""
-    files = given.released(NODE_PERIODS)
+    files = context.released(NODE_PERIODS)
     found = frames.widened(read_parquet(files), NODE_PERIODS) if files else frames.empty(NODE_PERIODS)
     runs = kept.filter(subject_kind="trace").select(pl.col("subject_id").alias("trace_id"), "direction")
     return found.join(runs, on=["trace_id", "direction"], how="semi", maintain_order="left")
 
 
-WORK = Work(
+STEP = Step(
     "periods",
     find,
-    reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
+    reads=(built(*subjects.JUDGED), carried(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
-    daily=lambda plan: plan.judged_days,
+    days=lambda run: run.plan.judged_days,
+    is_daily=True,
 )

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, landed
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, landed
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival
 from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
@@ -60,18 +60,19 @@ def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
         count += frame.height
 
 
-def stage_predictions(given: Given) -> int:
+def stage_predictions(context: StepContext) -> int:
     """Stage one day of predictions: of records of the same evaluation the first counts. Returns the rows."""
-    with given.engine() as connection:
-        given.expose_landed(connection, PREDICTION_RECORDS)
-        given.build(connection, FAULTY_PREDICTIONS)
-        return given.build(connection, PREDICTIONS)
+    with context.engine() as connection:
+        context.expose_landed(connection, PREDICTION_RECORDS)
+        context.build(connection, FAULTY_PREDICTIONS)
+        return context.build(connection, PREDICTIONS)
 
 
-WORK = Work(
+STEP = Step(
     "predictions",
     stage_predictions,
     reads=(landed(PREDICTION_RECORDS),),
     writes=(FAULTY_PREDICTIONS, PREDICTIONS),
-    daily=lambda plan: plan.prediction_days,
+    days=lambda run: run.plan.prediction_days,
+    is_daily=True,
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iosig.flows.steps import plan as planning
-from iosig.flows.steps.run import Run, Work
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts.quality import QUALITY
 from iosig.warehouse.engine_paths import read_parquet
@@ -19,15 +20,12 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
 
-def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> Release:
-    """Publish all that works built and checks let pass, as one release, tell of it, and remove the plan's folder.
-
-    adopted: see `adopt`.
-    """
+def release(run: Run, steps: Sequence[Step]) -> Release:
+    """Publish all tables that steps have built, as one release, and remove the run's folder."""
     from iosig.expectations import docs
 
-    draft, built = drafted(run, works, adopted or {})
-    published = publishing.publish(run.store, draft, built, adopted)
+    draft, built = drafted(run, steps)
+    published = publishing.publish(run.store, draft, built, run.uploaded)
     if run.plan.settles_rollback:
         holds.settle(run.store)
     losses.settle(run.store, run.plan.losses)
@@ -37,21 +35,16 @@ def release(run: Run, works: Iterable[Work], adopted: Adopted | None = None) -> 
     return published
 
 
-def adopt(run: Run, works: Iterable[Work]) -> Adopted:
-    """Bring what works built to where a release keeps it; return where it lies."""
-    return publishing.adopt_early(run.store, run.plan.fingerprint, _built(run, works))
+def adopt(run: Run, steps: Iterable[Step]) -> Adopted:
+    """Copy what steps have built to where a release keeps it; return where it lies."""
+    return publishing.adopt_early(run.store, run.plan.fingerprint, _built(run, steps))
 
 
-def drafted(
-    run: Run, works: Iterable[Work], adopted: Collection[str] = ()
-) -> tuple[Draft, dict[str, dict[Part, Path]]]:
-    """Return what works built, to be published, and what is to be said of it; GateFailed where checks refuse it.
-
-    adopted: the names of tables whose files are needed here no more.
-    """
+def drafted(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
+    """Return the tables to be published and the release's description; GateFailed if checks refuse it."""
     from iosig.expectations import gate
 
-    plan, built = run.plan, _built(run, works, adopted)
+    plan, built = run.plan, _built(run, steps, run.uploaded)
     draft = Draft(
         fingerprint=plan.fingerprint,
         dates=plan.days,
@@ -66,14 +59,17 @@ def drafted(
     return draft, built
 
 
-def _built(run: Run, works: Iterable[Work], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
-    """Return the files of published tables that works built, by part, all of them on this machine but those known."""
+def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
+    """Return the files of published tables that steps have built, by day or bucket.
+
+    known: names of tables whose files are not needed on this machine any more.
+    """
     hold = holds.in_force(run.store)
     kept = hold.table_names if hold else ()
     files = {
         table.name: own
-        for work in works
-        for table, own in work.files(run).items()
+        for step in steps
+        for table, own in step.files(run).items()
         if table.is_published and table.name not in kept
     }
     run.store.files.fetch(file.path for name in files if name not in known for file in files[name])
@@ -107,7 +103,7 @@ def maintain(
     """Have releases expire that the settings do not keep, and remove the files of those that did, and old raw data.
 
     keep_releases: so many releases are kept whatever the settings say. grace_s: for so long files of expired releases
-    wait for their readers; not given, it is the night's work, that does less at a time.
+    wait for their readers; not context, it is the night's work, that does less at a time.
     """
     keep_count = keep_releases or settings.storage.keep_releases
     is_nightly = grace_s is None

@@ -8,8 +8,9 @@ from datetime import date
 import polars as pl
 
 from iosig.estimates.columns import floats, list_column
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, built, live
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, built, live
 from iosig.transforms import arrays
 from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from iosig.warehouse.contracts.jobs import JOBS
@@ -23,26 +24,26 @@ from iosig.warehouse.store.store import write_parquet
 _TRAFFIC = (POLL_DAYS, TICKS)
 
 
-def cut_samples(given: Given) -> int:
+def cut_samples(context: StepContext) -> int:
     """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the samples."""
-    with given.engine() as connection:
-        given.expose(connection, JOBS, *_TRAFFIC)
+    with context.engine() as connection:
+        context.expose(connection, JOBS, *_TRAFFIC)
         for table in (RUNS, GRID_STEPS):
-            given.build(connection, table)
-        runs, grid_steps = (read_parquet(given.path(table)) for table in (RUNS, GRID_STEPS))
-        cut = _cut(runs, grid_steps, given.days[0])
-        path = write_parquet(cut, SAMPLES, given.path(SAMPLES))
+            context.build(connection, table)
+        runs, grid_steps = (read_parquet(context.path(table)) for table in (RUNS, GRID_STEPS))
+        cut = _cut(runs, grid_steps, context.days[0])
+        path = write_parquet(cut, SAMPLES, context.path(SAMPLES))
         models.expose(connection, "samples", SAMPLES, [path])
-        given.build(connection, SERVER_IO)
+        context.build(connection, SERVER_IO)
     return cut.height
 
 
-def _is_of_jobs(run: Run, day: Day) -> bool:
-    """Take the days that have runs to cut samples for: on some only series or traces ended."""
+def _has_jobs(run: Run, day: Day) -> bool:
+    """Return whether runs ended on a day: on some days only series or traces did."""
     return day is not None and run.has(run.place(run.path(JOBS, day)))
 
 
-def _there(run: Run, day: Day) -> Iterator[File]:
+def _there(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield the jobs that were there beside those of a day, and the polls of all days on which these were there.
 
     What ended on a day before the first of these began was not there, however much of it there is.
@@ -57,12 +58,12 @@ def _there(run: Run, day: Day) -> Iterator[File]:
         yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
 
 
-def join_io(given: Given) -> int:
+def join_io(context: StepContext) -> int:
     """Put what polls, counters and traces say about the runs of a day into one table. Returns the rows."""
-    with given.engine() as connection:
-        given.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
+    with context.engine() as connection:
+        context.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
         joined = models.select(connection, JOB_IO_SOURCES)
-    given.write_days(joined, JOB_IO_SOURCES)
+    context.write_days(joined, JOB_IO_SOURCES)
     return joined.height
 
 
@@ -102,26 +103,28 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: Day) -> pl.DataFrame
     )
 
 
-def count_applications(given: Given) -> int:
+def count_applications(context: StepContext) -> int:
     """Count the samples of every application over all days. Returns the applications."""
-    with given.engine() as connection:
-        given.expose(connection, JOBS, JOB_IO_SOURCES)
-        return given.build(connection, APPLICATIONS)
+    with context.engine() as connection:
+        context.expose(connection, JOBS, JOB_IO_SOURCES)
+        return context.build(connection, APPLICATIONS)
 
 
-CUT = Work(
+CUT = Step(
     "samples",
     cut_samples,
-    reads=(_there,),
+    reads=(Input((JOBS, *_TRAFFIC), _there),),
     writes=(RUNS, GRID_STEPS, SAMPLES, SERVER_IO),
-    daily=lambda plan: plan.job_days,
-    where=_is_of_jobs,
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=_has_jobs,
 )
-IO = Work(
+IO = Step(
     "job i/o sources",
     join_io,
     reads=(built(SERVER_IO, EXACT_IO, CLIENT_IO),),
     writes=(JOB_IO_SOURCES,),
-    daily=lambda plan: plan.job_days,
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
 )
-COUNT = Work("applications", count_applications, (live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))
+COUNT = Step("applications", count_applications, (live(JOBS, JOB_IO_SOURCES),), (APPLICATIONS,))

@@ -8,8 +8,8 @@ import polars as pl
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import KEY
 from iosig.estimates.subjects import Subjects, traced_subjects
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, live
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, live
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures import similarity
 from iosig.transforms.signatures.bursts import bursts_of
@@ -26,50 +26,50 @@ _TRACED = (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS, SAMPLES)
 _SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 
 
-def check_signatures(given: Given) -> int:
+def check_signatures(context: StepContext) -> int:
     """Compare each signature with each traced run of its application. Returns the comparisons."""
-    traced = _traced(given)
-    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(given, *traced)
-    write_parquet(found, SIGNATURE_CHECKS, given.path(SIGNATURE_CHECKS))
+    traced = _traced(context)
+    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(context, *traced)
+    write_parquet(found, SIGNATURE_CHECKS, context.path(SIGNATURE_CHECKS))
     return found.height
 
 
-def _traced(given: Given) -> tuple[pl.DataFrame, Subjects] | None:
+def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
     """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
-    if not all(map(given.files, _TRACED)):
+    if not all(map(context.files, _TRACED)):
         return None
-    applications = given.frame(SIGNATURES).select("application_id").unique()
+    applications = context.frame(SIGNATURES).select("application_id").unique()
     ids = (
-        scan_parquet(given.files(SAMPLES))
+        scan_parquet(context.files(SAMPLES))
         .select("cluster", "job_id", "started_at", "application_id")
         .unique()
         .join(applications.lazy(), on="application_id", how="semi")
     )
-    jobs = given.frame(TRACE_JOBS)
+    jobs = context.frame(TRACE_JOBS)
     matched = jobs.select("trace_id", "cluster", "job_id", started_at="job_started_at").drop_nulls().lazy()
     of_trace = matched.join(ids, on=["cluster", "job_id", "started_at"], how="inner").collect()
     if of_trace.is_empty():
         return None
     is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
     signals, counters = (
-        scan_parquet(given.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
+        scan_parquet(context.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
     )
-    ratio = given.settings.traces.max_interval_ratio
+    ratio = context.settings.traces.max_interval_ratio
     return of_trace.select("trace_id", "application_id"), traced_subjects(
         jobs.filter(is_wanted), counters, signals, ratio
     )
 
 
-def _compared(given: Given, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
+def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
     """Return rows of `signature_checks`: every signature of a traced application beside each of its traced runs."""
     known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
     placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
-    with given.engine() as connection:
+    with context.engine() as connection:
         for table in _SIGNATURES:
-            models.expose(connection, "main", table, given.files(table))
+            models.expose(connection, "main", table, context.files(table))
         rows = published.of_keys(
             connection,
-            given.frame(SIGNATURES)
+            context.frame(SIGNATURES)
             .filter(outcome="extracted")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
@@ -117,4 +117,4 @@ def known(value: float) -> float | None:
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 
-WORK = Work("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))
+STEP = Step("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))

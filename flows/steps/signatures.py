@@ -17,8 +17,8 @@ from iosig.estimates.columns import epoch_s, ragged
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.parallel import chunks_of, extract_each
 from iosig.estimates.signatures.published import KEY, SUBJECT
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, live
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, live
 from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
 from iosig.transforms.arrays import Reals, offsets_of, owners
@@ -49,25 +49,25 @@ _STEPS_AT_A_TIME, _STEP_S = 4_000_000, 2.0
 _DAYS_AT_A_TIME = 8
 
 
-def gather_sets(given: Given) -> int:
+def gather_sets(context: StepContext) -> int:
     """Gather the latest samples of every application. Returns the samples that are in sets."""
-    with given.engine() as connection:
-        given.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
-        return given.build(connection, SAMPLE_SETS)
+    with context.engine() as connection:
+        context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
+        return context.build(connection, SAMPLE_SETS)
 
 
-def make_parts(given: Given, is_carried: pl.Expr) -> tuple[list[Path], int]:
+def make_parts(context: StepContext, is_carried: pl.Expr) -> tuple[list[Path], int]:
     """Make the signatures of applications that have new samples, in a folder for each part; those of others stay.
 
     is_carried: which rows of the release before stay, by the signature's key and `is_kept`: whether its samples are the
     same. Returns the folders, the first one with what stays, and how many are new.
     """
-    sets = given.frame(SAMPLE_SETS)
-    is_stale = _are_stale(given, sets)
-    parts = [_carried(given, sets.filter(~is_stale), is_carried)]
+    sets = context.frame(SAMPLE_SETS)
+    is_stale = _are_stale(context, sets)
+    parts = [_carried(context, sets.filter(~is_stale), is_carried)]
     count = 0
-    for number, rows in enumerate(_made(given, sets.filter(is_stale))):
-        parts.append(given.folder / "signature_parts" / f"{number:05d}")
+    for number, rows in enumerate(_made(context, sets.filter(is_stale))):
+        parts.append(context.folder / "signature_parts" / f"{number:05d}")
         count += rows[SIGNATURES.name].height
         write_part(rows, parts[-1])
     return parts, count
@@ -82,11 +82,11 @@ def write_part(rows: dict[str, pl.DataFrame], folder: Path) -> None:
 # ---- what is to be made
 
 
-def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
+def _are_stale(context: StepContext, sets: pl.DataFrame) -> pl.Series:
     """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
-    files = given.released(SAMPLE_SETS)
+    files = context.released(SAMPLE_SETS)
     base = frames.widened(read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
-    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in given.days if day], dtype=pl.Date).implode())
+    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in context.days if day], dtype=pl.Date).implode())
     if base.is_empty():
         return pl.repeat(True, sets.height, eager=True)
     counted = base.group_by(SUBJECT).agg(base_count=pl.len())
@@ -99,9 +99,9 @@ def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
     return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
 
 
-def _carried(given: Given, kept: pl.DataFrame, is_carried: pl.Expr) -> Path:
+def _carried(context: StepContext, kept: pl.DataFrame, is_carried: pl.Expr) -> Path:
     """Write what stays of the release before, and return its folder."""
-    folder = given.folder / "signature_parts" / "carried"
+    folder = context.folder / "signature_parts" / "carried"
     subjects = kept.select(SUBJECT).unique().with_columns(is_kept=pl.lit(True))
     for table in MADE:
 
@@ -110,7 +110,7 @@ def _carried(given: Given, kept: pl.DataFrame, is_carried: pl.Expr) -> Path:
             found = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
             return _unchanged(found) if table == SIGNATURES else found
 
-        join_parquet(given.released(table), table, folder / f"{table.name}.parquet", still_true)
+        join_parquet(context.released(table), table, folder / f"{table.name}.parquet", still_true)
     return folder
 
 
@@ -135,23 +135,23 @@ def params_of(settings: SignatureSettings) -> SignatureParams:
     return SignatureParams(least_run_count=settings.least_sample_count, iosi=iosi)
 
 
-def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
+def _made(context: StepContext, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table, some sets at a time."""
-    settings = given.settings.signatures
+    settings = context.settings.signatures
     params = params_of(settings)
     steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
     subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
     edges = offsets_of(subjects["count"].to_numpy())
     chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
     places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
-    samples = _samples(given, [rows for _, rows in places])
+    samples = _samples(context, [rows for _, rows in places])
     parts = (_sample_sets(found, rows, own, settings) for (own, rows), found in zip(places, samples, strict=True))
-    answered = extract_each(parts, params, settings.methods, given.settings.engine.worker_count)
+    answered = extract_each(parts, params, settings.methods, context.settings.engine.worker_count)
     for (own, rows), answers in zip(places, answered, strict=True):
-        yield marked_rows(given, rows, own, answers, params)
+        yield marked_rows(context, rows, own, answers, params)
 
 
-def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _samples(context: StepContext, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Yield the samples of each chunk of sets, in the order of its rows.
 
     Days are read once: where there are several chunks, what is of each lies by itself until its turn comes.
@@ -162,14 +162,14 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
         rows.select(*SUBJECT[1:], *_RUN, "ended_on", "source", "duration_s", chunk=number, place=pl.int_range(pl.len()))
         for number, rows in enumerate(chunks)
     )
-    days = {path: (source, day) for table, source in _SOURCES for path, day in given.dated(table).items()}
+    days = {path: (source, day) for table, source in _SOURCES for path, day in context.dated(table).items()}
     # what servers counted for a run and what they saw while it ran are of one day
     files = [(path, source) for path, (source, _) in days.items()]
     each_day = sorted({day for _, day in days.values()}, key=str)
     if len(chunks) == 1:
         yield _samples_in(files, wanted)
         return
-    folder = given.folder / "signature_samples"
+    folder = context.folder / "signature_samples"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for first in range(0, len(each_day), _DAYS_AT_A_TIME):
@@ -376,7 +376,7 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: T
 
 
 def marked_rows(
-    given: Given,
+    context: StepContext,
     rows: pl.DataFrame,
     subjects: pl.DataFrame,
     answers: Sequence[MethodSignatures],
@@ -384,24 +384,24 @@ def marked_rows(
 ) -> dict[str, pl.DataFrame]:
     """Return the rows of each table for the answers of some sets, and how they differ from the release before."""
     made = _rows(rows, subjects, answers, params)
-    return made | {SIGNATURES.name: _marked(given, made[SIGNATURES.name], answers)}
+    return made | {SIGNATURES.name: _marked(context, made[SIGNATURES.name], answers)}
 
 
-def _marked(given: Given, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
+def _marked(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
-    if not given.released(SIGNATURES):
+    if not context.released(SIGNATURES):
         return made
     new = {answer.method: answer.signatures for answer in answers}
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
-    with given.engine() as connection:
+    with context.engine() as connection:
         for table in MADE:
-            models.expose(connection, "main", table, given.released(table))
+            models.expose(connection, "main", table, context.released(table))
         known = published.of_keys(connection, rows.select(KEY))
         old = published.read_signatures(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
     changes = [
-        _change(row, before[key], new[row["method"]][row["place"]], given.settings.signatures)
+        _change(row, before[key], new[row["method"]][row["place"]], context.settings.signatures)
         for row in rows.to_dicts()
         if (key := tuple(row[name] for name in KEY)) in before and before[key].outcome == "extracted"
     ]
@@ -422,10 +422,10 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
     return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.come), len(found.gone))
 
 
-GATHER = Work(
+GATHER = Step(
     "sample sets",
     gather_sets,
     reads=(live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES),),
     writes=(SAMPLE_SETS,),
-    days=lambda plan: plan.job_days,
+    days=lambda run: run.plan.job_days,
 )

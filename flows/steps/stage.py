@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, landed, landed_on_day
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, landed, landed_on_day
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
@@ -31,84 +31,86 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def stage_jobs(given: Given) -> int:
+def stage_jobs(context: StepContext) -> int:
     """Stage the runs and series of the plan's days; rows that break a rule go to quarantine. Returns the rows."""
-    with given.engine() as connection:
-        given.expose_landed(connection, JOB_RECORDS, SERIES)
-        staged = models.select(connection, JOBS, given.parameters())
-        intervals = models.select(connection, SERIES_INTERVALS, given.parameters())
-    found = checked(given, JOBS, staged)
-    given.write_days(found.good, JOBS)
-    given.write_days(intervals, SERIES_INTERVALS)
-    given.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
+    with context.engine() as connection:
+        context.expose_landed(connection, JOB_RECORDS, SERIES)
+        staged = models.select(connection, JOBS, context.parameters())
+        intervals = models.select(connection, SERIES_INTERVALS, context.parameters())
+    found = checked(context, JOBS, staged)
+    context.write_days(found.good, JOBS)
+    context.write_days(intervals, SERIES_INTERVALS)
+    context.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
     return found.good.height
 
 
-def stage_queue(given: Given) -> int:
+def stage_queue(context: StepContext) -> int:
     """Stage one day of what ran and waited. Returns the rows."""
-    with given.engine() as connection:
-        given.expose_landed(connection, QUEUE_RECORDS)
-        return given.build(connection, QUEUED_JOBS)
+    with context.engine() as connection:
+        context.expose_landed(connection, QUEUE_RECORDS)
+        return context.build(connection, QUEUED_JOBS)
 
 
-def stage_polls(given: Given) -> int:
+def stage_polls(context: StepContext) -> int:
     """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
-    with given.engine() as connection:
-        given.expose_landed(connection, POLLS)
-        _join_counters(given, connection)
-        may_conflict = may_repeat([part for _, part in given.parts(POLLS)])
-        _build(given, connection, REPEATED_POLLS, is_empty=not may_conflict)
-        given.build(connection, POLL_TICKS)
+    with context.engine() as connection:
+        context.expose_landed(connection, POLLS)
+        _join_counters(context, connection)
+        may_conflict = may_repeat([part for _, part in context.parts(POLLS)])
+        _build(context, connection, REPEATED_POLLS, is_empty=not may_conflict)
+        context.build(connection, POLL_TICKS)
         # reading a day of polls once more takes as long as summing it up
-        implausible = scan_parquet(given.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
-        _build(given, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
-        given.build(connection, POLL_DAYS)
-        return given.build(connection, TICKS)
+        implausible = scan_parquet(context.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
+        _build(context, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
+        context.build(connection, POLL_DAYS)
+        return context.build(connection, TICKS)
 
 
-def _join_counters(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
+def _join_counters(context: StepContext, connection: duckdb.DuckDBPyConnection) -> None:
     """Put what totals of targets tell beside the landed polls, of file systems that were not polled on that day."""
-    if given.files(COUNTER_POLLS):
-        given.expose(connection, COUNTER_POLLS)
+    if context.files(COUNTER_POLLS):
+        context.expose(connection, COUNTER_POLLS)
         models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")
 
 
-def _build(given: Given, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
+def _build(context: StepContext, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
     """Run a table's model, or write it without rows where it is known to have none."""
     if not is_empty:
-        given.build(connection, table)
+        context.build(connection, table)
         return
-    path = write_parquet(frames.empty(table), table, given.path(table))
+    path = write_parquet(frames.empty(table), table, context.path(table))
     models.expose(connection, table.layer, table, [path])
 
 
-def gather_extrapolations(given: Given) -> int:
+def gather_extrapolations(context: StepContext) -> int:
     """Gather the extrapolations of all landed records: of every set of traces and rank count the latest."""
-    with given.engine() as connection:
-        given.expose_landed(connection, EXTRAPOLATION_RECORDS)
-        return given.build(connection, EXTRAPOLATIONS)
+    with context.engine() as connection:
+        context.expose_landed(connection, EXTRAPOLATION_RECORDS)
+        return context.build(connection, EXTRAPOLATIONS)
 
 
-POLLS_WORK = Work(
+POLLS_STEP = Step(
     "stage polls",
     stage_polls,
     reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
     writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
-    daily=lambda plan: plan.poll_days,
+    days=lambda run: run.plan.poll_days,
+    is_daily=True,
 )
-JOBS_WORK = Work(
+JOBS_STEP = Step(
     "stage jobs",
     stage_jobs,
     reads=(landed(JOB_RECORDS, SERIES),),
     writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
-    days=lambda plan: plan.job_days,
+    days=lambda run: run.plan.job_days,
     is_check=True,
 )
-QUEUE_WORK = Work(
+QUEUE_STEP = Step(
     "stage queue",
     stage_queue,
     reads=(landed_on_day(QUEUE_RECORDS),),
     writes=(QUEUED_JOBS,),
-    daily=lambda plan: plan.queue_days,
+    days=lambda run: run.plan.queue_days,
+    is_daily=True,
 )
-EXTRAPOLATIONS_WORK = Work("extrapolations", gather_extrapolations, (landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,))
+EXTRAPOLATIONS_STEP = Step("extrapolations", gather_extrapolations, (landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,))

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.estimates.columns import ragged
 from iosig.estimates.subjects import Subjects, keys_of
-from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.items import StepContext
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
@@ -21,23 +21,23 @@ _APPLICATION = ["application_id", "filesystem", "direction"]
 _NAMED = ["subject_id", "filesystem", "direction"]
 
 
-def counted_samples(given: Given) -> pl.DataFrame:
+def counted_samples(context: StepContext) -> pl.DataFrame:
     """Return the samples of runs of which servers counted every byte, as rows of `exact_samples`."""
-    return given.frame(EXACT_SAMPLES).filter(outcome="measured").sort("application_id", *EXACT_SAMPLES.key)
+    return context.frame(EXACT_SAMPLES).filter(outcome="measured").sort("application_id", *EXACT_SAMPLES.key)
 
 
-def of_applications(given: Given, table: Table) -> tuple[Subjects, pl.DataFrame]:
+def of_applications(context: StepContext, table: Table) -> tuple[Subjects, pl.DataFrame]:
     """Return applications, by the default answer's signatures: what they do when alone; and what stays of a table.
 
     An application whose signature is that of the release before is not among them: its rows stay as they are, and so
     do those of other kinds of no day, unless they are computed anew.
     """
-    curves = _curves(given.scan(SIGNATURES), given.files(SIGNATURE_POINTS))
-    files, kinds = given.released(table), given.subject_kinds(table)
+    curves = _curves(context.scan(SIGNATURES), context.files(SIGNATURE_POINTS))
+    files, kinds = context.released(table), context.subject_kinds(table)
     kept = frames.widened(read_parquet(files), table) if files else frames.empty(table)
     kept = kept.filter(pl.col("subject_kind").is_in(sorted(kinds)))
     if "application" in kinds:
-        before = _curves(given.scan(SIGNATURES, is_released=True), given.released(SIGNATURE_POINTS))
+        before = _curves(context.scan(SIGNATURES, is_released=True), context.released(SIGNATURE_POINTS))
         is_application = pl.col("subject_kind") == "application"
         same = curves.join(before, on=curves.columns, how="semi")
         still = kept.filter(is_application).join(same, left_on=_NAMED, right_on=_APPLICATION, how="semi")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from iosig.estimates.signals import LANDED, make_signals
-from iosig.flows.steps.pieces import Given
-from iosig.flows.steps.run import Work, built, landed_of_traces, landed_traces, live
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step, built, landed_of_traces, landed_traces, live
 from iosig.transforms.throughput import signals
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.job_io import CLIENT_IO
@@ -25,55 +25,56 @@ from iosig.warehouse.store import models
 from iosig.warehouse.store.store import write_parquet
 
 
-def stage_traces(given: Given) -> int:
+def stage_traces(context: StepContext) -> int:
     """Join the traced runs of the plan's days with the job log. Returns the traced runs."""
-    with given.engine() as connection:
-        given.expose_landed(connection, TRACES)
-        given.expose(connection, JOBS)
-        staged = models.select(connection, TRACE_JOBS, given.parameters())
-    given.write_days(staged, TRACE_JOBS)
+    with context.engine() as connection:
+        context.expose_landed(connection, TRACES)
+        context.expose(connection, JOBS)
+        staged = models.select(connection, TRACE_JOBS, context.parameters())
+    context.write_days(staged, TRACE_JOBS)
     return staged.height
 
 
-def trace_signals(given: Given) -> int:
+def trace_signals(context: StepContext) -> int:
     """Count the modules and make the signals of the traced runs that ended on a day. Returns the signals."""
-    with given.engine() as connection:
-        given.expose(connection, TRACE_JOBS)
-        given.expose_landed(connection, *LANDED)
+    with context.engine() as connection:
+        context.expose(connection, TRACE_JOBS)
+        context.expose_landed(connection, *LANDED)
         for table in (TRACE_COUNTERS, TRACE_HEATMAPS):
-            given.build(connection, table)
-        made = _signals_of(given)
-        path = write_parquet(made, TRACE_SIGNALS, given.path(TRACE_SIGNALS))
+            context.build(connection, table)
+        made = _signals_of(context)
+        path = write_parquet(made, TRACE_SIGNALS, context.path(TRACE_SIGNALS))
         models.expose(connection, "samples", TRACE_SIGNALS, [path])
-        given.build(connection, CLIENT_IO)
+        context.build(connection, CLIENT_IO)
     return made.height
 
 
-def _signals_of(given: Given) -> pl.DataFrame:
-    records = pl.collect_all(given.landed(TRACE_RECORDS))
+def _signals_of(context: StepContext) -> pl.DataFrame:
+    records = pl.collect_all(context.landed(TRACE_RECORDS))
     return make_signals(
-        given.frame(TRACE_JOBS),
-        read_parquet(given.path(TRACE_COUNTERS)),
+        context.frame(TRACE_JOBS),
+        read_parquet(context.path(TRACE_COUNTERS)),
         # what landed long ago lacks columns that came later
         pl.concat([frames.empty(TRACE_RECORDS), *records], how="diagonal"),
-        read_parquet(given.path(TRACE_HEATMAPS)),
-        given.landed(TRACE_REQUESTS),
-        given.settings.traces.params(signals.SignalParams),
+        read_parquet(context.path(TRACE_HEATMAPS)),
+        context.landed(TRACE_REQUESTS),
+        context.settings.traces.params(signals.SignalParams),
     )
 
 
-STAGE = Work(
+STAGE = Step(
     "stage traces",
     stage_traces,
-    reads=(landed_traces, live(JOBS)),
+    reads=(landed_traces(), live(JOBS)),
     writes=(TRACE_JOBS,),
-    days=lambda plan: plan.job_days,
+    days=lambda run: run.plan.job_days,
 )
-SIGNALS = Work(
+SIGNALS = Step(
     "traces",
     trace_signals,
     reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
     writes=(TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS, CLIENT_IO),
-    daily=lambda plan: plan.job_days,
-    where=lambda run, day: bool(run.built(TRACE_JOBS, [day])),
+    days=lambda run: run.plan.job_days,
+    is_daily=True,
+    is_needed=lambda run, day: bool(run.built(TRACE_JOBS, [day])),
 )

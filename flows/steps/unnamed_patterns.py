@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats
-from iosig.flows.steps.pieces import Day, File, Given
-from iosig.flows.steps.run import Run, Work, released
+from iosig.flows.steps.items import Day, StepContext, TableFile
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, released
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.application_ids import application_ids
@@ -41,15 +42,15 @@ _ID_DIGITS = 12
 _SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
 
 
-def find_patterns(given: Given) -> int:
+def find_patterns(context: StepContext) -> int:
     """Find what comes again in what nobody explains of each file system. Returns the rows."""
-    ticks, before = given.scan(TICKS), _known_rows(given)
+    ticks, before = context.scan(TICKS), _known_rows(context)
     found = [frames.empty(UNNAMED_PATTERNS)]
     for filesystem in ticks.select(pl.col("filesystem").unique().sort()).collect().to_series():
         polled = _polled(ticks, filesystem)
-        jobs = _jobs(given, filesystem)
+        jobs = _jobs(context, filesystem)
         for direction, column in _VOLUMES.items():
-            left = _left(polled, column, _explained(given, filesystem, direction))
+            left = _left(polled, column, _explained(context, filesystem, direction))
             key = {"filesystem": filesystem, "direction": direction}
             rows = _rows(left, jobs, before.filter(**key), key)
             found.append(
@@ -58,7 +59,7 @@ def find_patterns(given: Given) -> int:
                 )
             )
     rows = pl.concat(found).sort(UNNAMED_PATTERNS.key)
-    write_parquet(rows, UNNAMED_PATTERNS, given.path(UNNAMED_PATTERNS))
+    write_parquet(rows, UNNAMED_PATTERNS, context.path(UNNAMED_PATTERNS))
     return rows.height
 
 
@@ -86,9 +87,9 @@ def _polled(ticks: pl.LazyFrame, filesystem: str) -> pl.DataFrame:
     return own.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at").collect()
 
 
-def _explained(given: Given, filesystem: str, direction: str) -> pl.DataFrame:
+def _explained(context: StepContext, filesystem: str, direction: str) -> pl.DataFrame:
     """Return what is explained of minutes, by their right edges, run by run."""
-    own = given.scan(ATTRIBUTED_IO).filter(pl.col("filesystem") == filesystem, pl.col("direction") == direction)
+    own = context.scan(ATTRIBUTED_IO).filter(pl.col("filesystem") == filesystem, pl.col("direction") == direction)
     return own.select("minute_at", "explained_bytes").collect()
 
 
@@ -114,12 +115,12 @@ def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
 # ---- who was there
 
 
-def _jobs(given: Given, filesystem: str) -> pl.DataFrame:
+def _jobs(context: StepContext, filesystem: str) -> pl.DataFrame:
     """Return the runs that may have used a file system: application_id, started_at, ended_at."""
-    others = [name for name, used in given.settings.partitions.items() if filesystem not in used]
+    others = [name for name, used in context.settings.partitions.items() if filesystem not in used]
     is_elsewhere = pl.col("filesystem").is_null() & pl.col("partition").is_in(others).fill_null(value=False)
     return (
-        given.scan(JOBS)
+        context.scan(JOBS)
         .filter("is_application_run", pl.col("started_at").is_not_null(), ~is_elsewhere)
         .filter(pl.col("filesystem").is_null() | (pl.col("filesystem") == filesystem))
         .select("started_at", "ended_at", application_id=application_ids())
@@ -198,9 +199,9 @@ def _told_of(whose: Beside, names: Sequence[str]) -> dict[str, object]:
 # ---- ids
 
 
-def _known_rows(given: Given) -> pl.DataFrame:
+def _known_rows(context: StepContext) -> pl.DataFrame:
     """Return the patterns of the release before."""
-    files = given.released(UNNAMED_PATTERNS)
+    files = context.released(UNNAMED_PATTERNS)
     found = frames.widened(read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
     return found.filter(pl.col("pattern_id").is_not_null())
 
@@ -254,7 +255,7 @@ def _window(run: Run) -> tuple[date, date] | None:
     return (max(days) - timedelta(days=WINDOW_DAYS - 1), max(days)) if days else None
 
 
-def _read(run: Run, _: Day) -> Iterator[File]:
+def _read(run: Run, _: Day) -> Iterator[TableFile]:
     """Yield the polls of the last days, what is explained of them, and the jobs that may have been there."""
     window = _window(run)
     if window is None:
@@ -268,4 +269,9 @@ def _read(run: Run, _: Day) -> Iterator[File]:
         yield from (file for file in run.live(table) if file.day is None or first <= file.day <= until)
 
 
-WORK = Work("unnamed patterns", find_patterns, reads=(_read, released(UNNAMED_PATTERNS)), writes=(UNNAMED_PATTERNS,))
+STEP = Step(
+    "unnamed patterns",
+    find_patterns,
+    reads=(Input((TICKS, ATTRIBUTED_IO, JOBS), _read), released(UNNAMED_PATTERNS)),
+    writes=(UNNAMED_PATTERNS,),
+)

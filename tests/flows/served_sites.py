@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from iosig.flows.demo.simulated import FILESYSTEM, write_site, write_statistics
-from iosig.flows.nightly import STEPS, open_night
+from iosig.flows.executors import Engine
+from iosig.flows.nightly import STEPS, begin_run, build
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
@@ -23,7 +24,10 @@ from iosig.warehouse.store.store import Store
 
 #: faults by the dozen: in a few hours each kind comes up
 FAULTS = {"restarts_per_day": 10.0, "lost_ratio": 0.05, "outages_per_day": 10.0, "outage_s": (300.0, 2000.0)}
-_STEPS = ("stage counters", "stage polls", "stage jobs", "traces", "samples")
+_STEPS = (
+    "counter ends", "counters", "stage polls", "stage jobs", "stage traces", "traces", "samples", "exact samples",
+    "job i/o sources", "applications",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,13 +111,11 @@ def served(
 ) -> Served:
     """Land a site as `landed` does, and make samples of it."""
     store, site, statistics = landed(folder, form, seed, days, params, application_count)
-    night = open_night(store, Settings(), make_plan(store, Settings()))
-    for step in STEPS:
-        if step.name in _STEPS:
-            list(night.do(step))
+    run = begin_run(store, Settings(), make_plan(store, Settings()))
+    list(build(run, Engine(), steps=[step for step in STEPS if step.name in _STEPS]))
 
     def built(table: Table) -> pl.DataFrame:
-        paths = [night.run.path(table, day) for day in night.run.plan.job_days]
+        paths = [run.path(table, day) for day in run.plan.job_days]
         return pl.concat([pl.read_parquet(path) for path in paths if path.exists()])
 
     return Served(site, form, statistics, built(EXACT_IO), built(EXACT_SAMPLES))

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import as_completed
 from pathlib import Path
 
 import pytest
 
 import iosig.streams.landing
 from iosig.flows import dask_workers, executors, nightly
-from iosig.flows.steps.pieces import Given, Piece
+from iosig.flows.steps.items import ItemResult, StepContext, WorkItem
 from iosig.settings.model import EngineSettings, Settings, SlurmSettings, load
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse import processes
@@ -44,19 +45,19 @@ def settings(cluster: Dask) -> Settings:
     return Settings(engine=EngineSettings(runner="dask", scheduler=cluster.address))
 
 
-def worked(given: Given) -> int:
-    """Do what the piece's name says."""
-    place = given.root / given.piece.name
-    if given.piece.name == "poison":
+def worked(context: StepContext) -> int:
+    """Do what the item's name says."""
+    place = context.root / context.item.name
+    if context.item.name == "poison":
         os._exit(9)
-    if given.piece.name == "faulty":
+    if context.item.name == "faulty":
         raise ValueError("no such thing")
-    if given.piece.name == "warning":
+    if context.item.name == "warning":
         logging.getLogger("flows.of_a_piece").warning("from afar")
-    if given.piece.name.startswith("slow"):
+    if context.item.name.startswith("slow"):
         place.with_suffix(".begun").write_text(str(os.getpid()))
         time.sleep(2.0 if place.with_suffix(".once").exists() else 600.0)
-    if given.piece.name == "handing on":
+    if context.item.name == "handing on":
         with processes.pool(None) as pool:
             tasks = [(number, (number,)) for number in range(9)]
             place.write_text(str([answer for _, answer in processes.in_order(pool, _squared, tasks)]))
@@ -68,9 +69,21 @@ def _squared(number: int) -> int:
     return number**2
 
 
-def pieces(*names: str) -> list[Piece]:
+def items(*names: str) -> list[WorkItem]:
     function = f"{worked.__module__}:{worked.__name__}"
-    return [Piece(name, function, (), (), (), Settings(), "built", f"{name}.json") for name in names]
+    return [WorkItem(name, "step", function, (), (), (), Settings(), "built", f"{name}.json") for name in names]
+
+
+def results(engine: executors.Engine, root: Path, *names: str) -> Iterator[ItemResult]:
+    """Execute items, yield their results as they come, and raise the first failure when all have ended."""
+    failures = []
+    for future in as_completed([engine.submit(item, root) for item in items(*names)]):
+        if (error := future.exception()) is None:
+            yield future.result()
+        else:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def digests(store: Store, release: Release) -> dict[str, list[str]]:
@@ -114,8 +127,8 @@ def test_a_scheduler_is_named_where_and_only_where_it_is_asked(tmp_path: Path) -
 
 
 def test_inline_is_this_process(tmp_path: Path) -> None:
-    with executors.opened(Settings(engine=EngineSettings(runner="inline")), tmp_path) as executor:
-        assert [done.name for done in executor.each(tmp_path, pieces("a", "b", "c", "d", "e"))] == list("abcde")
+    with executors.opened(Settings(engine=EngineSettings(runner="inline")), tmp_path) as engine:
+        assert sorted(done.name for done in results(engine, tmp_path, *"abcde")) == list("abcde")
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
 
 
@@ -168,20 +181,20 @@ def test_what_is_lost_is_done_again_and_what_cannot_be_done_is_named(
     cluster: Dask, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "slow.once").touch()
-    with executors.opened(settings, tmp_path) as executor:
-        done = executor.each(tmp_path, pieces("one", "handing on", "slow", "two"))
+    with executors.opened(settings, tmp_path) as engine:
+        done = results(engine, tmp_path, "one", "handing on", "slow", "two")
         assert sorted(one.name for one in _with_a_kill(done, tmp_path / "slow.begun")) == [
             "handing on", "one", "slow", "two",
         ]  # fmt: skip
         assert (tmp_path / "handing on").read_text() == str([number**2 for number in range(9)])
         found = []
         with pytest.raises(WorkerLost, match="'poison' ended 3 workers"):
-            found.extend(one.name for one in executor.each(tmp_path, pieces("poison", "three", "four")))
+            found.extend(one.name for one in results(engine, tmp_path, "poison", "three", "four"))
     assert {(tmp_path / name).is_file() for name in ("three", "four")} == {True}, "the rest is done"
 
 
 def _with_a_kill(done: Iterator[object], begun: Path) -> Iterator[object]:
-    """Kill the worker that is at the slow piece once, and go on."""
+    """Kill the worker that executes the slow item once, and go on."""
     for count, one in enumerate(done):
         if not count:
             while not begun.exists():
@@ -197,10 +210,10 @@ def test_a_worker_that_is_another_program_is_refused(
 ) -> None:
     monkeypatch.setattr(dask_workers, "program", lambda: "iosig 7")
     with (
-        executors.opened(settings, tmp_path) as executor,
+        executors.opened(settings, tmp_path) as engine,
         pytest.raises(UsageError, match=r"another program. Here: iosig 7; there: iosig 0"),
     ):
-        list(executor.each(tmp_path, pieces("one")))
+        list(results(engine, tmp_path, "one"))
 
 
 @pytest.mark.slow
@@ -210,10 +223,10 @@ def test_a_worker_that_does_not_see_the_warehouse_is_told(
 ) -> None:
     monkeypatch.setattr(Path, "write_bytes", lambda *_: 0)
     with (
-        executors.opened(settings, tmp_path) as executor,
+        executors.opened(settings, tmp_path) as engine,
         pytest.raises(MachineFault, match="does not see"),
     ):
-        list(executor.each(tmp_path, pieces("one")))
+        list(results(engine, tmp_path, "one"))
 
 
 @pytest.mark.slow
@@ -221,11 +234,11 @@ def test_a_worker_that_does_not_see_the_warehouse_is_told(
 def test_faults_and_words_of_workers_come_here(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with executors.opened(settings, tmp_path) as executor:
+    with executors.opened(settings, tmp_path) as engine:
         with pytest.raises(ValueError, match="no such thing"):
-            list(executor.each(tmp_path, pieces("one", "faulty", "two")))
-        list(executor.each(tmp_path, pieces("warning")))
-        assert executor.begin(tmp_path, pieces("begun")[0]).result().name == "begun"
+            list(results(engine, tmp_path, "one", "faulty", "two"))
+        list(results(engine, tmp_path, "warning"))
+        assert engine.submit(items("begun")[0], tmp_path).result().name == "begun"
         time.sleep(1.0)
     assert (tmp_path / "two").is_file(), "the rest is done"
     assert "from afar" in caplog.text
@@ -253,8 +266,8 @@ def test_the_release_is_that_of_one_machine(
 ) -> None:
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    with executors.opened(settings, store.root) as executor:
-        release = nightly.run_inline(store, settings, lambda *_: None, executor=executor)
+    with executors.opened(settings, store.root) as engine:
+        release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.builds.iterdir())
 
@@ -314,14 +327,14 @@ def test_killed_at_any_moment_a_run_makes_the_same_release(
     with dask(2) as killed:
         settings = Settings(engine=EngineSettings(runner="dask", scheduler=killed.address))
         try:
-            with executors.opened(settings, store.root) as executor:
-                nightly.run_inline(store, settings, at_the_moment, executor=executor)
+            with executors.opened(settings, store.root) as engine:
+                nightly.run_inline(store, settings, at_the_moment, engine=engine)
         except (_Killed, MachineFault):
             assert whom != "worker"
     assert left <= 0
     if not releases.history(store):
-        with executors.opened(Settings(), store.root) as executor:
-            nightly.run_inline(store, Settings(), lambda *_: None, executor=executor)
+        with executors.opened(Settings(), store.root) as engine:
+            nightly.run_inline(store, Settings(), lambda *_: None, engine=engine)
     (release,) = releases.history(store)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
 
@@ -355,8 +368,8 @@ def test_slurm_is_asked_for_what_the_settings_say(tmp_path: Path, monkeypatch: p
         partition="io", account="ops", walltime="00:07:00", interface="lo", directives=["--qos=low"], prologue=["true"]
     )
     given = Settings(engine=EngineSettings(runner="slurm"), slurm=slurm)
-    with executors.opened(given, tmp_path / "warehouse") as executor:
-        assert sorted(done.name for done in executor.each(tmp_path, pieces("one", "two"))) == ["one", "two"]
+    with executors.opened(given, tmp_path / "warehouse") as engine:
+        assert sorted(done.name for done in results(engine, tmp_path, "one", "two")) == ["one", "two"]
     script = (tmp_path / "script").read_text()
     for line in ("-p io", "-A ops", "-t 00:07:00", "--qos=low"):
         assert f"#SBATCH {line}\n" in script
@@ -390,7 +403,7 @@ def test_by_slurm_the_release_is_that_of_one_machine(
     settings = Settings(engine=EngineSettings(runner="slurm"), slurm=asked)
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
-        with executors.opened(settings, store.root) as executor:
-            release = nightly.run_inline(store, settings, lambda *_: None, executor=executor)
+        with executors.opened(settings, store.root) as engine:
+            release = nightly.run_inline(store, settings, lambda *_: None, engine=engine)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
     assert not list(store.root.glob(".workers-*"))

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from iosig.flows import nightly as order
-from iosig.flows.steps.pieces import Done
+from iosig.flows.steps.items import StepContext
+from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival
 from iosig.warehouse.errors import GateFailed, MachineFault, UsageError
@@ -62,7 +63,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
         runs = {run.name: run.state_name for run in client.read_task_runs()}
     assert release.release_id in found[0].description
     assert '"job_io"' in found[0].data
-    assert {"stage polls", "stage jobs", "samples", "classes", "checks"} <= runs.keys()
+    assert {"stage polls 2026-03-02", "stage jobs", "samples 2026-03-03", "classes undated", "checks"} <= runs.keys()
 
 
 @pytest.mark.slow
@@ -86,11 +87,20 @@ def test_work_that_is_done_is_not_done_again(
     release = nightly.nightly()
     assert releases.history(site) == [release]
     with get_client(sync_client=True) as client:
-        states = [run.state_name for run in client.read_task_runs() if run.name == "stage polls"]
+        states = [run.state_name for run in client.read_task_runs() if run.name == "stage polls 2026-03-02"]
     assert "Cached" in states
 
 
 # ---- what goes wrong
+
+
+def refuse(_: StepContext) -> int:
+    raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
+
+
+def sleep(_: StepContext) -> int:
+    time.sleep(60)
+    return 0
 
 
 @pytest.mark.slow
@@ -104,11 +114,7 @@ class TestTold:
 
         from iosig.flows.deployments import nightly
 
-        def refused(*_: object) -> Iterator[Done]:
-            raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
-            yield
-
-        monkeypatch.setattr(order.Night, "do", refused)
+        monkeypatch.setattr(order, "STEPS", (Step("decision", refuse, (), ()),))
         with caplog.at_level("INFO"):
             state = nightly(return_state=True)
         assert state.is_failed()
@@ -175,12 +181,8 @@ class TestTold:
     ) -> None:
         from iosig.flows import deployments
 
-        def slow(*_: object) -> Iterator[Done]:
-            time.sleep(20)
-            yield from ()
-
-        (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\n")
-        monkeypatch.setattr(order.Night, "do", slow)
+        (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\nretry_delay_s = 0\n")
+        monkeypatch.setattr(order, "STEPS", (Step("slow", sleep, (), ()),))
         began = time.monotonic()
         state = deployments.nightly(return_state=True)
         assert state.is_failed()

@@ -1,4 +1,4 @@
-"""Who does pieces: the same answers and faults here and in a child, which never outlives its block."""
+"""Executors: equal results and errors in this process and in others, which never outlive their block."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 import multiprocessing
 import os
 import shutil
+import time
+from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,104 +16,123 @@ import polars as pl
 import pytest
 
 from iosig.flows import executors, nightly
-from iosig.flows.executors import Inline, with_child
+from iosig.flows.executors import Engine, TimedOut, with_processes
 from iosig.flows.steps.checks import hold, verdicts_on
-from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
-from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store, write_parquet
 from tests.nights import Night
 
 
-def children() -> list[multiprocessing.process.BaseProcess]:
-    return [child for child in multiprocessing.active_children() if child.name == "iosig-checks"]
-
-
-def check_of(root: Path, row_count: int, into: str) -> Piece:
+def check_of(root: Path, row_count: int, into: str) -> WorkItem:
     """Return the check of so many refused rows, which are written for it."""
     texts = ("landing_id", "source_file", "reason", "remedy")
     rows = frames.empty(REJECTS).clear(n=row_count).with_columns(pl.lit("x").alias(name) for name in texts)
     rows = rows.with_columns(line=pl.int_range(1, row_count + 1, dtype=pl.Int64))
     write_parquet(rows, REJECTS, root / "rejects.parquet")
-    writes = (File(verdicts_on(REJECTS).name, into),)
-    reads = (File(REJECTS.name, "rejects.parquet"),)
-    return Piece("check rejects", f"{hold.__module__}:hold", reads, writes, (), Settings(), "built", "", is_check=True)
+    writes = (TableFile(verdicts_on(REJECTS).name, into),)
+    reads = (TableFile(REJECTS.name, "rejects.parquet"),)
+    function = f"{hold.__module__}:hold"
+    return WorkItem(
+        "check rejects", "check rejects", function, reads, writes, (), Settings(), "built", "", is_check=True
+    )
 
 
-# One child for all of it: it imports Great Expectations before it answers, which takes seconds.
 @pytest.mark.slow
-def test_a_child_answers_as_this_process_does(tmp_path: Path) -> None:
+def test_a_process_of_its_own_checks_as_this_one_does(tmp_path: Path) -> None:
     here, there = (check_of(tmp_path, 3, f"{place}.parquet") for place in ("here", "there"))
-    (told,) = Inline().each(tmp_path, [here])
-    with with_child() as executor:
-        first, second = (executor.begin(tmp_path, there) for _ in range(2))
-        assert (first.result().name, first.result().row_count) == (told.name, told.row_count)
-        assert second.result().row_count == told.row_count
+    expected = Engine().run(here, tmp_path)
+    with with_processes() as engine:
+        first, second = (engine.submit(there, tmp_path) for _ in range(2))
+        assert (first.result().name, first.result().row_count) == (expected.name, expected.row_count)
+        assert second.result().row_count == expected.row_count
         found, wanted = (pl.read_parquet(tmp_path / f"{place}.parquet") for place in ("there", "here"))
         assert found.equals(wanted)
         assert not found.is_empty()
         with pytest.raises(AttributeError, match="nothing"):
-            executor.begin(tmp_path, replace(there, function=f"{hold.__module__}:nothing")).result()
-        (child,) = children()
+            engine.run(replace(there, function=f"{hold.__module__}:nothing"), tmp_path)
+        (child,) = multiprocessing.active_children()
         child.kill()
         child.join()
-        with pytest.raises(MachineFault, match="ended before it answered"):
-            executor.begin(tmp_path, there).result()
-    assert children() == []
+        with pytest.raises(BrokenExecutor):
+            engine.run(there, tmp_path)
+        assert engine.run(there, tmp_path).row_count == expected.row_count, "a new process has taken its place"
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.slow
-def test_a_block_that_ends_early_does_not_wait_for_the_child() -> None:
-    with with_child():
-        assert len(children()) == 1
-    assert children() == []
+def test_a_block_that_ends_early_does_not_wait_for_the_process_that_checks() -> None:
+    with with_processes():
+        assert len(multiprocessing.active_children()) == 1
+    assert multiprocessing.active_children() == []
 
 
 # ---- several processes
 
 
-def written(given: Given) -> int:
-    """Write a file, as a piece does."""
-    if given.piece.name == "faulty":
+def written(context: StepContext) -> int:
+    """Write a file, as the function of a step does."""
+    if context.item.name == "faulty":
         raise ValueError("no such thing")
-    if given.piece.name == "deadly":
+    if context.item.name == "deadly":
         os._exit(9)
-    return (given.root / given.piece.name).write_text(f"{os.getpid()} {os.environ.get('POLARS_MAX_THREADS')}")
+    if context.item.name == "slow":
+        time.sleep(60)
+    return (context.root / context.item.name).write_text(f"{os.getpid()} {os.environ.get('POLARS_MAX_THREADS')}")
 
 
-def pieces(*names: str) -> list[Piece]:
+def items(root: Path, *names: str) -> list[WorkItem]:
+    """Return items that read a large file."""
     function = f"{written.__module__}:{written.__name__}"
-    return [Piece(name, function, (), (), (), Settings(), "built", "") for name in names]
+    large = root / "large"
+    if not large.exists():
+        with large.open("wb") as file:
+            file.truncate(executors.SMALL_BYTES)
+    reads = (TableFile("jobs", "large"),)
+    return [WorkItem(name, "step", function, reads, (), (), Settings(), "built", "") for name in names]
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_many_pieces_are_done_in_several_processes_that_stay_and_few_in_this_one(
+def test_items_that_read_much_are_executed_in_processes_that_stay_and_others_in_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
-    names = [f"piece{number}" for number in range(9)]
-    with with_child(2) as executor:
-        assert [done.name for done in executor.each(tmp_path, pieces("one", "two"))] == ["one", "two"]
-        assert sorted(done.name for done in executor.each(tmp_path, pieces(*names))) == names
-        assert sorted(done.name for done in executor.each(tmp_path, pieces("later", "last"))) == ["last", "later"]
+    names = [f"item{number}" for number in range(9)]
+    small = replace(items(tmp_path, "small")[0], reads=())
+    with with_processes(2) as engine:
+        engine.run(small, tmp_path)
+        for future in [engine.submit(item, tmp_path) for item in items(tmp_path, *names)]:
+            future.result()
         with pytest.raises(ValueError, match="no such thing"):
-            list(executor.each(tmp_path, pieces("a", "b", "faulty", "c")))
-        with pytest.raises(WorkerLost, match="ended before it answered"):
-            list(executor.each(tmp_path, pieces("a", "b", "deadly", "c")))
-    assert {(tmp_path / name).read_text() for name in ("one", "two")} == {f"{os.getpid()} None"}
-    workers = {tuple((tmp_path / name).read_text().split()) for name in (*names, "later", "last")}
+            engine.run(items(tmp_path, "faulty")[0], tmp_path)
+        with pytest.raises(BrokenExecutor):
+            engine.run(items(tmp_path, "deadly")[0], tmp_path)
+        engine.run(items(tmp_path, "later")[0], tmp_path)
+    assert (tmp_path / "small").read_text() == f"{os.getpid()} None"
+    workers = {tuple((tmp_path / name).read_text().split()) for name in names}
     # each has its share of seven cores
     assert {threads for _, threads in workers} == {"3"}
     assert str(os.getpid()) not in {process for process, _ in workers}
     assert len(workers) <= 2
+    assert (tmp_path / "later").read_text().split()[0] not in {process for process, _ in workers}
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_an_item_that_exceeds_the_time_limit_ends_with_its_process_and_the_next_one_runs(tmp_path: Path) -> None:
+    with with_processes(1, timeout_s=4.0) as engine:
+        start_s = time.monotonic()
+        with pytest.raises(TimedOut, match="slow took longer than 4 s"):
+            engine.run(items(tmp_path, "slow")[0], tmp_path)
+        assert time.monotonic() - start_s < 30
+        engine.run(replace(items(tmp_path, "next")[0], reads=()), tmp_path)
+    assert (tmp_path / "next").read_text().split()[0] != str(os.getpid()), "a small one, too, in a process"
 
 
 class _Killed(BaseException):
@@ -137,7 +158,7 @@ def test_killed_after_any_piece_the_next_run_makes_the_same_release(
 ) -> None:
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    monkeypatch.setattr(executors, "_MANY", 2)
+    monkeypatch.setattr(executors, "SMALL_BYTES", 1)
     left = done_count
 
     def killed(*_: object) -> None:
@@ -146,8 +167,8 @@ def test_killed_after_any_piece_the_next_run_makes_the_same_release(
         if not left:
             raise _Killed
 
-    with pytest.raises(_Killed), with_child(worker_count) as executor:
-        nightly.run_inline(store, Settings(), killed, executor=executor)
-    with with_child(5 - worker_count) as executor:
-        release = nightly.run_inline(store, Settings(), lambda *_: None, executor=executor)
+    with pytest.raises(_Killed), with_processes(worker_count) as engine:
+        nightly.run_inline(store, Settings(), killed, engine=engine)
+    with with_processes(5 - worker_count) as engine:
+        release = nightly.run_inline(store, Settings(), lambda *_: None, engine=engine)
     assert _digests(store, release) == _digests(checked_night.store, checked_night.release)

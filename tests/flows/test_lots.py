@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from iosig.flows import nightly
 from iosig.flows.steps import networks
-from iosig.flows.steps.pieces import Given, Piece
+from iosig.flows.steps.items import StepContext, WorkItem
 from iosig.settings.model import EngineSettings, Settings
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store import landing, lots
@@ -65,8 +65,8 @@ def test_networks_of_many_runs_are_the_same_in_several_processes(
     found = []
     for worker_count in (1, 2):
         settings = Settings(engine=EngineSettings(worker_count=worker_count))
-        piece = Piece("networks", "", (), (), (None,), settings, "builds", "")
-        rows = list(networks._each(Given(store.root, piece), runs))
+        item = WorkItem("networks", "networks", "", (), (), (None,), settings, "builds", "")
+        rows = list(networks._each(StepContext(store.root, item), runs))
         found.append(
             {table: pl.concat([each[table] for each in rows if table in each]) for table in networks.TABLES[:1]}
         )

@@ -18,6 +18,7 @@ import pytest
 from iosig.estimates.networks import making as networks_flow
 from iosig.expectations import suites
 from iosig.flows import nightly
+from iosig.flows.schedule import Schedule
 from iosig.flows.steps import networks
 from iosig.flows.steps.plan import make_plan
 from iosig.flows.steps.run import Run
@@ -295,12 +296,10 @@ def test_networks_that_are_turned_off_come_later_the_same(
 
 
 def test_a_night_without_traces_takes_no_step(landed_site: Store, made: Night) -> None:
-    (step,) = (step for step in nightly.STEPS if step.name == "networks")
-    plan = make_plan(landed_site, Settings())
-    assert plan.job_days
-    (work,) = step.works
-    assert list(work.pieces(Run(landed_site, Settings(), plan))) == []
-    assert work.writes == networks.TABLES
+    run = Run(landed_site, Settings(), make_plan(landed_site, Settings()))
+    assert run.plan.job_days
+    assert Schedule(run, [networks.STEP]).pop() is None
+    assert networks.STEP.writes == networks.TABLES
     assert not set(NAMES) - made.release.snapshots.keys()
 
 

@@ -84,8 +84,8 @@ def digests(store: Store, release: Release) -> dict[str, list[str]]:
 
 
 def run(store: Store, settings: Settings) -> Release:
-    with executors.opened(settings, store.root) as executor:
-        return nightly.run_inline(store, settings, lambda *_: None, executor=executor)
+    with executors.opened(settings, store.root) as engine:
+        return nightly.run_inline(store, settings, lambda *_: None, engine=engine)
 
 
 def test_the_release_is_that_of_a_folder_and_is_read_without_copies(

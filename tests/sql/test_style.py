@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from iosig.flows.steps.pieces import Given, Piece
+from iosig.flows.steps.items import StepContext, WorkItem
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import TABLES, Table, table
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
@@ -86,8 +86,8 @@ def test_a_file_is_no_template(path: Path) -> None:
 
 @each_file
 def test_a_file_asks_only_for_parameters_that_are_given(path: Path, tmp_path: Path) -> None:
-    piece = Piece("", "", (), (), (), Settings(), "", "")
-    given_ones = set(Given(tmp_path, piece).parameters()) | OF_PLANNING
+    item = WorkItem("", "", "", (), (), (), Settings(), "", "")
+    given_ones = set(StepContext(tmp_path, item).parameters()) | OF_PLANNING
     asked = set(re.findall(r"\$(\w+)", statement(path)))
     assert asked <= given_ones
     # `models.select` gives a parameter wherever its name occurs.

@@ -13,7 +13,7 @@ import pytest
 
 from iosig.estimates.attribution import Traffic, _minutes
 from iosig.flows.steps.attribution import DAYS, _first_day, attribute, limited_days
-from iosig.flows.steps.pieces import File, Given
+from iosig.flows.steps.items import StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
@@ -104,7 +104,7 @@ def attributed(
         scan=lambda of: given[of.name].lazy(),
         write_days=lambda rows, of: written.update({of.name: rows}),
     )
-    assert attribute(cast(Given, piece)) == written[PLACED_IO.name].height
+    assert attribute(cast(StepContext, piece)) == written[PLACED_IO.name].height
     return frames.require(written[of.name], of)
 
 
@@ -248,8 +248,8 @@ def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path)
         table(RUNS, [run("1", start, end)]).write_parquet(tmp_path / f"{day}.parquet")
     work = SimpleNamespace(
         plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
-        built=lambda of, wanted: [File(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
-        released=lambda of: [File(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
+        built=lambda of, wanted: [TableFile(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
+        released=lambda of: [TableFile(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
         first_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
@@ -317,13 +317,12 @@ def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
     table(RUNS, [run("1", -3000, 5), run("2", 1, 5), run("3", -9000, -1)]).write_parquet(path)
     work = SimpleNamespace(
         plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
-        built=lambda of, days: [File(of.name, path.name, days[0])],
+        built=lambda of, days: [TableFile(of.name, path.name, days[0])],
         released=lambda of: [],
         first_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
-    assert DAYS.spread is not None
-    assert list(DAYS.spread(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
+    assert list(DAYS.days(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
     table(RUNS, [run("1", -99 * 1440, 5)]).write_parquet(path)
     work.first_days.clear()
     assert _first_day(cast(Run, work), DAY) == DAY - timedelta(days=31)

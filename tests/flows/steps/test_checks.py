@@ -17,7 +17,7 @@ import iosig.expectations.gate
 from iosig.expectations import summing
 from iosig.flows import nightly
 from iosig.flows.steps import checks, plan as planning
-from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts import Table, frames
@@ -191,14 +191,16 @@ def frame_of(*found: Row) -> pl.DataFrame:
     return pl.DataFrame(told, schema=frames.schema(QUALITY_DAYS), orient="row")
 
 
-def given(root: Path, fresh: dict[str, tuple[list[date | None], list[Row]]], before: pl.DataFrame, of: Table) -> Given:
+def given(
+    root: Path, fresh: dict[str, tuple[list[date | None], list[Row]]], before: pl.DataFrame, of: Table
+) -> StepContext:
     """What `decide` is given: what each table's check found and of which days, and the release before."""
-    reads = [File(of.name, str(write_parquet(before, of, root / "before.parquet")), is_released=True)]
+    reads = [TableFile(of.name, str(write_parquet(before, of, root / "before.parquet")), is_released=True)]
     for name, (days, told) in fresh.items():
         path = write_parquet(frame_of(*told), QUALITY_DAYS, root / "verdicts" / name / "undated.parquet")
         write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
-        reads.append(File(QUALITY_DAYS.name, str(path)))
-    return Given(root, Piece("checks", "", tuple(reads), (), tuple(DAYS), Settings(), "built", ""))
+        reads.append(TableFile(QUALITY_DAYS.name, str(path)))
+    return StepContext(root, WorkItem("checks", "checks", "", tuple(reads), (), tuple(DAYS), Settings(), "built", ""))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_a_batch_holds_whole_files_and_the_end_of_a_long_one_alone(
 # ---- runs that lie on two days
 
 
-def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> File:
+def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> TableFile:
     """Write jobs of a day, as far as is asked of them."""
     path = root / f"jobs-{number}.parquet"
     started_at = datetime(2026, 3, 1, tzinfo=UTC)
@@ -286,7 +288,7 @@ def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> File:
         {"cluster": "default", "job_id": list(job_ids), "started_at": started_at, "ended_on": day},
         schema_overrides={"ended_on": pl.Date, "started_at": pl.Datetime("us", "UTC")},
     ).write_parquet(path)
-    return File("jobs", str(path), day)
+    return TableFile("jobs", str(path), day)
 
 
 @pytest.mark.parametrize(
@@ -302,8 +304,8 @@ def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
     days_of: list[tuple[date | None, str]], doubled: dict[date | None, int], tmp_path: Path
 ) -> None:
     reads = tuple(runs_on(tmp_path, number, *told) for number, told in enumerate(days_of))
-    piece = Piece("checks", "", reads, (), tuple(DAYS), Settings(), "built", "")
-    twice = checks._on_two_days(Given(tmp_path, piece))
+    piece = WorkItem("checks", "checks", "", reads, (), tuple(DAYS), Settings(), "built", "")
+    twice = checks._on_two_days(StepContext(tmp_path, piece))
     assert {day: count for _, day, count, _ in twice.rows()} == doubled
     by_day = frame_of(*(found(day, name, 0) for day in DAYS for name in ("jobs", "ticks")))
     told = checks._with_doubled(by_day, twice)

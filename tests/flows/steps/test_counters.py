@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from iosig.flows.nightly import STEPS, open_night
+from iosig.flows.executors import Engine
+from iosig.flows.nightly import begin_run, build
 from iosig.flows.steps import counters
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
@@ -27,11 +28,10 @@ def staged(root: Path, site: Counted) -> dict[Table, pl.DataFrame]:
     """Land what a site counted, do the step, and return what was built."""
     store = Store(root)
     counted_sites.land(store, site)
-    night = open_night(store, Settings(), make_plan(store, Settings()))
-    (step,) = (step for step in STEPS if step.name == "stage counters")
-    list(night.do(step))
+    run = begin_run(store, Settings(), make_plan(store, Settings()))
+    list(build(run, Engine(), steps=[counters.ENDS, counters.RISES]))
     days = [counted_sites.START.date(), counted_sites.MIDNIGHT.date()]
-    return {table: pl.concat(pl.read_parquet(night.run.path(table, day)) for day in days) for table in TABLES}
+    return {table: pl.concat(pl.read_parquet(run.path(table, day)) for day in days) for table in TABLES}
 
 
 @pytest.fixture(scope="module")

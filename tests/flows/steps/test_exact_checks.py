@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from iosig.flows.steps.exact_checks import against, check_runs
-from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.sample_checks import Sampled
@@ -110,10 +110,10 @@ def test_runs_of_a_day_are_held_against_their_signatures(tmp_path: Path) -> None
     }
     for table, told in given_rows.items():
         rows(table, told).write_parquet(tmp_path / f"{table.name}.parquet")
-    reads = tuple(File(table.name, f"{table.name}.parquet") for table in given_rows)
-    written = File(EXACT_CHECKS.name, "found.parquet", DAY)
-    piece = Piece("exact checks", "", reads, (written,), (DAY,), Settings(), "", "")
-    assert check_runs(Given(tmp_path, piece)) == 3
+    reads = tuple(TableFile(table.name, f"{table.name}.parquet") for table in given_rows)
+    written = TableFile(EXACT_CHECKS.name, "found.parquet", DAY)
+    piece = WorkItem("exact checks", "exact checks", "", reads, (written,), (DAY,), Settings(), "", "")
+    assert check_runs(StepContext(tmp_path, piece)) == 3
     found = pl.read_parquet(tmp_path / "found.parquet")
     frames.require(found, EXACT_CHECKS)
     assert found["job_id"].to_list() == ["1", "2", "3"]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from iosig.flows.steps.inference import infer
-from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings, SignatureSettings
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
@@ -147,10 +147,10 @@ def inferred(root: Path, threshold: float = 0.6, but: tuple[Table, ...] = ()) ->
     content = {table: rows(table, told) for table, told in CONTENT.items() if table not in but}
     for table, frame in content.items():
         frame.write_parquet(root / f"{table.name}.parquet")
-    reads = tuple(File(table.name, f"{table.name}.parquet") for table in content)
-    writes = tuple(File(table.name, f"out/{table.name}.parquet", DAY) for table in WRITTEN)
+    reads = tuple(TableFile(table.name, f"{table.name}.parquet") for table in content)
+    writes = tuple(TableFile(table.name, f"out/{table.name}.parquet", DAY) for table in WRITTEN)
     settings = Settings(signatures=SignatureSettings(min_expected_correlation=threshold))
-    infer(Given(root, Piece("inference", "m:f", reads, writes, (DAY,), settings, "builds", "")))
+    infer(StepContext(root, WorkItem("inference", "inference", "m:f", reads, writes, (DAY,), settings, "builds", "")))
     return {
         table.name: pl.read_parquet(path)
         if (path := root / f"out/{table.name}.parquet").exists()

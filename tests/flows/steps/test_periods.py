@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.periods import _segments_of
-from iosig.flows.steps.pieces import File, Given, Piece
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
@@ -19,13 +19,13 @@ def test_segments_stay_with_their_rows_of_periods(tmp_path: Path) -> None:
     # as an older version wrote them: without a column
     before = rows("transforms.period_segments", text).select(PERIOD_SEGMENTS.column_names)
     before.drop("duty_ratio").write_parquet(tmp_path / "before.parquet")
-    files = (File(PERIOD_SEGMENTS.name, "before.parquet", is_released=True),)
-    given = Given(tmp_path, Piece("periods", "m:f", files, (), (None,), Settings(), "builds", ""))
+    files = (TableFile(PERIOD_SEGMENTS.name, "before.parquet", is_released=True),)
+    given = StepContext(tmp_path, WorkItem("periods", "periods", "m:f", files, (), (None,), Settings(), "builds", ""))
     kept = rows("transforms.periods", "subject_id cluster filesystem \n a . fs").select(PERIODS.column_names)
     found = _segments_of(given, kept)
     assert found.columns == list(PERIOD_SEGMENTS.column_names)
     assert found.select("subject_id", "filesystem", "segment").rows() == [("a", "fs", 1), ("a", "fs", 2)]
     assert _segments_of(given, frames.empty(PERIODS)).is_empty()
-    none = Given(tmp_path, Piece("periods", "m:f", (), (), (None,), Settings(), "builds", ""))
+    none = StepContext(tmp_path, WorkItem("periods", "periods", "m:f", (), (), (None,), Settings(), "builds", ""))
     assert _segments_of(none, kept).equals(frames.empty(PERIOD_SEGMENTS))
     assert found.schema == pl.Schema(frames.schema(PERIOD_SEGMENTS))

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from iosig.flows.steps import signatures
-from iosig.flows.steps.pieces import Given
+from iosig.flows.steps.items import StepContext
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.samples import SAMPLES
 
@@ -56,7 +56,7 @@ def test_samples_come_by_sets_in_the_order_of_their_rows(
     dated = {path: date(2026, 3, 3) + timedelta(days=day) for day, path in enumerate(paths)}
     of_table = {SAMPLES: paths[2:]}
     given = cast(
-        Given,
+        StepContext,
         SimpleNamespace(
             dated=lambda table: {own: dated[own] for own in of_table.get(table, paths[:2])}, folder=tmp_path
         ),
@@ -80,7 +80,7 @@ def test_what_servers_counted_comes_with_what_others_moved_where_that_is_known(
             path = tmp_path / f"{name}-{frame['ended_on'][0]}.parquet"
             frame.write_parquet(path)
             paths.setdefault(name, {})[path] = frame["ended_on"][0]
-    given = cast(Given, SimpleNamespace(dated=lambda table: paths[table.name], folder=tmp_path))
+    given = cast(StepContext, SimpleNamespace(dated=lambda table: paths[table.name], folder=tmp_path))
     wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit("jobstats"))
     for chunks in ([wanted], [wanted[:4], wanted[4:]]):
         found = pl.concat(list(signatures._samples(given, chunks)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.flows.steps.pieces import File, Given, Piece
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.subjects import of_applications
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
@@ -18,7 +18,7 @@ CURVES |= {("ann/b/1", "warped"): [5.0, 6.0, 7.0]}
 DEFAULTS = {("ann/a/1", "robust"), ("ann/b/1", "warped")}
 
 
-def given(root: Path) -> Given:
+def given(root: Path) -> StepContext:
     """Write the signatures of two applications by two methods, of which the default answers differ."""
     told = {"filesystem": "work", "direction": "write"}
     keys = [{"application_id": name, "method": method} | told for name, method in CURVES]
@@ -33,8 +33,8 @@ def given(root: Path) -> Given:
     files = []
     for table, rows in ((SIGNATURES, signatures), (SIGNATURE_POINTS, points)):
         pl.DataFrame(rows).write_parquet(root / f"{table.name}.parquet")
-        files.append(File(table.name, f"{table.name}.parquet"))
-    return Given(root, Piece("classes", "m:f", tuple(files), (), (None,), Settings(), "builds", ""))
+        files.append(TableFile(table.name, f"{table.name}.parquet"))
+    return StepContext(root, WorkItem("classes", "classes", "m:f", tuple(files), (), (None,), Settings(), "builds", ""))
 
 
 def test_each_application_is_judged_by_its_own_default_answer(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.steps.pieces import File, Given
+from iosig.flows.steps.items import StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.unnamed_patterns import _identified, _read, find_patterns
 from iosig.warehouse.contracts import frames
@@ -79,7 +79,7 @@ def found(
         path=lambda of: folder / "found.parquet",
         settings=SimpleNamespace(partitions={"batch": ("lake",), "else": ("pond",)}),
     )
-    count = find_patterns(cast(Given, piece))
+    count = find_patterns(cast(StepContext, piece))
     rows = frames.require(pl.read_parquet(folder / "found.parquet"), UNNAMED_PATTERNS)
     assert rows.height == count
     return rows
@@ -128,7 +128,7 @@ def test_of_some_hours_nothing_can_be_told(tmp_path: Path) -> None:
 
 def test_the_last_two_weeks_are_read() -> None:
     days = [date(2026, 3, 1) + timedelta(days=number) for number in range(30)]
-    run = SimpleNamespace(live=lambda of: [File(of.name, f"{of.name}/{day}", day) for day in (*days, None)])
+    run = SimpleNamespace(live=lambda of: [TableFile(of.name, f"{of.name}/{day}", day) for day in (*days, None)])
     read = list(_read(cast(Run, run), None))
     assert sum(file.table == TICKS.name and file.day is not None for file in read) == 14
     assert min(file.day for file in read if file.day) == date(2026, 3, 17)

@@ -1,14 +1,13 @@
-"""Pieces of work as data: which files each reads and writes, which function makes them, by which settings.
+"""Work items as data: a function, the files that it reads and writes, and the settings.
 
-A piece holds nothing that is open or under way: it can be pickled, or written as JSON, and done by any process that
-sees the warehouse.
+A work item holds no open file or connection: any process that sees the warehouse can execute it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
@@ -30,14 +29,16 @@ if TYPE_CHECKING:
     import duckdb
 
 Day = date | None
+#: bytes of a landed row, roughly
+_LANDED_ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TableFile:
     """A Parquet file of a table: its path below the warehouse's root, its day or bucket if it has one.
 
-    is_released: whether it is of the release before, of which days that are computed anew are read too. subject_kinds:
-    whose rows of it are still true, where only some kinds' may be.
+    is_released: whether it belongs to the base release, whose recomputed days are read too. subject_kinds: kinds of
+    subjects whose rows are still valid; empty for all.
     """
 
     table: str
@@ -49,42 +50,60 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of work: a function, by its module and name, and all that it depends on.
+class WorkItem:
+    """One execution of a step, for one day or for all days together.
 
-    reads: files, and landings with those of their parts that are read. writes: files, of which those without rows may
-    be left out. days: those that are computed anew. folder: the plan's own, below the root. mark: the file that says
-    that the piece is done; empty for one that every run does again. is_check: whether it needs Great Expectations.
-    poll_span: the first and last day of polls in the warehouse.
+    function: `module:name`. reads: files, and landings with those of their parts that are read. writes: files; those
+    without rows may be absent. days: days that are recomputed. folder: the run's own, below the root. marker: the
+    file that says that the item is complete; empty for an item that every run executes. is_check: whether it needs
+    Great Expectations. is_parallel: whether its function starts worker processes of its own. poll_span: the first and
+    last day of polls in the warehouse.
     """
 
     name: str
+    step: str
     function: str
-    reads: tuple[File | Landing, ...]
-    writes: tuple[File, ...]
+    reads: tuple[TableFile | Landing, ...]
+    writes: tuple[TableFile, ...]
     days: tuple[Day, ...]
     settings: Settings
     folder: str
-    mark: str
+    marker: str
     is_check: bool = False
+    is_parallel: bool = False
     poll_span: tuple[Day, Day] = (None, None)
 
-    def do(self, root: Path) -> Done:
-        """Do it, in the warehouse of that root; its mark comes last."""
-        began = time.perf_counter()
-        store = Store(root)
-        files = store.files
-        files.fetch(_with_words(file.path for file in self.reads if isinstance(file, File)))
-        module, _, name = self.function.partition(":")
-        row_count: int = getattr(import_module(module), name)(Given(root, self))
-        files.push(_with_words(file.path for file in self.writes))
-        if self.mark:
-            put_document(store, self.mark, {"rows": row_count})
-        return Done(self.name, row_count, time.perf_counter() - began)
+    def is_smaller_than(self, root: Path, byte_count: int) -> bool:
+        """Return whether the item reads fewer bytes."""
+        total = 0
+        for source in self.reads:
+            if isinstance(source, TableFile):
+                with suppress(OSError):
+                    total += (root / source.path).stat().st_size
+            else:
+                total += sum(part.row_count for part in source.parts) * _LANDED_ROW_BYTES
+            if total >= byte_count:
+                return False
+        return True
 
 
-def _with_words(names: Iterable[str]) -> Iterator[str]:
-    """Yield names of files, and of what may be said beside them."""
+def execute(item: WorkItem, root: Path) -> ItemResult:
+    """Execute a work item in the warehouse of that root; its completion marker is written last."""
+    start_s = time.perf_counter()
+    store = Store(root)
+    files = store.files
+    files.fetch(_with_companions(file.path for file in item.reads if isinstance(file, TableFile)))
+    module, _, name = item.function.partition(":")
+    row_count: int = getattr(import_module(module), name)(StepContext(root, item))
+    files.push(_with_companions(file.path for file in item.writes))
+    if item.marker:
+        put_document(store, item.marker, {"rows": row_count})
+    written = tuple(file.path for file in item.writes if (root / file.path).is_file())
+    return ItemResult(item.name, item.step, row_count, time.perf_counter() - start_s, written)
+
+
+def _with_companions(names: Iterable[str]) -> Iterator[str]:
+    """Yield names of files, and of the JSON documents that lie beside verdicts."""
     for name in names:
         yield name
         if "/verdicts/" in name:
@@ -92,44 +111,50 @@ def _with_words(names: Iterable[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A piece that is done: its name, the rows that came of it, and how long it took."""
+class ItemResult:
+    """A completed work item: the rows that it wrote, how long it took, and the paths of its files.
+
+    is_cached: whether an earlier run had completed it.
+    """
 
     name: str
+    step: str
     row_count: int
     duration_s: float
+    written: tuple[str, ...] = ()
+    is_cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a piece's function is given: the piece, and where its files are."""
+class StepContext:
+    """What a step's function receives: its work item, and access to the item's files."""
 
     root: Path
-    piece: Piece
+    item: WorkItem
 
     @property
     def settings(self) -> Settings:
         """What the site says about itself."""
-        return self.piece.settings
+        return self.item.settings
 
     @property
     def days(self) -> tuple[Day, ...]:
-        """The days that are computed anew."""
-        return self.piece.days
+        """The days that are recomputed."""
+        return self.item.days
 
     @property
     def folder(self) -> Path:
-        """Where the plan's files are, and where a piece may leave some for itself."""
-        return self.root / self.piece.folder
+        """Where the plan's files are, and where an item may leave some for itself."""
+        return self.root / self.item.folder
 
     # ---- what is read
 
     def dated(self, table: Table, *, is_released: bool = False) -> dict[Path, Day]:
-        """Return the built files of a table, or those of the release before, with their days."""
+        """Return the built files of a table, or those of the base release, with their days."""
         return {
             self.root / file.path: file.day
-            for file in self.piece.reads
-            if isinstance(file, File) and file.table == table.name and file.is_released == is_released
+            for file in self.item.reads
+            if isinstance(file, TableFile) and file.table == table.name and file.is_released == is_released
         }
 
     def files(self, table: Table) -> list[Path]:
@@ -141,26 +166,26 @@ class Given:
         return self.scan(table).collect()
 
     def scan(self, table: Table, *, is_released: bool = False) -> pl.LazyFrame:
-        """Return the built files of a table, or those of the release before, to be read; without files it is empty."""
+        """Return the built files of a table, or those of the base release, to be read; without files it is empty."""
         files = list(self.dated(table, is_released=is_released))
         return scan_parquet(files) if files else frames.empty(table).lazy()
 
     def released(self, table: Table) -> list[Path]:
-        """Return the files of a table in the release before."""
+        """Return the files of a table in the base release."""
         return list(self.dated(table, is_released=True))
 
     def subject_kinds(self, table: Table) -> set[str]:
-        """Return whose rows of a table in the release before are still true, as `undated` says."""
+        """Return whose rows of a table in the base release are still valid (see `carried`)."""
         return {
             kind
-            for file in self.piece.reads
-            if isinstance(file, File) and file.table == table.name
+            for file in self.item.reads
+            if isinstance(file, TableFile) and file.table == table.name
             for kind in file.subject_kinds
         }
 
     def parts(self, table: Table) -> list[tuple[Landing, Part]]:
         """Return the landed files of a table, in the order of landing."""
-        landings = (read for read in self.piece.reads if isinstance(read, Landing))
+        landings = (read for read in self.item.reads if isinstance(read, Landing))
         return [(landed, part) for landed in landings for part in landed.parts if part.table == table.name]
 
     def landed(self, table: Table) -> list[pl.LazyFrame]:
@@ -170,8 +195,8 @@ class Given:
     # ---- what is written
 
     def path(self, table: Table) -> Path:
-        """Return the one file of a table that the piece writes."""
-        (file,) = (file for file in self.piece.writes if file.table == table.name)
+        """Return the one file of a table that the item writes."""
+        (file,) = (file for file in self.item.writes if file.table == table.name)
         return self.root / file.path
 
     def join(self, parts: Sequence[Path], table: Table) -> None:
@@ -179,13 +204,13 @@ class Given:
         if table.bucketed_by is None:
             join_parquet(parts, table, self.path(table))
             return
-        own = (file for file in self.piece.writes if file.table == table.name)
+        own = (file for file in self.item.writes if file.table == table.name)
         split_parquet(parts, table, {file.bucket: self.root / file.path for file in own if file.bucket is not None})
 
     def write_days(self, frame: pl.DataFrame, table: Table, *, is_sparse: bool = True) -> None:
         """Write a frame as one file per day, by the table's partition column; a sparse one has none without rows."""
         assert table.partition
-        for file in self.piece.writes:
+        for file in self.item.writes:
             if file.table == table.name:
                 rows = frame.filter(pl.col(table.partition).eq_missing(pl.lit(file.day, pl.Date)))
                 if not (is_sparse and rows.is_empty()):
@@ -195,7 +220,7 @@ class Given:
 
     @contextmanager
     def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open DuckDB with the settings that models join as tables, and all that the piece reads."""
+        """Open DuckDB with the settings that models join as tables, and all that the item reads."""
         with staging.engine(self.settings, self.folder / "spill") as connection:
             yield connection
 
@@ -221,7 +246,7 @@ class Given:
         return {
             "days": [day for day in self.days if day is not None],
             "has_undated": None in self.days,
-            "first_polled_on": self.piece.poll_span[0],
-            "last_polled_on": self.piece.poll_span[1],
+            "first_polled_on": self.item.poll_span[0],
+            "last_polled_on": self.item.poll_span[1],
             **staging.model_parameters(self.settings),
         }

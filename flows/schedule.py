@@ -1,0 +1,265 @@
+"""The order of a run's work items: each starts when the items that it reads from are complete.
+
+The steps of a run form a graph by the tables that they read and write. Items are known once the days of their step are:
+most steps take them from the plan, some from tables that the run builds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from queue import SimpleQueue
+
+from iosig.flows.steps.items import Day, ItemResult, WorkItem
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Step
+from iosig.warehouse.processes import WorkerLost
+from iosig.warehouse.store.store import Store, cached, put_document
+
+#: identifies a work item: its step, and its day (None also for an item of all days)
+Key = tuple[str, Day]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyItem:
+    """A work item whose inputs are complete, and the names of the items that it waited for.
+
+    is_cached: whether an earlier run has completed it.
+    """
+
+    item: WorkItem
+    upstream: tuple[str, ...]
+    is_cached: bool
+
+
+@dataclass
+class _Progress:
+    """A step of a run: the days of its items once they are known, and of those that are not complete."""
+
+    step: Step
+    days: tuple[Day, ...] | None = None
+    open_days: set[Day] = field(default_factory=set)
+    waiting: set[Day] = field(default_factory=set)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.days is not None and not self.open_days
+
+
+class Schedule:
+    """The work items of a run that are ready, in the order of the steps, and those that wait."""
+
+    def __init__(self, run: Run, steps: Sequence[Step]) -> None:
+        self._run = run
+        self._steps = {step.name: _Progress(step) for step in steps}
+        self._order = {name: place for place, name in enumerate(self._steps)}
+        self._producer = {table.name: step.name for step in steps for table in step.writes}
+        self._consumers: dict[str, set[str]] = defaultdict(set)
+        for step in steps:
+            for table in (*step.days_after, *(table for source in step.reads for table in source.tables)):
+                self._consumers[self._producer.get(table.name, "")].add(step.name)
+        self._ready: list[tuple[int, bool, str, Key]] = []
+        for name in self._steps:
+            self._expand(name)
+
+    def open_counts(self) -> dict[str, int]:
+        """Return the number of work items of each step that are not complete, as far as they are known."""
+        return {name: len(progress.open_days) for name, progress in self._steps.items()}
+
+    def pop(self) -> ReadyItem | None:
+        """Return the next work item that is ready, None if there is none at present."""
+        while self._ready:
+            name, day = heappop(self._ready)[-1]
+            step = self._steps[name].step
+            if step.is_needed(self._run, day):
+                item = step.item(self._run, day, (day,) if step.is_daily else step.days(self._run))
+                is_cached = bool(item.marker) and self._run.has(item.marker)
+                return ReadyItem(item, self._upstream(step, day), is_cached)
+            self._end(name, day)
+        return None
+
+    def complete(self, item: WorkItem) -> None:
+        """Record that a work item is complete: those that waited for it alone become ready."""
+        step = self._steps[item.step].step
+        self._end(item.step, item.days[0] if step.is_daily else None)
+
+    def completed_steps(self) -> Iterator[Step]:
+        """Yield the steps of which all work items are complete."""
+        yield from (progress.step for progress in self._steps.values() if progress.is_complete)
+
+    # ---- items
+
+    def _expand(self, name: str) -> None:
+        """Determine a step's items if the tables that its days depend on are complete."""
+        progress = self._steps[name]
+        if progress.days is not None or not all(self._is_written(table.name) for table in progress.step.days_after):
+            return
+        progress.days = tuple(progress.step.days(self._run)) if progress.step.is_daily else (None,)
+        progress.open_days, progress.waiting = set(progress.days), set(progress.days)
+        if progress.is_complete:
+            self._announce(name, None)
+            return
+        for day in progress.days:
+            self._offer(name, day)
+
+    def _offer(self, name: str, day: Day) -> None:
+        """Move an item from the waiting ones to the ready ones if its inputs are complete."""
+        progress = self._steps[name]
+        if day in progress.waiting and self._has_inputs(progress.step, day):
+            progress.waiting.remove(day)
+            # undated items and those of all days take longest, so they come first
+            heappush(self._ready, (self._order[name], day is not None, str(day), (name, day)))
+
+    def _end(self, name: str, day: Day) -> None:
+        self._steps[name].open_days.remove(day)
+        self._announce(name, day)
+
+    def _announce(self, name: str, day: Day) -> None:
+        """Look at the items that may have waited for an item, or for a step without items."""
+        is_complete = self._steps[name].is_complete
+        for consumer in sorted(self._consumers[name] - {name}, key=self._order.__getitem__):
+            progress = self._steps[consumer]
+            if progress.days is None:
+                self._expand(consumer)
+            elif is_complete or not progress.step.is_daily:
+                for waiting in sorted(progress.waiting, key=str):
+                    self._offer(consumer, waiting)
+            elif day in progress.waiting:
+                self._offer(consumer, day)
+
+    # ---- dependencies
+
+    def _is_written(self, table: str) -> bool:
+        producer = self._producer.get(table)
+        return producer is None or self._steps[producer].is_complete
+
+    def _has_inputs(self, step: Step, day: Day) -> bool:
+        return all(
+            self._is_day_written(step, table.name, day) if source.wait == "day" else self._is_read(step, table.name)
+            for source in step.reads
+            if source.wait != "none"
+            for table in source.tables
+        )
+
+    def _is_read(self, step: Step, table: str) -> bool:
+        """Return whether a table is complete; a step never waits for its own, which it reads of the base release."""
+        return self._producer.get(table) == step.name or self._is_written(table)
+
+    def _is_day_written(self, step: Step, table: str, day: Day) -> bool:
+        producer = self._producer.get(table)
+        if producer is None or producer == step.name:
+            return True
+        progress = self._steps[producer]
+        if not (progress.step.is_daily and step.is_daily):
+            return progress.is_complete
+        return progress.days is not None and day not in progress.open_days
+
+    def _upstream(self, step: Step, day: Day) -> tuple[str, ...]:
+        """Return the names of the items that an item waited for."""
+        names: dict[str, None] = {}
+        for source in step.reads:
+            producers = {self._producer.get(table.name) for table in source.tables} - {None, step.name}
+            for name in producers if source.wait != "none" else ():
+                assert name is not None
+                progress = self._steps[name]
+                is_same_day = source.wait == "day" and progress.step.is_daily and step.is_daily
+                days = (day,) if is_same_day else progress.days or ()
+                names.update((progress.step.item_name(each), None) for each in days)
+        return tuple(names)
+
+
+# ---- the loop
+
+
+def execute(
+    run: Run,
+    schedule: Schedule,
+    start: Callable[[ReadyItem], Future[ItemResult]],
+    limit: int,
+    on_idle: Callable[[], object] = lambda: None,
+) -> Iterator[ItemResult]:
+    """Execute the items of a schedule, and yield the result of each as it completes.
+
+    Items that depend on a failed one are not started; the others are. The first failure is raised at the end, or one
+    that names all items whose workers were lost.
+
+    Parameters
+    ----------
+    start
+        Starts an item and returns its future.
+    limit
+        Number of items under way at a time; checks do not count, they have a worker of their own.
+    on_idle
+        Called before each wait for an item that is under way.
+    """
+    ended: SimpleQueue[tuple[WorkItem, Future[ItemResult]]] = SimpleQueue()
+    under_way, check_count = 0, 0
+    failures: dict[str, BaseException] = {}
+    while True:
+        while under_way - check_count < limit and (ready := schedule.pop()) is not None:
+            under_way += 1
+            check_count += ready.item.is_check
+            start(ready).add_done_callback(partial(_put, ended, ready.item))
+        if not under_way:
+            break
+        on_idle()
+        item, future = ended.get()
+        under_way -= 1
+        check_count -= item.is_check
+        try:
+            result = future.result()
+        except Exception as error:
+            failures[item.name] = error
+            continue
+        run.record(result)
+        schedule.complete(item)
+        yield result
+    if failures:
+        raise _failure(failures)
+
+
+def _put(ended: SimpleQueue[tuple[WorkItem, Future[ItemResult]]], item: WorkItem, future: Future[ItemResult]) -> None:
+    ended.put((item, future))
+
+
+def _failure(failures: dict[str, BaseException]) -> BaseException:
+    lost = [name for name, error in failures.items() if isinstance(error, WorkerLost)]
+    if len(lost) > 1:
+        return WorkerLost(f"The workers of {', '.join(map(repr, lost))} ended. Run again.")
+    return next(iter(failures.values()))
+
+
+# ---- durations
+
+_DURATIONS = "durations.json"
+
+
+class Durations:
+    """Durations of work items by step: those of the last run, and those of the present one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        read = cached(store, _DURATIONS, lambda told: {str(name): float(told["steps"][name]) for name in told["steps"]})
+        self._usual_s: Mapping[str, float] = read or {}
+        self._taken_s: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, result: ItemResult) -> None:
+        """Add the duration of a work item."""
+        self._taken_s[result.step].append(result.duration_s)
+
+    def left_s(self, open_counts: Mapping[str, int], worker_count: int = 1) -> float | None:
+        """Return roughly how long the open work items of each step take [s]; None if no run has ended yet."""
+        if not self._usual_s:
+            return None
+        return sum(count * self._usual_s.get(step, 0.0) for step, count in open_counts.items()) / worker_count
+
+    def keep(self) -> None:
+        """Write the means for the next run, which can do without; steps that did not run keep theirs."""
+        means = {step: sum(taken) / len(taken) for step, taken in self._taken_s.items()}
+        with suppress(OSError):
+            put_document(self._store, _DURATIONS, {"steps": dict(sorted({**self._usual_s, **means}.items()))})

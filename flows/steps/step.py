@@ -1,0 +1,169 @@
+"""Steps as declarations: what each reads and writes, for which days, and the function that does the work.
+
+One declaration gives the work items of a run, the order in which they execute, the tasks that Prefect shows, and the
+lineage of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal
+
+from iosig.flows.steps.items import Day, StepContext, TableFile, WorkItem
+from iosig.flows.steps.run import Run
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACES
+from iosig.warehouse.engine_paths import read_parquet
+from iosig.warehouse.store.manifests import Landing
+
+#: which work items of the steps that write a table an input waits for: of the same day, all, or none
+Wait = Literal["day", "all", "none"]
+Files = Callable[[Run, Day], Iterable[TableFile | Landing]]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Tables that a step reads, and the function that selects their files for a day."""
+
+    tables: tuple[Table, ...]
+    files: Files
+    wait: Wait = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A kind of work: the tables that it reads and writes, and the function that does it for a work item.
+
+    days: the days of a run that the step computes. is_daily: whether each of them is a work item; otherwise one item
+    covers them all. days_after: tables that must be complete before `days` can be evaluated. is_needed: evaluated when
+    the inputs of a work item are complete; an item that is not needed is skipped. is_check: whether it needs Great
+    Expectations. is_parallel: whether its function starts worker processes of its own. is_repeated: whether every run
+    executes it, also one that resumes.
+    """
+
+    name: str
+    function: Callable[[StepContext], int]
+    reads: tuple[Input, ...]
+    writes: tuple[Table, ...]
+    days: Callable[[Run], Sequence[Day]] = lambda run: ()
+    is_daily: bool = False
+    days_after: tuple[Table, ...] = ()
+    is_needed: Callable[[Run, Day], bool] = lambda run, day: True
+    is_check: bool = False
+    is_parallel: bool = False
+    is_repeated: bool = False
+
+    def files(self, run: Run) -> dict[Table, list[TableFile]]:
+        """Return the files of each table that the step writes; those of days without rows may be absent."""
+        days = self.days(run)
+        return {table: self._files(run, table, days) for table in self.writes}
+
+    def _files(self, run: Run, table: Table, days: Sequence[Day]) -> list[TableFile]:
+        return run.files(table, days if self.is_daily or table.partition else (None,))
+
+    def item_name(self, day: Day) -> str:
+        """Return the name of the work item of a day, or of all days."""
+        return f"{self.name} {day or 'undated'}" if self.is_daily else self.name
+
+    def item(self, run: Run, day: Day, days: Sequence[Day]) -> WorkItem:
+        """Return the work item of a day, or of several days together; its inputs must be complete."""
+        return WorkItem(
+            name=self.item_name(day),
+            step=self.name,
+            function=f"{self.function.__module__}:{self.function.__name__}",
+            reads=tuple(file for source in self.reads for file in source.files(run, day)),
+            writes=tuple(file for table in self.writes for file in self._files(run, table, days)),
+            days=tuple(days),
+            settings=run.settings,
+            folder=run.place(run.folder),
+            marker="" if self.is_repeated else run.marker(self.item_name(day)),
+            is_check=self.is_check,
+            is_parallel=self.is_parallel,
+            poll_span=run.plan.poll_span,
+        )
+
+
+# ---- inputs
+
+
+def landed(*tables: Table) -> Input:
+    """Read everything that was landed of some tables."""
+    return Input(tables, lambda run, day: run.landed(tables), "none")
+
+
+def landed_on_day(*tables: Table) -> Input:
+    """Read what was landed of some tables for the item's day."""
+    return Input(tables, lambda run, day: run.landed(tables, day), "none")
+
+
+def landed_traces() -> Input:
+    """Read the landed traces of runs that may have ended on the plan's days."""
+    return Input((TRACES,), lambda run, day: run.landed_traces(), "none")
+
+
+def landed_of_traces(*tables: Table) -> Input:
+    """Read what was landed of the traced runs of the item's day."""
+
+    def read(run: Run, day: Day) -> Iterator[Landing]:
+        paths = run.store.locals(file.path for file in run.built(TRACE_JOBS, [day]))
+        trace_ids = {trace_id for path in paths for trace_id in read_parquet(path, columns=["trace_id"])["trace_id"]}
+        return run.landed(tables, trace_ids=trace_ids)
+
+    return Input((*tables, TRACE_JOBS), read, "day")
+
+
+def built(*tables: Table) -> Input:
+    """Read what this run builds of some tables for the item's day, or all of tables without days."""
+    return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, [day])], "day")
+
+
+def built_on(days: Callable[[Run, Day], Sequence[Day]], *tables: Table) -> Input:
+    """Read what this run builds of some tables for the days that a function returns."""
+    return Input(tables, lambda run, day: [file for table in tables for file in run.built(table, days(run, day))])
+
+
+def undated(*tables: Table) -> Input:
+    """Read what this run builds of some tables without a day."""
+    return built_on(lambda run, day: [None], *tables)
+
+
+def live(*tables: Table, only: Callable[[Run, Day, date | None], bool] = lambda run, day, other: True) -> Input:
+    """Read tables as the new release will have them: days of this run, and all other days of the base release."""
+    return Input(
+        tables,
+        lambda run, day: [file for table in tables for file in run.live(table) if only(run, day, file.day)],
+    )
+
+
+def released(*tables: Table, days: Callable[[Run], Sequence[Day]] | None = None) -> Input:
+    """Read tables of the base release: all of them, or some days."""
+
+    def read(run: Run, day: Day) -> list[TableFile]:
+        wanted = None if days is None else set(days(run))
+        return [file for table in tables for file in run.released(table) if wanted is None or file.day in wanted]
+
+    return Input(tables, read, "none")
+
+
+def carried(*tables: Table) -> Input:
+    """Read undated rows of the base release that may still be valid, and the signatures that they were computed from.
+
+    Rows of applications may be valid if the settings are the same. Rows of other kinds of subjects are, unless undated
+    rows are recomputed.
+    """
+
+    def read(run: Run, day: Day) -> Iterator[TableFile]:
+        plan = run.plan
+        has_same_settings = plan.base is not None and plan.base.parameters == plan.parameters
+        others = ("job", "series", "trace") if None not in plan.job_days else ()
+        kinds = (*others, *(("application",) if has_same_settings else ()))
+        if day is None and kinds:
+            files = (file for table in tables for file in run.released(table))
+            yield from (replace(file, subject_kinds=kinds) for file in files if file.day is None)
+        if day is None and has_same_settings:
+            yield from (*run.released(SIGNATURES), *run.released(SIGNATURE_POINTS))
+
+    return Input(tables, read, "none")

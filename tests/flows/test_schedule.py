@@ -1,0 +1,232 @@
+"""The order of work items: each starts when the items that it reads from are complete, and none before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from datetime import date, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from iosig.cli.printing import steps_told
+from iosig.flows.nightly import STEPS
+from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
+from iosig.flows.steps.items import Day, ItemResult, StepContext
+from iosig.flows.steps.run import Run
+from iosig.flows.steps.step import Input, Step, Wait
+from iosig.settings.model import Settings
+from iosig.warehouse.contracts import Column, Table
+from iosig.warehouse.processes import WorkerLost
+from iosig.warehouse.store.store import Store
+from tests.budget import examples
+
+DAYS = tuple(date(2026, 3, 1) + timedelta(days=number) for number in range(3))
+
+
+def table(name: str) -> Table:
+    column = Column("name", "str", "name")
+    return Table(name=name, layer="stage", grain="one row per name", key=("name",), columns=(column,))
+
+
+def nothing(_: StepContext) -> int:
+    return 0
+
+
+def step(
+    name: str,
+    *reads: str,
+    wait: Wait = "day",
+    days: Sequence[Day] | None = DAYS,
+    days_after: Sequence[str] = (),
+    is_needed: Callable[[Any, Day], bool] = lambda run, day: True,
+) -> Step:
+    """Return a step that writes the table of its name, for each of some days, or for all together."""
+    inputs = (Input(tuple(map(table, reads)), lambda run, day: (), wait),)
+    return Step(
+        name,
+        nothing,
+        inputs,
+        (table(name),),
+        days=lambda run: days or (),
+        is_daily=days is not None,
+        days_after=tuple(map(table, days_after)),
+        is_needed=is_needed,
+    )
+
+
+def run_of(complete: Sequence[str] = ()) -> Run:
+    """Return a run of which some items are complete."""
+    stub = SimpleNamespace(
+        settings=Settings(),
+        plan=SimpleNamespace(poll_span=(None, None)),
+        folder=None,
+        place=lambda folder: "builds/a",
+        files=lambda of, days: [],
+        marker=lambda name: f"done/{name}",
+        has=lambda marker: marker.removeprefix("done/") in complete,
+        record=lambda result: None,
+    )
+    return cast(Run, stub)
+
+
+def executed(steps: Sequence[Step], limit: int = 1, fails: Sequence[str] = (), run: Run | None = None) -> list[str]:
+    """Execute steps, `limit` items at a time, the latest first; return the names of the items in order."""
+    run = run or run_of()
+    under_way: list[tuple[ReadyItem, Future[ItemResult]]] = []
+    order: list[str] = []
+    schedule = Schedule(run, steps)
+
+    def start(ready: ReadyItem) -> Future[ItemResult]:
+        order.append(ready.item.name)
+        future: Future[ItemResult] = Future()
+        under_way.append((ready, future))
+        if len(under_way) >= limit:
+            settle()
+        return future
+
+    def settle() -> None:
+        ready, future = under_way.pop()
+        if ready.item.name in fails:
+            future.set_exception(WorkerLost(ready.item.name))
+        else:
+            future.set_result(ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=ready.is_cached))
+
+    for _ in execute(run, schedule, start, limit, lambda: settle() if under_way else None):
+        pass
+    return order
+
+
+def test_a_day_waits_for_its_own_day_and_a_whole_step_for_all() -> None:
+    steps = [step("a"), step("b", "a"), step("c", "b", days=None, wait="all")]
+    schedule = Schedule(run_of(), steps)
+    first = [schedule.pop() for _ in range(4)]
+    assert [ready and ready.item.name for ready in first] == [*(f"a {day}" for day in DAYS), None]
+    assert first[1] is not None
+    schedule.complete(first[1].item)
+    ready = schedule.pop()
+    assert ready is not None
+    assert (ready.item.name, ready.upstream) == (f"b {DAYS[1]}", (f"a {DAYS[1]}",))
+    assert schedule.pop() is None
+    assert schedule.open_counts() == {"a": 2, "b": 3, "c": 1}
+    assert executed(steps)[-1] == "c"
+
+
+def test_days_that_a_table_decides_are_known_when_it_is_complete() -> None:
+    decided: list[Day] = []
+
+    def needed(_: Any, day: Day) -> bool:
+        decided.append(day)
+        return True
+
+    late = step("late", "a", days=(*DAYS, None), days_after=("a",))
+    steps = [step("a", is_needed=needed), late, step("end", "late", days=None)]
+    names = executed(steps, limit=9)
+    assert names.index("late undated") > names.index(f"a {DAYS[2]}")
+    assert names[-1] == "end"
+    assert decided == list(DAYS)
+
+
+def test_items_that_are_not_needed_and_steps_without_days_hold_nothing_up() -> None:
+    steps = [step("a", is_needed=lambda run, day: False), step("b", "a", days=()), step("c", "a", "b", days=None)]
+    assert executed(steps) == ["c"]
+
+
+def test_a_step_reads_its_own_table_of_the_base_release_without_waiting() -> None:
+    assert executed([step("a", "a", "elsewhere", wait="all", days=None)]) == ["a"]
+
+
+def test_complete_items_are_cached() -> None:
+    run = run_of(complete=(f"a {DAYS[0]}",))
+    schedule = Schedule(run, [step("a")])
+    found = [schedule.pop() for _ in DAYS]
+    assert [ready is not None and ready.is_cached for ready in found] == [True, False, False]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 9])
+def test_what_depends_on_a_failed_item_is_not_started_and_the_rest_is(limit: int) -> None:
+    steps = [step("a"), step("b", "a"), step("c", "b", days=None), step("d", days=None)]
+    order: list[str] = []
+    with pytest.raises(WorkerLost, match=f"^a {DAYS[0]}$"):
+        order += executed(steps, limit, fails=[f"a {DAYS[0]}"])
+    with pytest.raises(WorkerLost, match=f"workers of 'a {DAYS[0]}', 'a {DAYS[2]}' ended"):
+        executed(steps, 1, fails=[f"a {DAYS[0]}", f"a {DAYS[2]}"])
+
+
+@given(data=st.data())
+@settings(max_examples=examples(200), deadline=None)
+def test_every_item_of_any_graph_starts_once_after_all_that_it_waits_for(data: st.DataObject) -> None:
+    names = [f"s{number}" for number in range(data.draw(st.integers(1, 7)))]
+    steps = []
+    for place, name in enumerate(names):
+        reads = data.draw(st.lists(st.sampled_from(names[:place]), unique=True)) if place else []
+        days = data.draw(st.one_of(st.none(), st.lists(st.sampled_from([*DAYS, None]), unique=True)))
+        after = data.draw(st.lists(st.sampled_from(names[:place]), unique=True, max_size=1)) if place else []
+        wait = data.draw(st.sampled_from(["day", "all"]))
+        steps.append(step(name, *reads, wait=cast(Wait, wait), days=days, days_after=after))
+    order = executed(steps, data.draw(st.integers(1, 5)))
+    wanted = [each.item_name(day) for each in steps for day in (each.days(run_of()) if each.is_daily else (None,))]
+    assert sorted(order) == sorted(wanted)
+    by_name = {each.name: each for each in steps}
+    for each in steps:
+        for day in each.days(run_of()) if each.is_daily else (None,):
+            for source in each.reads:
+                for read in source.tables:
+                    producer = by_name[read.name]
+                    is_same = source.wait == "day" and producer.is_daily and each.is_daily
+                    days = producer.days(run_of()) if producer.is_daily else (None,)
+                    for other in days if not is_same else [one for one in days if one == day]:
+                        assert order.index(producer.item_name(other)) < order.index(each.item_name(day))
+
+
+def test_every_table_that_a_step_reads_is_written_by_an_earlier_one_or_landed() -> None:
+    written: set[str] = set()
+    every = {written.name for each in STEPS for written in each.writes}
+    for each in STEPS:
+        read = {of.name for source in each.reads if source.wait != "none" for of in source.tables}
+        own = {of.name for of in each.writes}
+        assert read & every <= written | own, each.name
+        written |= own
+
+
+# ---- durations
+
+
+def keep(store: Store, *taken: tuple[str, float]) -> None:
+    """Keep the durations of a run's items."""
+    durations = Durations(store)
+    for step, duration_s in taken:
+        durations.add(ItemResult(f"{step} item", step, 1, duration_s))
+    durations.keep()
+
+
+def test_the_remaining_time_follows_from_the_means_of_the_last_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert Durations(store).left_s({"stage": 2}) is None
+    keep(store, ("stage", 4.0), ("stage", 2.0), ("signatures", 10.0))
+    assert Durations(store).left_s({"stage": 2, "signatures": 1, "new": 3}) == 16.0
+    assert Durations(store).left_s({"stage": 2, "signatures": 1}, worker_count=4) == 4.0
+    keep(store, ("stage", 1.0))
+    assert json.loads((tmp_path / "durations.json").read_text()) == {"steps": {"signatures": 10.0, "stage": 1.0}}
+
+
+@pytest.mark.parametrize("torn", ["{", "[]", '{"steps": {"stage": "long"}}'])
+def test_a_torn_document_is_ignored(torn: str, tmp_path: Path) -> None:
+    (tmp_path / "durations.json").write_text(torn)
+    assert Durations(Store(tmp_path)).left_s({"stage": 1}) is None
+
+
+def test_a_step_is_named_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with steps_told() as steps:
+        steps.begin("signatures", 125.0)
+        steps.begin("release", 1.0)
+        steps.done("release", 47, 2.0)
+    told = capsys.readouterr()
+    assert told.out == "", "nothing but data goes there"
+    first, second, third = told.err.splitlines()
+    assert (first, second) == ("signatures ..., about 2 min left", "release ...")
+    assert third.split() == ["release", "47", "rows", "2.0", "s"]
