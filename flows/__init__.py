@@ -2,7 +2,7 @@
 
 - `nightly` (`run_inline`, `build`, `STEPS`): The nightly flow: its steps, and a run without Prefect.
 - `steps/`: The steps: declarations, and functions that execute one work item.
-- `schedule` (`Schedule`, `execute`): The order of work items: each starts when its inputs are complete.
+- `schedule` (`Schedule`, `execute`, `Durations`): The order of work items, and the remaining time of a run.
 - `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
 - `dask_workers` (`connected`, `Workers`): Work items on Dask workers.
 - `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
