@@ -72,11 +72,16 @@ class ProcessExecutor(Executor):
     def kill(self) -> None:
         """End the processes whatever they are doing; calls under way fail, and the next one starts new processes."""
         with self._lock:
-            self._pool.kill()
+            pool, self._pool = self._pool, processes.Pool(self._worker_count)
+        pool.kill()
+        pool.end()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the processes: after the calls under way, or at once if this thread is interrupted."""
-        self._pool.end()
+        pool = self._pool
+        # its semaphores are freed with it
+        del self._pool
+        pool.end()
 
 
 @dataclass
@@ -178,10 +183,11 @@ def with_processes(worker_count: int | None = None, timeout_s: float | None = No
     count = processes.workers(worker_count)
     executor = ProcessExecutor(count) if count > 1 or timeout_s is not None else InlineExecutor()
     checks = ProcessExecutor(1)
-    checks.submit(_preload)
+    preloaded = checks.submit(_preload)
     try:
         yield Engine(executor, checks, count, timeout_s)
     finally:
-        checks.kill()
+        if not preloaded.done():
+            checks.kill()
         checks.shutdown()
         executor.shutdown()

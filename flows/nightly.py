@@ -148,11 +148,15 @@ def build(
     begin: Begin = lambda *_: None,
     steps: Sequence[Step] | None = None,
 ) -> Iterator[ItemResult]:
-    """Execute the work items of a run, and yield the result of each that no earlier run had completed.
+    """Execute the work items of a run, and yield the results of those that no earlier run had completed.
+
+    Checks are executed, too; the verdict of the last step speaks of all of them.
 
     start: starts an item; by default on the engine. steps: those that are executed, all if None.
     """
-    schedule, uploads = Schedule(run, STEPS if steps is None else steps), Uploads(run)
+    steps = STEPS if steps is None else steps
+    checks_only = {step.name for step in steps if step.is_repeated}
+    schedule, uploads = Schedule(run, steps), Uploads(run)
     durations = Durations(run.store)
     begun: set[str] = set()
 
@@ -170,7 +174,8 @@ def build(
         uploads.begin(schedule)
         if not result.is_cached:
             durations.add(result)
-            yield result
+            if result.step not in checks_only:
+                yield result
     durations.keep()
     run.uploaded.update(uploads.end())
 
