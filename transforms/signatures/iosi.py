@@ -23,7 +23,7 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals, joined, offsets_of, owners, places_of, places_within, rows_of
 from iosig.transforms.signatures.bursts import Bursts
-from iosig.transforms.signatures.iosi_clique import Planes, PlanesClusters, cliques
+from iosig.transforms.signatures.iosi_clique import Clusters, Planes, cliques
 from iosig.transforms.signatures.iosi_crests import Waves, waves
 from iosig.transforms.signatures.iosi_wavelets import approximation
 from iosig.transforms.signatures.preprocessing import bridged, preprocessed, refined
@@ -42,7 +42,7 @@ _BLOCK_BURSTS = 2000
 class IosiParams:
     """What a site may set of IOSI.
 
-    level: of the wavelet decomposition (section 5.2: 2). gamma, kappa: see `iosi_clique.clique` (5.3: 0.5 and 0.9).
+    level: of the wavelet decomposition (section 5.2: 2). gamma, kappa: see `iosi_clique.cliques` (5.3: 0.5 and 0.9).
     """
 
     level: int = 2
@@ -50,27 +50,20 @@ class IosiParams:
     kappa: float = 0.9
 
 
-def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    """Return the signature of runs that are no outliers: IOSI as published."""
-    return iosi_of_each([one], params)[0]
-
-
 def iosi_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Return the signature of each set, as `iosi` does; common bursts of several are found together."""
+    """Return the signature of each set of runs that are no outliers: IOSI as published.
+
+    Common bursts of several sets are found together.
+    """
     samples = ((found.complete, found.background_bytes_per_s) for found in map(preprocessed, sets))
     return _of_each(samples, params or IosiParams())
 
 
-def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    """Return the signature without preprocessing (6.1): samples after granularity refinement only.
+def iosi_raw_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
+    """Return the signature of each set without preprocessing (6.1): samples after granularity refinement only.
 
     All are brought to the median length: longer ones are cut at their end, shorter ones have nothing after theirs.
     """
-    return iosi_raw_of_each([one], params)[0]
-
-
-def iosi_raw_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Return the signature of each set, as `iosi_raw` does; common bursts of several are found together."""
     return _of_each(((_as_they_are(one), float("nan")) for one in sets), params or IosiParams())
 
 
@@ -129,11 +122,6 @@ def _cut(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _C
     return _Cut.of(shares, found, highest, background_bytes_per_s)
 
 
-def _of_rows(values: Reals, background_bytes_per_s: float, params: IosiParams) -> Signature:
-    """Return the signature of samples in one form (runs, points)."""
-    return _of_each([(values, background_bytes_per_s)], params)[0]
-
-
 def _of_each(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list[Signature]:
     """Return the signatures of samples in one form (runs, points) and their background.
 
@@ -186,7 +174,10 @@ class _Bursts:
         return np.add.reduceat(values, self.start)
 
     def likenesses(self) -> Reals:
-        """Return the correlation of each burst (b) with the average burst of its set, 0 to 1."""
+        """Return the correlation of each burst (b) with the average burst of its set, 0 to 1 (5.3).
+
+        Negative ones count as 0, at the edge of the paper's plane, and so do bursts or averages without any variation.
+        """
         found, edges = self.found, self.offsets[:-1]
         lead = np.maximum.reduceat(found.peak - found.first, edges)
         references = offsets_of(lead + np.maximum.reduceat(found.last - found.peak, edges) + 1)
@@ -220,14 +211,6 @@ class _Bursts:
         widths = low[:, None] + np.arange(WIDTH_COUNT) * ((high - low) / (WIDTH_COUNT - 1))[:, None]
         widths[:, -1] = high
         return widths
-
-
-def likenesses(values: Reals, found: Waves) -> Reals:
-    """Return the correlation of each burst (b) of samples (runs, points) with the average burst, 0 to 1 (5.3).
-
-    Negative ones count as 0, at the edge of the paper's plane, and so do bursts or references without any variation.
-    """
-    return _Bursts.of([_Cut.of(values, found, 1.0, float("nan"))]).likenesses() if len(found) else np.zeros(0)
 
 
 def _correlations(x: Reals, xx: Reals, xy: Reals, y: Reals, yy: Reals, n: Reals) -> Reals:
@@ -271,7 +254,7 @@ class _Common:
     offsets: Ints
 
     @classmethod
-    def of(cls, bursts: _Bursts, clusters: PlanesClusters, begins: Ints, run_counts: Ints) -> _Common:
+    def of(cls, bursts: _Bursts, clusters: Clusters, begins: Ints, run_counts: Ints) -> _Common:
         """Return the mean of each common burst at its mean time (5.4)."""
         firsts, count = offsets_of(clusters.count), int(clusters.count.sum())
         member = (clusters.owner >= 0).nonzero()[0]

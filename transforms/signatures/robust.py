@@ -135,13 +135,11 @@ class _Aligned:
         )
 
 
-def robust(one: SampleSet) -> Signature:
-    """Return the signature of runs that are alike, by aligning them and taking their low envelope."""
-    return robust_of_each([one])[0]
-
-
 def robust_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
-    """Return the signature of each set; their timelines are found together."""
+    """Return the signature of each set, by aligning its runs and taking their low envelope.
+
+    Timelines of several sets are found together.
+    """
     return in_turns(map(_found, sets), timelines, _MOST_WORKS)
 
 

@@ -31,26 +31,6 @@ _SMALLEST_S = 0.2
 _SETTLED_S = 0.02
 
 
-def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Reals:
-    """Return when a run alone reaches each point.
-
-    Parameters
-    ----------
-    reached_s : shape (runs, points), when each run reached each point, in order, since its start
-    weights : shape (runs,), how much each run counts
-    levels : one array for each span, shape (points + 1 - span,): the quantile of each span of so many points, of which
-        the first begins at the runs' start
-    spans : how many points each span goes over; those longer than the runs are left out
-
-    Returns
-    -------
-    Reals : shape (points,), in seconds since the start, not falling
-
-    """
-    used = [level for span, level in zip(spans, levels, strict=True) if span <= reached_s.shape[1]]
-    return timelines([Spans.of(reached_s, weights, np.concatenate(used), spans)])[0]
-
-
 @lru_cache(maxsize=1024)
 def span_ends(point_count: int, spans: tuple[int, ...] = SPANS) -> tuple[Ints, Ints]:
     """Return where all spans over so many points begin and end, the shortest first, 0 being the start.
@@ -81,7 +61,12 @@ class Spans:
 
     @classmethod
     def of(cls, reached_s: Reals, weights: Reals, level: Reals, spans: Sequence[int] = SPANS) -> Spans:
-        """Return the spans of runs; see `timeline` for the arguments. level (s): in the order of `span_ends`."""
+        """Return the spans of runs.
+
+        reached_s (runs, points): when each run reached each point, in order, since its start. weights (runs): how much
+        each run counts. level (s): the quantile of each span, in the order of `span_ends`. spans: how many points each
+        goes over; those longer than the runs are left out.
+        """
         run_count, count = reached_s.shape
         at_s = np.zeros((count + 1, 1 + run_count))
         at_s[1:, 1:] = reached_s.T
@@ -94,7 +79,7 @@ class Spans:
 
 
 def timelines(applications: Sequence[Spans]) -> list[Reals]:
-    """Return when a run alone of each application reaches each point, as `timeline` does."""
+    """Return when a run alone of each application reaches each point (points) [s]; they do not fall."""
     found = [one.at_first_s for one in applications]
     left = list(range(len(applications)))
     number = 0

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import iosi as module
-from iosig.transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
+from iosig.transforms.signatures.iosi import IosiParams, iosi_of_each, iosi_raw_of_each
 from iosig.transforms.signatures.iosi_crests import Waves, waves
 from iosig.transforms.signatures.iosi_wavelets import approximation
 from iosig.transforms.signatures.left_out import are_outliers, volumes
@@ -27,6 +27,18 @@ from tests.naive.signatures import iosi as naive
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")
+
+
+def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
+    return iosi_of_each([one], params)[0]
+
+
+def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
+    return iosi_raw_of_each([one], params)[0]
+
+
+def likenesses(rows: Reals, found: Waves) -> Reals:
+    return module._Bursts.of([module._Cut.of(rows, found, 1.0, NAN)]).likenesses()
 
 
 def samples(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
@@ -240,7 +252,6 @@ def test_likenesses_as_the_naive_twin(seed: int) -> None:
 def test_likeness_of_constant_bursts_is_none() -> None:
     flat = Waves(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
     assert likenesses(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
-    assert likenesses(np.full((1, 10), 0.3), Waves(*[np.zeros(0, dtype=np.int64)] * 4)).tolist() == []
 
 
 def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
@@ -282,7 +293,7 @@ def test_signatures_as_the_naive_twin() -> None:
         grids = list(product(widths, module.HEIGHTS.tolist()))
         likeness = likenesses(rows, found).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
-        one = module._of_rows(rows, NAN, params)
+        (one,) = module._of_each([(rows, NAN)], params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue

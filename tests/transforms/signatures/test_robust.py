@@ -19,7 +19,7 @@ from iosig.transforms.signatures.robust import (
     _runs,
     _spans,
     _weights,
-    robust,
+    robust_of_each,
 )
 from iosig.transforms.signatures.robust_alignment import MARGIN_S, starts
 from iosig.transforms.signatures.robust_template import Template
@@ -63,7 +63,7 @@ def noisy(seed: int, runs: int = 10, interval_s: float = 2.0) -> SampleSet:
 
 
 def asked(one: SampleSet) -> Signature:
-    found = robust(one)
+    (found,) = robust_of_each([one])
     assert faults(found) == []
     return found
 
@@ -367,7 +367,7 @@ def test_how_far_the_curve_is_made_at_a_time_changes_nothing(seed: int, monkeypa
     found = []
     for reach in (1, 16, 10_000):
         monkeypatch.setattr(module, "_FIRST_REACH", reach)
-        found.append(robust(noisy(seed)).bytes_per_s.tolist())
+        found.append(robust_of_each([noisy(seed)])[0].bytes_per_s.tolist())
     assert found[0] == found[1] == found[2] != []
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.signatures.robust_timeline import SPANS, Spans, timeline, timelines
+from iosig.transforms.signatures.robust_timeline import SPANS, Spans, timelines
 from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
 
@@ -16,6 +16,10 @@ BOUNDED = settings(max_examples=examples(25), deadline=None)
 
 def even_levels(points: int, level: float) -> list[Reals]:
     return [np.full(max(0, points + 1 - span), level) for span in SPANS]
+
+
+def timeline(reached_s: Reals, weights: Reals, levels: list[Reals], spans: tuple[int, ...] = SPANS) -> Reals:
+    return timelines([Spans.of(reached_s, weights, np.concatenate(levels), spans)])[0]
 
 
 @BOUNDED
@@ -38,7 +42,7 @@ def test_next_to_the_least_cost(seed: int, runs: int, points: int, level: float)
 def test_one_span_is_a_quantile() -> None:
     reached_s = np.arange(1.0, 102.0)[:, None] * 10
     for level in (0.1, 0.35, 0.5, 0.9):
-        found = timeline(reached_s, np.ones(101), [np.array([level])], [1])
+        found = timeline(reached_s, np.ones(101), [np.array([level])], (1,))
         # the rounds are few: they come near in rank
         assert (reached_s < found[0]).mean() == pytest.approx(level, abs=0.04)
 
