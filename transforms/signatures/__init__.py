@@ -6,7 +6,6 @@
 - `iosi` (`IosiParams`, `iosi_of_each`): IOSI: signatures from what the samples of an application's runs share.
 - `iosi_clique`: Common bursts by clustering on a grid: CLIQUE as IOSI adapts it.
 - `iosi_crests`: Crests and troughs of smoothed samples: where one burst ends and the next begins.
-- `iosi_wavelets`: Discrete Meyer wavelets: the smooth part of samples, from which bursts stand out.
 - `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
 - `methods` (`SignatureParams`, `MethodSignatures`, `extract`, `chosen`): Signatures of applications, by every method.
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.

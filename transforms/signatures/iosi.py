@@ -3,7 +3,7 @@
 Liu et al., "Automatic Identification of Application I/O Signatures from Noisy Server-Side Traces", FAST'14,
 https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu, sections 5.1 to 5.4. Outlier elimination
 (5.1) comes before (`left_out`); then samples are brought to one form (`preprocessing`), smoothed
-(`iosi_wavelets`), cut into bursts (`iosi_crests`), and bursts that the samples share are found on a grid
+(`smooth_part`), cut into bursts (`iosi_crests`), and bursts that the samples share are found on a grid
 (`iosi_clique`) and averaged.
 
 Where the paper can be read in several ways, one was taken: that which reaches the accuracy the paper reports. What the
@@ -25,7 +25,6 @@ from iosig.transforms.arrays import Ints, Reals, joined, offsets_of, owners, pla
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.iosi_clique import Clusters, Planes, cliques
 from iosig.transforms.signatures.iosi_crests import Waves, waves
-from iosig.transforms.signatures.iosi_wavelets import approximation
 from iosig.transforms.signatures.preprocessing import bridged, preprocessed, refined
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
@@ -113,13 +112,30 @@ def _cut(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _C
     if not highest > 0:
         return Signature.nothing("no_io", background_bytes_per_s)
     shares = values / highest
-    smoothed = approximation(shares, params.level)
+    smoothed = smooth_part(shares, params.level)
     # what ripples in a constant sample is rounding
     smoothed[shares.min(axis=1) == shares.max(axis=1)] = 0.0
     found = waves(smoothed)
     if not len(found):
         return Signature.nothing("no_common_bursts", background_bytes_per_s)
     return _Cut.of(shares, found, highest, background_bytes_per_s)
+
+
+def smooth_part(rows: Reals, level: int = 2) -> Reals:
+    """Return the low-frequency component of each row (runs, points) by discrete Meyer wavelets, from which bursts rise.
+
+    Section 5.2 takes level 2 "to better retain the bursty nature". Rows are mirrored at their ends; beside bursts the
+    component may fall below zero.
+    """
+    import pywt  # its import takes long
+
+    found = rows
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for _ in range(level):
+            found, _ = pywt.dwt(found, "dmey", axis=1)
+        for _ in range(level):
+            found = pywt.idwt(found, None, "dmey", axis=1)
+    return np.ascontiguousarray(found[:, : rows.shape[1]])
 
 
 def _of_each(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list[Signature]:
