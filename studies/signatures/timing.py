@@ -39,11 +39,11 @@ class Timed:
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
     from iosig.transforms.signatures.iosi import iosi_of_each
-    from iosig.transforms.signatures.robust import robust_of_each
+    from iosig.transforms.signatures.robust import robust
     from iosig.transforms.signatures.time_warping import dtw
 
     return (
-        Timed("robust", lambda one: robust_of_each([one])[0]),
+        Timed("robust", robust),
         Timed("iosi", lambda one: iosi_of_each([one])[0]),
         Timed("dtw", dtw),
     )

@@ -9,7 +9,7 @@
 - `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
 - `methods` (`SignatureParams`, `MethodSignatures`, `extract`, `chosen`): Signatures of applications, by every method.
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
-- `robust` (`robust_of_each`): Our own estimator of signatures: align the runs at each burst.
+- `robust` (`robust`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
 - `robust_quantiles` (`weighted_quantiles`): Weighted quantiles across runs, point by point.
 - `robust_template`: Templates: the bursts that aligned runs have in common.
