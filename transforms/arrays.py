@@ -65,7 +65,7 @@ class InPieces:
         """The number of the piece to which each row belongs: shape (`offsets[-1]`,)."""
         return owners(self.offsets)
 
-    def places_in(self, pieces: Ints) -> Ints:
+    def places_in(self, pieces: Ints | Bools) -> Ints:
         """Return the places of the rows of some pieces, piece after piece."""
         return places_of(self.offsets[:-1][pieces], self.counts[pieces])
 
@@ -79,6 +79,14 @@ def joined(tables: Sequence[Table]) -> Table:
     """Return the rows of such tables, at least one, as one."""
     columns = [[getattr(table, name) for table in tables] for name in _names(tables[0])]
     return type(tables[0])(*map(np.concatenate, columns))
+
+
+def pieces_of(table: Pieces, at: Ints | Bools) -> Pieces:
+    """Return some pieces of a dataclass whose fields, but for the offsets, have a value for each row of a piece."""
+    rows = table.places_in(at)
+    columns = {name: getattr(table, name)[rows] for name in _names(table) if name != "offsets"}
+    columns["offsets"] = offsets_of(table.counts[at])
+    return type(table)(**columns)
 
 
 def beside(tables: Sequence[Pieces]) -> Pieces:

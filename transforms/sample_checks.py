@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,7 @@ class Sampled:
 
     def of(self, runs: Ints) -> Sampled:
         """Return those of some runs."""
-        values = self.rates.values[self.rates.places_in(runs)]
-        return Sampled(Ragged(values, offsets_of(self.rates.counts[runs])), self.started_s[runs], self.interval_s[runs])
+        return Sampled(pieces_of(self.rates, runs), self.started_s[runs], self.interval_s[runs])
 
 
 def correlations(one: Sampled, other: Sampled) -> Reals:

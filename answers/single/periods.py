@@ -23,9 +23,9 @@ from iosig.estimates.periods import judged_of, params_of, rows_from, segments_fr
 from iosig.estimates.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
-from iosig.transforms.arrays import Ints, Ragged, Reals, cut
+from iosig.transforms.arrays import Ints, Ragged, Reals, beside, cut, pieces_of
 from iosig.transforms.periods import windows
-from iosig.transforms.periods.answers import Detections, Segments, gathered, joined_segments
+from iosig.transforms.periods.answers import Detections, Segments, gathered
 from iosig.transforms.periods.even_signals import EvenSignals, by_length
 from iosig.transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
 from iosig.transforms.throughput import even_values
@@ -363,7 +363,7 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     groups = list(by_length(found.samples, found.sampling_hz, found.started_s))
     parts = [(place, ftio_wavelet.judge(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
-    segments = joined_segments([own for _, (_, own) in parts]).chosen(order)
+    segments = pieces_of(beside([own for _, (_, own) in parts]), order)
     return gathered([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.estimates.columns import floats
 from iosig.estimates.subjects import Subjects, traced_nodes
-from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
+from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
 from iosig.transforms.periods.answers import Detections, gathered
 from iosig.transforms.periods.controlled import ControlledParams
 from iosig.transforms.periods.finding import PeriodParams, detect
@@ -102,7 +102,7 @@ def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodPa
         at = np.flatnonzero(shares == share)
         level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
         of_level = replace(params, methods=("controlled",), controlled=level)
-        signals = Ragged(samples.values[samples.places_in(at)], offsets_of(samples.counts[at]))
+        signals = pieces_of(samples, at)
         parts.append(detect(signals, sampling_hz[at], np.zeros(len(at)), of_level)["controlled"][0])
         places.append(at)
     return gathered(parts, places)

@@ -38,13 +38,13 @@ class Timed:
 
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
-    from iosig.transforms.signatures.iosi import iosi
+    from iosig.transforms.signatures.iosi import iosi_of_each
     from iosig.transforms.signatures.robust import robust
     from iosig.transforms.signatures.time_warping import dtw
 
     return (
         Timed("robust", robust),
-        Timed("iosi", iosi),
+        Timed("iosi", lambda one: iosi_of_each([one])[0]),
         Timed("dtw", dtw),
     )
 

@@ -196,7 +196,8 @@ class BatchCounter:
         self._window_count: int = window_edges_s.shape[1] - 1
         if self._window_count > 1 << _WINDOW_BITS:
             raise ValueError(f"there can be {1 << _WINDOW_BITS} windows, not {self._window_count}")
-        self._steps_s = np.linspace(window_edges_s[:, 0], window_edges_s[:, -1], self._step_count + 1, axis=1)
+        steps_s = np.linspace(window_edges_s[:, 0], window_edges_s[:, -1], self._step_count + 1, axis=1)
+        self._steps_s = np.ascontiguousarray(steps_s)
         self._steps_s[:, ::STEPS_PER_WINDOW] = window_edges_s
         node_counts = np.diff(layers.first_node)
         self._layer_of_node = np.repeat(np.arange(len(node_counts)), node_counts)
@@ -271,8 +272,8 @@ class BatchCounter:
     def _aggregate(self, transfers: TransferBatch) -> _Aggregate:
         place = self._layer_of_node[transfers.source] * self._step_count + self._steps(transfers)
         transfers, place = self._in_order(transfers, place)
+        window = place // STEPS_PER_WINDOW - self._layer_of_node[transfers.source] * self._window_count
         edges, edge = _numbered(self._edge_shift[transfers.source] + transfers.target, int(self._first_edge[-1]))
-        window = place % self._step_count // STEPS_PER_WINDOW
         spans, span = _numbered(window * len(edges) + edge, self._window_count * len(edges))
         keys = np.zeros(0, np.int64)
         if len(spans):
@@ -317,13 +318,14 @@ class BatchCounter:
     def _steps(self, transfers: TransferBatch) -> Ints:
         """Return the step of its run's timeline in which each transfer is (n)."""
         run, count = transfers.run, self._step_count
-        first_s, last_s = self._steps_s[:, 0], self._steps_s[:, -1]
+        first_s, last_s, edges_s = self._steps_s[:, 0], self._steps_s[:, -1], self._steps_s.ravel()
         with np.errstate(over="ignore"):
-            scaled = (transfers.at_s - first_s[run]) * (count / (last_s - first_s))[run]
+            scaled = (transfers.at_s - first_s.take(run)) * (count / (last_s - first_s)).take(run)
         step: Ints = np.fmin(np.fmax(scaled, 0.0), count - 1).astype(np.int64)
         # rounding may have gone one step too far
-        step -= (transfers.at_s < self._steps_s[run, step]) & (step > 0)
-        step += (transfers.at_s >= self._steps_s[run, step + 1]) & (step < count - 1)
+        first_edge = run * (count + 1)
+        step -= (transfers.at_s < edges_s.take(first_edge + step)) & (step > 0)
+        step += (transfers.at_s >= edges_s.take(first_edge + step + 1)) & (step < count - 1)
         return step
 
 
@@ -360,29 +362,25 @@ def _histograms(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
     Bins that occur are numbered through all metrics, so that most cells fit 32 bits: they are sorted three times as
     fast as 64 bits.
     """
-    bins = [bin_numbers(values).view(np.uint16) ^ np.uint16(1 << (_BIN_BITS - 1)) for values in metrics]
-    occurs = np.zeros((len(METRICS), 1 << _BIN_BITS), np.bool_)
-    for metric, numbers in enumerate(bins):
-        occurs[metric, numbers] = True
-    occurs[:, UNKNOWN - _LOWEST_BIN] = False
-    slot_keys = np.flatnonzero(occurs)
-    slot_count = len(slot_keys)
-    if not slot_count:
-        return _Table(np.zeros(0, np.int64), [np.zeros(0, np.int64)])
-    dtype: Any = np.uint32 if len(keys) * slot_count < 1 << 32 else np.int64
-    slots = (np.cumsum(occurs, dtype=dtype) - dtype(1)).reshape(occurs.shape)
-    first_cell = span.astype(dtype) * dtype(slot_count)
-    cells = []
-    for metric, numbers in enumerate(bins):
-        known = first_cell + slots[metric][numbers]
-        is_known = numbers != UNKNOWN - _LOWEST_BIN
-        cells.append(known if is_known.all() else known[is_known])
-    ordered = np.concatenate(cells)
-    ordered.sort()
-    starts = _starts(ordered)
-    place, slot = np.divmod(ordered[starts], dtype(slot_count))
-    count = np.diff(starts, append=len(ordered))
-    return _Table(keys[place] + slot_keys[slot], [_narrowed(count)])
+    bins, spans = [], []
+    for metric, values in enumerate(metrics):
+        numbers = bin_numbers(values)
+        is_known = numbers != UNKNOWN
+        is_whole = is_known.all()
+        numbers = (numbers if is_whole else numbers[is_known]).astype(np.int32)
+        bins.append(numbers + ((metric << _BIN_BITS) - _LOWEST_BIN))
+        spans.append(span if is_whole else span[is_known])
+    slots, slot = _numbered(np.concatenate(bins), len(METRICS) << _BIN_BITS)
+    dtype: Any = np.uint32 if len(keys) * len(slots) < 1 << 32 else np.int64
+    cells = np.concatenate(spans).astype(dtype)
+    cells *= dtype(len(slots))
+    cells += slot.astype(dtype)
+    cells.sort()
+    starts = _starts(cells)
+    different = cells[starts]
+    place = different // dtype(max(len(slots), 1))
+    rows = keys[place] + slots[different - place * dtype(len(slots))]
+    return _Table(rows, [_narrowed(np.diff(starts, append=len(cells)))])
 
 
 def _totals(keys: Ints, span: Ints, size_bytes: Reals, time_s: Reals, is_read: npt.NDArray[np.bool_]) -> _Table:
@@ -396,20 +394,20 @@ def _totals(keys: Ints, span: Ints, size_bytes: Reals, time_s: Reals, is_read: n
 
 
 def _count_rows(tables: Sequence[_Table]) -> pl.DataFrame:
-    columns: tuple[Callable[[_Table], Ints], ...] = (
-        lambda table: table.keys >> _WINDOW_SHIFT,
-        lambda table: _edge_of(table.keys),
-        lambda table: (table.keys >> _BIN_BITS) & ((1 << _METRIC_BITS) - 1),
-        lambda table: (table.keys & ((1 << _BIN_BITS) - 1)) + _LOWEST_BIN,
-        lambda table: table.columns[0],
+    columns: tuple[Callable[[_Table], npt.NDArray[Any]], ...] = (
+        lambda table: (table.keys >> _WINDOW_SHIFT).astype(np.int32),
+        lambda table: (table.keys >> _EDGE_SHIFT).astype(np.int32) & np.int32((1 << _EDGE_BITS) - 1),
+        lambda table: (table.keys >> _BIN_BITS).astype(np.int8) & np.int8((1 << _METRIC_BITS) - 1),
+        lambda table: (table.keys.astype(np.uint16) ^ np.uint16(-_LOWEST_BIN)).view(np.int16),
+        lambda table: table.columns[0].astype(np.int64),
     )
-    types = (np.int32, np.int32, np.int8, np.int16, np.int64)
     # narrowed table by table: all together would take several times the memory of the rows
-    made = (
-        [column(table).astype(kind, copy=False) for table in tables]
-        for column, kind in zip(columns, types, strict=True)
+    return pl.DataFrame(
+        [
+            pl.Series(name, np.concatenate([column(table) for table in tables]))
+            for name, column in zip(COUNTS, columns, strict=True)
+        ]
     )
-    return pl.DataFrame([pl.Series(name, np.concatenate(parts)) for name, parts in zip(COUNTS, made, strict=True)])
 
 
 def _total_rows(tables: Sequence[_Table]) -> pl.DataFrame:

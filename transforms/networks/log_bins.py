@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import Reals
 
 Bins = npt.NDArray[np.int16]
 
@@ -34,10 +34,6 @@ _NEGATIVE_CODES = 4 << 11
 _LOWEST_NORMAL = -1022 * BINS_PER_OCTAVE
 #: lifts subnormal numbers among the normal ones without rounding
 _LIFT_OCTAVES = 64
-#: a prefix is a float's sign and exponent with the first bits of its mantissa
-_PREFIX_BITS = 8
-_PREFIX_SHIFT = np.uint64(52 - _PREFIX_BITS)
-PREFIX_COUNT = 1 << (12 + _PREFIX_BITS)
 #: values worked on at a time: fit the cache
 _CHUNK = 1 << 14
 
@@ -84,32 +80,6 @@ def _small_bins(values: Reals) -> Bins:
         lifted = _bins(np.ldexp(values[is_subnormal], _LIFT_OCTAVES))
         found[is_subnormal] = lifted - np.int16(_LIFT_OCTAVES * BINS_PER_OCTAVE)
     return found
-
-
-def prefixes(values: Reals) -> Ints:
-    """Return each value's prefix (n), from 0 to before PREFIX_COUNT; the bits of its sign, exponent and some more.
-
-    Most prefixes belong to one bin (`prefixes_of`), so that a table that is indexed with them is a quick way from
-    values to anything that is known of bins.
-    """
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
-    return (bits >> _PREFIX_SHIFT).view(np.int64)
-
-
-def prefixes_of(bin_number: int) -> list[slice]:
-    """Return the prefixes all of whose values lie in a bin."""
-    octave = 1 << _PREFIX_BITS
-    if bin_number == NEGATIVE:
-        return [slice((1 << 11) * octave + octave, PREFIX_COUNT - octave)]
-    if bin_number == UNKNOWN:
-        return [slice(PREFIX_COUNT // 2 - octave, PREFIX_COUNT // 2), slice(PREFIX_COUNT - octave, PREFIX_COUNT)]
-    if bin_number < _LOWEST_NORMAL:
-        return []
-    # exponents are told from 1023 on; the prefix in which the bin begins is whole for the first of an octave alone
-    begin = ((bin_number >> 2) + 1023) * octave
-    starts = [0, *(int(start >> _PREFIX_SHIFT) + 1 for start in _START_BITS[1:]), octave + 1]
-    quarter = bin_number & 3
-    return [slice(begin + starts[quarter], begin + starts[quarter + 1] - 1)]
 
 
 def lower_values(bins: npt.NDArray[np.integer]) -> Reals:

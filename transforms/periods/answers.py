@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, joined, offsets_of, rows_of
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, beside, joined, pieces_of, rows_of
 
 Texts = npt.NDArray[np.str_]
 
@@ -30,12 +30,6 @@ class Candidates(InPieces):
     amplitude_bytes_per_s: Reals
     phase_rad: Reals
     offsets: Ints
-
-    def chosen(self, signals: Ints) -> Candidates:
-        """Return the candidates of some signals (k), in the order in which these are given."""
-        rows = self.places_in(signals)
-        columns = {each.name: getattr(self, each.name)[rows] for each in fields(self)[:-1]}
-        return Candidates(**columns, offsets=offsets_of(self.counts[signals]))
 
     @classmethod
     def none(cls, signal_count: int) -> Candidates:
@@ -84,14 +78,8 @@ class Segments(InPieces):
 
     def of_one(self, signal: int, shift_s: float = 0.0) -> Segments:
         """Return the segments of one signal as of the only one, so many seconds later."""
-        own = self.chosen(np.array([signal]))
+        own = pieces_of(self, np.array([signal]))
         return replace(own, started_s=own.started_s + shift_s, ended_s=own.ended_s + shift_s)
-
-    def chosen(self, signals: Ints) -> Segments:
-        """Return the segments of some signals (k), in the order in which these are given."""
-        rows = self.places_in(signals)
-        columns = {each.name: getattr(self, each.name)[rows] for each in fields(self)[:-1]}
-        return Segments(**columns, offsets=offsets_of(self.counts[signals]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +127,7 @@ class Detections:
         """Return the answers for some signals (k), in the order in which these are given."""
         columns = {name: getattr(self, name)[signals] for name in _columns()}
         claims = None if self.claims is None else rows_of(self.claims, signals)
-        return Detections(**columns, candidates=self.candidates.chosen(signals), claims=claims)
+        return Detections(**columns, candidates=pieces_of(self.candidates, signals), claims=claims)
 
     def denied(self, is_denied: Bools, outcome: str) -> Detections:
         """Return the answers with another outcome, and no period, for some signals (n)."""
@@ -161,24 +149,12 @@ def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
     if not parts:
         none = np.zeros(0)
         return Detections(np.zeros(0, np.str_), none, none, none, none, none, Candidates.none(0))
-    lists = [part.candidates for part in parts]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _columns()}
-    listed = {
-        each.name: np.concatenate([getattr(part, each.name) for part in lists]) for each in fields(Candidates)[:-1]
-    }
-    offsets = offsets_of(np.concatenate([part.counts for part in lists]))
     is_told = any(part.claims is not None for part in parts)
     claims = joined([part.told for part in parts]) if is_told else None
-    one_after_another = Detections(**columns, candidates=Candidates(**listed, offsets=offsets), claims=claims)
+    candidates = beside([part.candidates for part in parts])
+    one_after_another = Detections(**columns, candidates=candidates, claims=claims)
     return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))
-
-
-def joined_segments(parts: Sequence[Segments]) -> Segments:
-    """Return the segments of parts of many signals, at least one, part after part."""
-    columns = {
-        each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Segments)[:-1]
-    }
-    return Segments(**columns, offsets=offsets_of(np.concatenate([part.counts for part in parts])))
 
 
 def _columns() -> list[str]:

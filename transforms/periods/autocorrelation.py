@@ -4,34 +4,24 @@ FTIO's second method (Tarraf et al., "Capturing Periodic I/O Using Frequency Tec
 "Autocorrelation"): peaks of the autocorrelation function, the distances between them, those that are no outliers,
 and their average. Wiener and Khinchin: the function is the inverse transform of the power spectrum, so it takes
 O(N log N). The circular function is what AUTOPERIOD works on (Vlachos, Yu and Castelli, SDM'05, section 3.2).
-
-Of many signals, each is seen in single precision first, which takes half of the time. An answer is taken from it only
-where no rounding can change it: the answer is made of whole lags, so it is then the very same. All others are done
-again in double precision.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct, irfft, next_fast_len, rfft
 
-from iosig.transforms.arrays import Bools, Ints, Reals, joined, rows_of
-from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
+from iosig.transforms.periods.answers import Candidates, Detections, gathered
 from iosig.transforms.periods.even_signals import EvenSignals
 
-Singles = npt.NDArray[np.float32]
 Texts = npt.NDArray[np.str_]
 
 #: samples that are transformed at a time: they and their padded spectrum fit the cache
 _CHUNK_SAMPLES = 1 << 16
-#: the same in single precision, of which the passes are fewer
-_SINGLE_CHUNK_SAMPLES = 1 << 17
-#: samples whose peaks are judged at a time: bounds the memory
-_GROUP_SAMPLES = 1 << 21
 #: with fewer samples no two peaks have room
 _LEAST_SAMPLES = 5
 #: a signal that varies by less than this, of its largest value, varies by rounding alone
@@ -40,18 +30,6 @@ _FLAT_RATIO = 1e-12
 _LEAST_VALUE, _LARGEST_VALUE = 1e-100, 1e100
 #: two Z-scores that should be one may differ by rounding
 _SLACK = 1e-9
-#: how far an autocorrelation in single precision may be off: rounded samples move it by 1.9e-6 at most as long as the
-#: mean is not beyond seven deviations, and each bit of the transform's length adds; the largest error seen of signals
-#: of many kinds, of 5 to a million samples, is a fourth of this, and a tenth from 1000 samples on
-_SAMPLE_ERROR, _BIT_ERROR = 2e-6, 1e-7
-#: the least and the largest sum of squares that single precision holds, and the least ratio of it to the mean's square
-_LEAST_SQUARES, _LARGEST_SQUARES, _LEAST_VARIATION = 1e-20, 1e30, 0.02
-#: of fewer signals, or with a lower bound of the peaks, nothing is seen in single precision
-_FEWEST_SINGLES, _LEAST_SINGLE_HEIGHT = 16, 0.05
-#: with more signals in doubt than this it does not pay
-_MOST_DOUBTS = 0.4
-#: with a larger share of lags that are high, slopes are taken out before peaks are looked for one by one
-_MOST_HIGH = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +82,17 @@ def masked(values: Reals, *, is_circular: bool = False, least_pair_ratio: float 
     return found
 
 
-def _chunks(values: Reals, samples: int = _CHUNK_SAMPLES) -> list[slice]:
-    """Return the places of so many samples at a time, at least one signal each."""
-    rows = max(1, samples // max(1, values.shape[1]))
+def _chunks(values: Reals) -> list[slice]:
+    """Return the rows of each chunk of `_CHUNK_SAMPLES` samples, at least one row each."""
+    rows = max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
     starts = range(0, len(values) if values.size else 0, rows)
     return [slice(start, min(start + rows, len(values))) for start in starts]
 
 
 def _whole(values: Reals, length: int) -> Reals:
-    found, chunks = np.empty(values.shape), _chunks(values)
-    # one table for all: fresh memory costs more than sums
-    work = np.zeros((chunks[0].stop if chunks else 0, length))
-    for place in chunks:
-        found[place] = _correlated(values[place], work[: len(values[place])])
+    found = np.empty(values.shape)
+    for place in _chunks(values):
+        found[place] = _correlated(values[place], length)
     return found
 
 
@@ -145,11 +121,9 @@ def _products(padded: Reals, count: int) -> Reals:
     return found[:, :count]
 
 
-def _correlated(values: Reals, work: Reals) -> Reals:
-    """Return autocorrelations (n, samples) by transforms of a length: the samples' own, or one with room for them.
-
-    work (n, length): its columns behind the samples' are 0.
-    """
+def _correlated(values: Reals, length: int) -> Reals:
+    """Return autocorrelations (n, samples) by transforms of a length: the samples' own, or one with room for them."""
+    work = np.zeros((len(values), length))
     is_varying = _centre(values, work[:, : values.shape[1]])
     found = _products(work, values.shape[1])
     found[:, 0] = 1.0
@@ -230,45 +204,19 @@ class Peaks:
 
 
 def peaks(values: Reals, least_height: float) -> Peaks:
-    """Return what `scipy.signal.find_peaks(row, height=least_height)` finds in each row (n, samples).
-
-    A peak is higher than what stands before and behind it; of a plateau it is the middle, the left one of two.
-    Neither the first nor the last sample is one.
-    """
-    width = values.shape[1]
-    if width < 3 or not len(values):
-        none = np.zeros(0, dtype=np.int64)
-        return Peaks(none, none, np.zeros(0))
-    inner = values[:, 1:-1]
-    is_risen = inner > values[:, :-2]
-    is_risen &= inner >= least_height
-    is_peak = inner > values[:, 2:]
-    is_peak &= is_risen
-    is_level = inner == values[:, 2:]
-    is_level &= is_risen
-    row, place = np.divmod(np.flatnonzero(is_peak.ravel()), width - 2)
-    place += 1
-    if is_level.any():
-        row, place = _with_plateaus(values, row, place, *np.nonzero(is_level))
-    return Peaks(row, place, values[row, place])
-
-
-def _with_plateaus(values: Reals, row: Ints, place: Ints, level_row: Ints, level_place: Ints) -> tuple[Ints, Ints]:
-    """Add the plateaus among the places where a row rises and then stays level (counted from the second sample)."""
-    width = values.shape[1]
-    rows, own = np.unique(level_row, return_inverse=True)
-    part = values[rows]
-    is_last = np.ones(part.shape, dtype=np.bool_)
-    np.not_equal(part[:, :-1], part[:, 1:], out=is_last[:, :-1])
-    lasts = np.flatnonzero(is_last.ravel())
-    first = level_place + 1
-    last = lasts[np.searchsorted(lasts, own * width + first)] - own * width
-    behind = part[own, np.minimum(last + 1, width - 1)]
-    is_plateau = (last < width - 1) & (behind < part[own, first])
-    row = np.concatenate([row, level_row[is_plateau]])
-    place = np.concatenate([place, (first + last)[is_plateau] // 2])
-    order = np.lexsort((place, row))
-    return row[order], place[order]
+    """Return what `scipy.signal.find_peaks(row, height=least_height)` finds in each row (n, samples)."""
+    # SciPy's takes one row at a time, and a second to be imported. Beside the infinite wall between rows is no peak.
+    walled = np.full((len(values), values.shape[1] + 1), np.inf)
+    walled[:, 1:] = values
+    line = np.append(walled.ravel(), np.inf)
+    starts = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
+    level = line[starts]
+    inner = level[1:-1]
+    is_peak = (inner > level[:-2]) & (inner > level[2:]) & (inner >= least_height) & (inner < np.inf)
+    at = np.flatnonzero(is_peak) + 1
+    # of a plateau the middle, the left one of two
+    row, place = np.divmod((starts[at] + starts[at + 1] - 1) // 2, walled.shape[1])
+    return Peaks(row, place - 1, level[at])
 
 
 # ---- the period
@@ -295,11 +243,6 @@ def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
     (FTIO 0.0.9 takes the difference of the heights, which may be negative.) Its Z-score is its distance from the
     weighted mean of its row, in weighted standard deviations (section II-C).
     """
-    return _spaced(found, row_count, most_z)[0]
-
-
-def _spaced(found: Peaks, row_count: int, most_z: float) -> tuple[Distances, Ints, Reals]:
-    """Return the distances, the number of the peak where each begins, and by how many deviations it is kept or not."""
     begin = np.flatnonzero(found.row[1:] == found.row[:-1])
     row = found.row[begin]
     samples = (found.place[begin + 1] - found.place[begin]).astype(np.float64)
@@ -309,9 +252,8 @@ def _spaced(found: Peaks, row_count: int, most_z: float) -> tuple[Distances, Int
     total = np.bincount(row, weight, row_count)[row]
     weight = np.where(total > 0, weight, 1.0)
     mean, deviation = _spread(row, samples, weight, row_count)
-    gap, most = np.abs(samples - mean[row]), most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
-    room = np.abs(gap - most) / np.maximum(deviation[row], _SLACK)
-    return Distances(row, samples, weight, gap <= most), begin, room
+    most = most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
+    return Distances(row, samples, weight, np.abs(samples - mean[row]) <= most)
 
 
 def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
@@ -332,73 +274,41 @@ def detect(signals: EvenSignals, params: AutocorrelationParams | None = None) ->
     vary as much as they are long: a confidence of 0), `periodic`.
     """
     params = params or AutocorrelationParams()
-    frequency, confidence, none = np.full((3, signals.signal_count), np.nan)
-    outcome = np.full(signals.signal_count, "", dtype="<U16")
-    kept: list[Distances] = []
-    is_seen = signals.signal_count >= _FEWEST_SINGLES and params.least_height >= _LEAST_SINGLE_HEIGHT
-    for place, group in signals.chunks(_GROUP_SAMPLES):
-        if is_seen and group.sample_count >= _LEAST_SAMPLES:
-            judged, outcome[place], doubt_ratio = _seen_distances(group, params)
-            is_seen = doubt_ratio <= _MOST_DOUBTS
-        else:
-            judged, outcome[place] = _kept_distances(group, params)
-        mean, deviation = _spread(judged.row, judged.samples, np.ones(len(judged.row)), group.signal_count)
-        is_alike = deviation < mean
-        frequency[place] = np.where(is_alike, group.sampling_hz / mean, np.nan)
-        confidence[place] = np.where(is_alike, 1.0 - deviation / mean, np.nan)
-        kept.append(replace(judged, row=judged.row + place.start))
-    is_open = outcome == ""
-    outcome[is_open] = np.where(np.isfinite(frequency[is_open]), "periodic", "aperiodic")
-    candidates = _candidates(kept, signals.sampling_hz)
-    return Detections(outcome, frequency, confidence, signals.started_s, signals.ended_s, none, candidates)
+    places, parts = [], []
+    for place, part in signals.chunks(_CHUNK_SAMPLES):
+        places.append(np.arange(place.start, place.stop))
+        parts.append(_detect(part, params))
+    return gathered(parts, places)
 
 
-def _kept_distances(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Distances, Texts]:
-    """Return the distances that are no outliers, and why a signal cannot be judged (n), empty where it can.
-
-    In order of rows, in each the weightiest first.
-    """
+def _detect(signals: EvenSignals, params: AutocorrelationParams) -> Detections:
     found, outcome = _peaks_of(signals, params)
-    judged = distances(found, signals.signal_count, params.most_z).kept()
-    return rows_of(judged, _by_weight(judged.row, judged.weight)), outcome
-
-
-def _by_weight(row: Ints, weight: Reals) -> Ints:
-    """Return the order of rows, and in each of weights from high to low, of what is in order of rows."""
-    # Most often it is so already, and then to see this takes a small part of the time of sorting.
-    is_risen = (row[1:] == row[:-1]) & (weight[1:] > weight[:-1])
-    is_mixed = np.zeros(int(row[-1]) + 1 if len(row) else 0, dtype=np.bool_)
-    is_mixed[row[1:][is_risen]] = True
-    order, mixed = np.arange(len(row)), np.flatnonzero(is_mixed[row])
-    order[mixed] = mixed[np.lexsort((-weight[mixed], row[mixed]))]
-    return order
+    kept = distances(found, signals.signal_count, params.most_z).kept()
+    kept = rows_of(kept, np.lexsort((-kept.weight, kept.row)))
+    mean, deviation = _spread(kept.row, kept.samples, np.ones(len(kept.row)), signals.signal_count)
+    is_alike = deviation < mean
+    frequency = np.where(is_alike, signals.sampling_hz / mean, np.nan)
+    confidence = np.where(is_alike, 1.0 - deviation / mean, np.nan)
+    outcome = np.where(outcome == "", np.where(is_alike, "periodic", "aperiodic"), outcome)
+    none = np.full(len(kept.row), np.nan)
+    offsets = offsets_of(np.bincount(kept.row, minlength=signals.signal_count))
+    candidates = Candidates(signals.sampling_hz[kept.row] / kept.samples, none, none, none, offsets)
+    false_alarm = np.full(signals.signal_count, np.nan)
+    return Detections(outcome, frequency, confidence, signals.started_s, signals.ended_s, false_alarm, candidates)
 
 
 def _peaks_of(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
     """Return the peaks of signals' autocorrelations, and why a signal cannot be judged (n), empty where it can."""
-    outcome = np.full(signals.signal_count, "", dtype="<U16")
-    parts: list[Peaks] = []
-    chunks = _chunks(signals.bytes_per_s)
-    work = np.zeros((chunks[0].stop if chunks else 0, _padded_length(signals.sample_count)))
-    for place in chunks or [slice(0, signals.signal_count)]:
-        values = signals.bytes_per_s[place]
-        outcome[place], is_whole = _unfit(values, params)
-        is_fit = outcome[place] == ""
-        whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
-        if len(whole):
-            own = values if len(whole) == len(values) else values[whole]
-            found = peaks(_correlated(own, work[: len(whole)]), params.least_height)
-            parts.append(replace(found, row=whole[found.row] + place.start))
-        if len(gappy):
-            found = peaks(_masked(values[gappy], False, params.least_pair_ratio), params.least_height)
-            parts.append(replace(found, row=gappy[found.row] + place.start))
-    return _joined(parts), outcome
-
-
-def _joined(parts: list[Peaks]) -> Peaks:
-    none = np.zeros(0, dtype=np.int64)
-    found = joined([Peaks(none, none, np.zeros(0)), *parts])
-    return rows_of(found, np.argsort(found.row, kind="stable"))
+    values = signals.bytes_per_s
+    outcome, is_whole = _unfit(values, params)
+    is_fit = outcome == ""
+    whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
+    correlation = np.full(values.shape, np.nan)
+    if len(whole):
+        correlation[whole] = _correlated(values[whole], _padded_length(signals.sample_count))
+    if len(gappy):
+        correlation[gappy] = _masked(values[gappy], False, params.least_pair_ratio)
+    return peaks(correlation, params.least_height), outcome
 
 
 def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
@@ -417,132 +327,3 @@ def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
     reasons = ("no_data", "too_many_gaps", "too_short", "no_io")
     tests = [known_counts == 0, is_gappy, known_counts < _LEAST_SAMPLES, ~is_io]
     return np.select(tests, reasons, "").astype("<U16"), is_whole
-
-
-def _candidates(kept: list[Distances], sampling_hz: Reals) -> Candidates:
-    """Return kept distances as frequencies, in the order in which they are given."""
-    if not kept:
-        return Candidates.none(len(sampling_hz))
-    row, samples = (np.concatenate([getattr(part, name) for part in kept]) for name in ("row", "samples"))
-    none = np.full(len(row), np.nan)
-    offsets = np.searchsorted(row, np.arange(len(sampling_hz) + 1)).astype(np.int64, copy=False)
-    return Candidates(sampling_hz[row] / samples, none, none, none, offsets)
-
-
-# ---- in single precision, where that is sure
-
-
-def _seen_distances(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Distances, Texts, float]:
-    """Return what `_kept_distances` does, and the share of signals that had to be done in double precision."""
-    error = _SAMPLE_ERROR + _BIT_ERROR * math.log2(_padded_length(signals.sample_count))
-    found, is_sure, is_tried = _seen_peaks(signals.bytes_per_s, params.least_height, error)
-    judged, is_close = _sure_distances(found, signals.signal_count, params, error)
-    is_sure &= ~is_close
-    outcome = np.full(signals.signal_count, "", dtype="<U16")
-    doubts = np.flatnonzero(~is_sure)
-    if len(doubts):
-        exact, outcome[doubts] = _kept_distances(signals.chosen(doubts), params)
-        parts = rows_of(judged, np.flatnonzero(is_sure[judged.row])), replace(exact, row=doubts[exact.row])
-        judged = joined(parts)
-        judged = rows_of(judged, np.argsort(judged.row, kind="stable"))
-    return judged, outcome, float((is_tried & ~is_sure).sum() / max(1, is_tried.sum()))
-
-
-def _seen_peaks(values: Reals, least_height: float, error: float) -> tuple[Peaks, Bools, Bools]:
-    """Return peaks in single precision, in which rows (n) they are surely the peaks, and which rows were tried (n)."""
-    count, chunks = values.shape[1], _chunks(values, _SINGLE_CHUNK_SAMPLES)
-    is_tried, is_sure = np.zeros((2, len(values)), dtype=np.bool_)
-    padded = np.zeros((chunks[0].stop, _padded_length(count)), dtype=np.float32)
-    tops: list[tuple[Ints, Ints, Singles, Singles]] = []
-    # What is too large for single precision is not held by it, and done in double precision.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for place in chunks:
-            mean = values[place].sum(axis=1) / count
-            is_tried[place] = np.isfinite(mean) & (mean != 0)
-            rows = place.start + np.flatnonzero(is_tried[place])
-            whole = len(rows) == len(mean)
-            own, mean = (values[place], mean) if whole else (values[rows], mean[rows - place.start])
-            seen = _seen(own, mean, padded[: len(rows)])
-            size = _held(seen[:, 0], mean, count)
-            is_sure[rows] = np.isfinite(size)
-            tops.append(_tops(seen, size, rows, least_height, error))
-    row, lag, height, step = (np.concatenate(column) for column in zip(*tops, strict=True))
-    is_inner = lag < count - 1
-    is_sure[row[is_inner & ((step <= 2 * error) | (height <= least_height + 2 * error))]] = False
-    at = np.flatnonzero(is_inner & is_sure[row])
-    return Peaks(row[at], lag[at], height[at].astype(np.float64)), is_sure, is_tried
-
-
-def _seen(values: Reals, mean: Reals, padded: Singles) -> Singles:
-    """Return autocorrelations (n, lags) of signals of the given means (n), times their sums of squares.
-
-    padded (n, length): zero behind the samples. From the samples' number on the lags are 0, up to rounding.
-    """
-    # A pass that changes the type, and one in place, are faster than one that subtracts from elsewhere.
-    own = padded[:, : values.shape[1]]
-    np.copyto(own, values, casting="same_kind")
-    own -= mean.astype(np.float32)[:, None]
-    power: Singles = np.abs(rfft(padded, axis=1))
-    power *= power
-    found: Singles = dct(power, type=1, axis=1, norm="forward", overwrite_x=True)
-    return found
-
-
-def _held(squares: Singles, mean: Reals, count: int) -> Singles:
-    """Return the sums of squares of signals (n), infinite where single precision does not hold the signal."""
-    is_held = (squares > _LEAST_SQUARES) & (squares < _LARGEST_SQUARES)
-    is_held &= squares > _LEAST_VARIATION * count * np.square(mean)
-    return np.where(is_held, squares, np.float32(np.inf))
-
-
-def _tops(
-    seen: Singles, size: Singles, rows: Ints, least_height: float, error: float
-) -> tuple[Ints, Ints, Singles, Singles]:
-    """Return where autocorrelations, off by an error at most, may have peaks (tops): row, lag, height, step.
-
-    seen (rows, lags): times size (rows), which is infinite where nothing is wanted. step: by how much a top is higher
-    than the higher one of its neighbours.
-    """
-    line, width = seen.ravel(), seen.shape[1]
-    is_top = (seen > ((least_height - 2 * error) * size)[:, None]).ravel()
-    is_top[::width] = False
-    if np.count_nonzero(is_top) > _MOST_HIGH * is_top.size:
-        # most of what is high is a slope, even by the largest error of all rows
-        slack = 2 * error * float(np.max(size, initial=0.0, where=np.isfinite(size)))
-        steps = line[1:] - line[:-1]
-        is_top[1:] &= steps >= -slack
-        is_top[:-1] &= steps <= slack
-    at = np.flatnonzero(is_top)
-    row = at // width
-    step = (line[at] - np.maximum(line[at - 1], line[at + 1])) / size[row]
-    top = np.flatnonzero(step >= -2 * error)
-    at, row = at[top], row[top]
-    return rows[row], at - row * width, line[at] / size[row], step[top]
-
-
-def _sure_distances(
-    found: Peaks, row_count: int, params: AutocorrelationParams, error: float
-) -> tuple[Distances, Bools]:
-    """Return what of the distances is kept, as `_kept_distances` does, and which rows (n) may have other answers.
-
-    Weights that are off by a share e at most move the mean by e deviations at most, and the deviation by as much of
-    itself: a distance whose Z-score is that close to the bound, with room to spare, may be kept or not.
-    """
-    judged, begin, room = _spaced(found, row_count, params.most_z)
-    is_close = np.zeros(row_count, dtype=np.bool_)
-    is_close[judged.row[room <= 4 * (1.0 + params.most_z) * error / params.least_height]] = True
-    at = np.flatnonzero(judged.is_kept)
-    at = at[_by_weight(judged.row[at], judged.weight[at])]
-    one, other = at[:-1], at[1:]
-    is_same = judged.row[one] == judged.row[other]
-    # The order says nothing where all distances are the same.
-    is_mixed = np.zeros(row_count, dtype=np.bool_)
-    is_mixed[judged.row[one[is_same & (judged.samples[one] != judged.samples[other])]]] = True
-    is_swapped = is_same & is_mixed[judged.row[one]]
-    is_swapped &= judged.weight[one] - judged.weight[other] <= 2 * error
-    # Two neighbours that both weigh as much as the peak between them weigh the same in any precision.
-    fall = found.height[begin + 1] - found.height[begin]
-    lower = np.where(np.abs(fall) > 2 * error, begin + (fall < 0), -1 - np.arange(len(begin)))
-    is_swapped &= lower[one] != lower[other]
-    is_close[judged.row[one[is_swapped]]] = True
-    return rows_of(judged, at), is_close

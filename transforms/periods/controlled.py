@@ -45,8 +45,6 @@ _TESTS = 2
 _SURE_OF_PHASES = 0.01
 #: probabilities are as good as what is asked for if their logarithms are so much higher
 _MARGIN = 1e-3
-#: bounds of lines tell if it is less probable than this what is asked for
-_WORTH_BOUNDS = -3.0
 #: two periods are the same if one is a multiple of the other but for so much
 _SAME_RATIO = 0.1
 #: phases of so many samples are samples
@@ -393,8 +391,7 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     needed = least - np.log(_TESTS) + _MARGIN
     for places, width in signals.packed.pieces(pieces).alike():
         found.put(places, _judge_phases(signals, rows_of(pieces, places), width, needed[places]))
-    fit = np.flatnonzero(controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts))
-    lines = fit[_may_have_lines(signals, rows_of(found, fit), needed[fit])]
+    lines = np.flatnonzero(controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts))
     for places, size in rows_of(pieces, lines).grouped():
         _judge_lines(signals, found, lines[places], size, params)
     for log_p in (found.log_probability, found.lines_log_probability):
@@ -421,18 +418,6 @@ def _judge_phases(signals: Signals, pieces: Pieces, width: int, needed: Reals) -
     found.period[:], found.variation[:] = regular.period, regular.variation
     found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, phases, is_flicker)
     return found
-
-
-def _may_have_lines(signals: Signals, found: _Findings, needed: Reals) -> Ints:
-    """Return the places of pieces whose lines may be as improbable as needed."""
-    if needed.min(initial=0.0) > _WORTH_BOUNDS:
-        return np.arange(len(needed))
-    is_possible = np.zeros(len(needed), dtype=np.bool_)
-    for places, size in found.pieces.grouped():
-        centred = _centred(signals, rows_of(found, places), size)
-        power = controlled_lines.powers(centred.values, size)
-        is_possible[places] = controlled_lines.may_be_combs(centred, power, needed[places])
-    return np.flatnonzero(is_possible)
 
 
 def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params: ControlledParams) -> None:

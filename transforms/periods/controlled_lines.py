@@ -35,12 +35,6 @@ _MEAN_LOG = -float(np.euler_gamma)
 _ROUNDING = 1e-12
 #: probabilities below it are not told apart
 _LEAST_LOG = -300.0 * float(np.log(10.0))
-#: rows that are made one to find what is highest
-_FOLD = 16
-#: sums of lines are not asked to be higher
-_HIGHEST = 1e12
-#: neighbouring bins of which only the highest is looked at, at first
-_COARSE = 8
 
 
 # What is looked for, and what it is measured against: all ours, set by simulated noise (see the tests).
@@ -85,11 +79,6 @@ class Centred:
     def size(self) -> int:
         """The number of columns: the size of the transform."""
         return int(self.values.shape[1])
-
-    def measures(self, rows: Ints | Bools) -> Centred:
-        """Return what is known of some of the signals, without their values."""
-        none = self.values[:0]
-        return Centred(none, self.lengths[rows], self.typical_length[rows], self.effective_counts[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +165,7 @@ def powers(signals: Floats, size: int) -> Floats:
 
 def _maxima(values: Floats) -> Floats:
     """Return the highest value of each column (n), or 0 if all are lower."""
-    folded = len(values) // _FOLD
-    if not folded:
-        return np.asarray(values.max(axis=0, initial=0.0))
-    # long rows are faster than many
-    wide = values[: folded * _FOLD].reshape(folded, -1).max(axis=0).reshape(_FOLD, -1)
-    return np.asarray(np.maximum(wide.max(axis=0), values[folded * _FOLD :].max(axis=0, initial=0.0)))
+    return np.asarray(values.max(axis=0, initial=0.0))
 
 
 # ---- over the level of noise
@@ -353,104 +337,6 @@ def log_tail(line_count: int, level_count: Reals, total: Floats) -> Reals:
         terms += term
     found: Reals = np.log(terms) - level_count * np.log1p(ratio)
     return found
-
-
-# ---- what cannot be a comb
-
-
-def may_be_combs(signals: Centred, power: Floats, needed: Reals) -> Bools:
-    """Return whose most improbable comb may be less probable than what is needed (n).
-
-    power (bins, n): the first bin's is set to 0. needed (n): logarithms of probabilities. Of neighbouring bins only
-    the highest is looked at, over the lowest level of noise around them: sums of lines are not higher than sums of
-    these.
-    """
-    bins, found = len(power), np.zeros(len(needed), dtype=np.bool_)
-    # of all signals: the lowest bin that any one's highest line may have, and the highest one
-    widest = Centred(
-        signals.values[:0],
-        signals.lengths.max(keepdims=True),
-        signals.typical_length.min(keepdims=True),
-        signals.effective_counts.max(keepdims=True),
-    )
-    power[0] = 0.0
-    ratios = _highest_ratios(power, _BLOCK_BINS)
-    total, done = ratios, 1
-    for line_count in _LINE_COUNTS:
-        total = _coarse_sums(bins, ratios, total, done, line_count)
-        done = line_count
-        low, high = _highest_bins(widest, line_count, bins)
-        few = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths.min()).astype(np.int64)
-        more = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths.max()).astype(np.int64)
-        for band, (begin, end) in enumerate(((low[0], min(few, high[0])), (max(more, low[0]), high[0]))):
-            height = _maxima(total[int(begin) // _COARSE : int(end) // _COARSE + 1])
-            at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())))))
-            own = signals.measures(at)
-            first, last, share = list(_bands(own, line_count, bins))[band]
-            log_p = _log_probability(own, line_count, height[at], last - first + 1) - np.log(share)
-            found[at] = (log_p < needed[at]) & (last >= first)
-    return found
-
-
-@lru_cache(maxsize=256)
-def _least_height(line_count: int, needed: float) -> float:
-    """Return a sum that so many lines are above if they are less probable than what is needed, in any signal."""
-    needed -= float(np.log(len(_LINE_COUNTS)))
-    low, high = 0.0, 1.0
-    level = np.array([_LEVEL_COUNT])
-    while high < _HIGHEST and log_tail(line_count, level, np.array([high]))[0] > needed:
-        low, high = high, 2.0 * high
-    for _ in range(12):
-        middle = 0.5 * (low + high)
-        is_higher = log_tail(line_count, level, np.array([middle]))[0] > needed
-        low, high = (middle, high) if is_higher else (low, middle)
-    return low
-
-
-def _highest_ratios(power: Floats, block_bins: int) -> Floats:
-    """Return at least the highest power over noise of each so many neighbouring bins (bins / `_COARSE`, n)."""
-    lines = power[1:]
-    level = _levels(lines, block_bins)
-    before, _ = _knots(len(lines), len(level))
-    lowest = np.minimum(level, np.concatenate([level[1:], level[-1:]]))
-    starts = np.arange(0, len(power), _COARSE)
-    begin, end = (before[np.clip(edge, 0, len(lines) - 1)] for edge in (starts - 1, starts + _COARSE - 2))
-    found = _coarse_highest(power)
-    found /= np.minimum(np.take(lowest, begin, axis=0), np.take(lowest, end, axis=0))
-    # rounding
-    found *= found.dtype.type(1.0 + 1e-4)
-    return found
-
-
-def _coarse_highest(power: Floats) -> Floats:
-    whole = len(power) // _COARSE * _COARSE
-    found, width = power[:whole], _COARSE
-    while width > 1:
-        found = np.maximum(found[::2], found[1::2])
-        width //= 2
-    if whole < len(power):
-        found = np.concatenate([found, power[whole:].max(axis=0, keepdims=True)])
-    return found
-
-
-def _coarse_sums(bins: int, ratios: Floats, total: Floats, done: int, line_count: int) -> Floats:
-    """Return what the sums of so many lines are at most, by the coarse bin of the highest line."""
-    if line_count == 1:
-        return ratios
-    is_twice = line_count == 2 * done
-    found = total.copy() if is_twice else np.zeros_like(ratios)
-    for line in range(1, line_count + 1, 2 if is_twice else 1):
-        low, high = _coarse_line_bins(bins, line, line_count)
-        found += np.maximum(np.take(ratios, low, axis=0), np.take(ratios, high, axis=0))
-    return found
-
-
-@lru_cache(maxsize=256)
-def _coarse_line_bins(bins: int, line: int, line_count: int) -> tuple[Ints, Ints]:
-    """Return the lowest and the highest coarse bin of a comb's line for each coarse bin of its highest."""
-    fine = _line_bins(bins, line, line_count) // _COARSE
-    starts = np.arange(0, bins, _COARSE)
-    return fine[starts], fine[np.minimum(starts + _COARSE - 1, bins - 1)]
 
 
 # ---- sums of lines

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, rows_of
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, beside, cut, offsets_of, pieces_of, rows_of
 from iosig.transforms.periods import controlled
 from iosig.transforms.periods.answers import Claims, Detections, Segments, gathered
 from iosig.transforms.periods.controlled import ControlledParams
@@ -103,7 +103,7 @@ def sought(
     rows = np.flatnonzero(found.is_periodic)
     level = np.full(len(rows), params.false_alarm_probability)
     pieces = _Pieces(rows, sampling_hz[rows], started_s[rows], level, np.full(len(rows), np.nan))
-    values, total = _taken(samples, rows), _sums(samples)
+    values, total = pieces_of(samples, rows), _sums(samples)
     rounds = [_Claimed.of(pieces, values, found.chosen(rows))]
     while len(rounds) <= _ROUNDS and len(rounds[-1].pieces.signal):
         pieces, values = _divided(rounds[-1], values, total)
@@ -126,9 +126,7 @@ def _divided(claimed: _Claimed, values: Ragged, total: Reals) -> tuple[_Pieces, 
     start, end = values.offsets[:-1], values.offsets[1:]
     before, after = cut(values.values, start, start + first - 1), cut(values.values, start + last, end - 1)
     parts = (before, after, _left_within(claimed))
-    made = Ragged(
-        np.concatenate([part.values for part in parts]), offsets_of(np.concatenate([part.counts for part in parts]))
-    )
+    made = beside(parts)
     begun = np.concatenate([np.zeros_like(first), last, first]) / np.tile(pieces.sampling_hz, 3)
     known = np.bincount(made.owner[np.isfinite(made.values)], minlength=3 * count)
     owner = np.tile(np.arange(count), 3)
@@ -143,7 +141,7 @@ def _divided(claimed: _Claimed, values: Ragged, total: Reals) -> tuple[_Pieces, 
         level=pieces.level[of_claim] / shares[of_claim],
         outer_hz=outer,
     )
-    return told, _taken(made, at)
+    return told, pieces_of(made, at)
 
 
 def _left_within(claimed: _Claimed) -> Ragged:
@@ -165,7 +163,7 @@ def _judged(
         levels = 0 if within else params.window_levels
         of_level = replace(params, false_alarm_probability=level, window_levels=levels)
         for place, group in by_length(
-            _taken(values, own), pieces.sampling_hz[own], pieces.started_s[own], _PADDING_RATIO, _SHORT_SAMPLES
+            pieces_of(values, own), pieces.sampling_hz[own], pieces.started_s[own], _PADDING_RATIO, _SHORT_SAMPLES
         ):
             parts.append(controlled.detect(group, of_level))
             places.append(own[place])
@@ -177,11 +175,7 @@ def _judged(
         times = np.maximum(times, 1.0 / times)
         is_same = (times < _MOST_TIMES + 0.5) & (np.abs(times / np.rint(times) - 1.0) <= _SAME_RATIO)
     at = np.flatnonzero(found.is_periodic & (cycles >= _LEAST_CYCLES) & (ratio >= _LEAST_BYTES_RATIO) & ~is_same)
-    return rows_of(pieces, at), _taken(values, at), found.chosen(at)
-
-
-def _taken(pieces: Ragged, at: Ints) -> Ragged:
-    return Ragged(pieces.values[pieces.places_in(at)], offsets_of(pieces.counts[at]))
+    return rows_of(pieces, at), pieces_of(values, at), found.chosen(at)
 
 
 def _sums(pieces: Ragged) -> Reals:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from iosig.transforms.periods.answers import Candidates, Detections
+from iosig.transforms.periods.answers import Candidates, Detections, gathered
 from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
 from iosig.transforms.periods.ftio_spectra import Spectra, spectra
@@ -48,25 +48,17 @@ def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
     NaN where there are more of them than a dominant frequency may have.
     """
     params = params or DftParams()
-    parts = [_detect(part, params) for _, part in signals.chunks()]
-    return _joined(parts, signals)
+    places, parts = [], []
+    for place, part in signals.chunks():
+        places.append(np.arange(place.start, place.stop))
+        parts.append(_detect(part, params))
+    return gathered(parts, places)
 
 
 # ---- one chunk
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What is found of some of the signals."""
-
-    outcome: Texts
-    frequency_hz: Reals
-    confidence: Reals
-    candidate_counts: Ints
-    candidates: tuple[Reals, Reals, Reals, Reals]
-
-
-def _detect(signals: EvenSignals, params: DftParams) -> _Part:
+def _detect(signals: EvenSignals, params: DftParams) -> Detections:
     found = spectra(signals)
     outcome = _unjudged(found, params)
     standing = outliers(found.power, params.method, params.outliers)
@@ -85,12 +77,13 @@ def _detect(signals: EvenSignals, params: DftParams) -> _Part:
     signal, top = signal[is_answer], best[first[is_answer]]
     outcome[is_judged] = "aperiodic"
     outcome[signal] = "periodic"
-    frequency, sure = np.full((2, found.signal_count), np.nan)
+    frequency, sure, false_alarm = np.full((3, found.signal_count), np.nan)
     frequency[signal], sure[signal] = found.frequencies_of(signal, standing.bin[top]), confidence[top]
     listed = best[standing.bin[best] >= params.least_cycle_count]
     hz, amplitude, phase = found.cosines_of(standing.signal[listed], standing.bin[listed])
-    listed_counts = np.bincount(standing.signal[listed], minlength=found.signal_count)
-    return _Part(outcome, frequency, sure, listed_counts, (hz, confidence[listed], amplitude, phase))
+    offsets = offsets_of(np.bincount(standing.signal[listed], minlength=found.signal_count))
+    candidates = Candidates(hz, confidence[listed], amplitude, phase, offsets)
+    return Detections(outcome, frequency, sure, signals.started_s, signals.ended_s, false_alarm, candidates)
 
 
 def _unjudged(found: Spectra, params: DftParams) -> Texts:
@@ -153,21 +146,3 @@ def _by_power(standing: Outliers, rows: Bools, found: Spectra) -> Ints:
     at = np.flatnonzero(rows)
     power = found.power[standing.signal[at], standing.bin[at] - 1]
     return at[np.lexsort((standing.bin[at], -power, standing.signal[at]))]
-
-
-def _joined(parts: list[_Part], signals: EvenSignals) -> Detections:
-    count = signals.signal_count
-    if not parts:
-        none = np.zeros(0)
-        return Detections(np.zeros(0, _OUTCOME), none, none, none, none, none, Candidates.none(0))
-    hz, sure, amplitude, phase = (np.concatenate(column) for column in zip(*(p.candidates for p in parts), strict=True))
-    counts = np.concatenate([part.candidate_counts for part in parts])
-    return Detections(
-        np.concatenate([part.outcome for part in parts]),
-        np.concatenate([part.frequency_hz for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        signals.started_s.copy(),
-        signals.ended_s,
-        np.full(count, np.nan),
-        Candidates(hz, sure, amplitude, phase, offsets_of(counts)),
-    )

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.periods.autocorrelation import peaks
 from iosig.transforms.periods.ftio_spectra import moments
 
 Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks"]
@@ -158,18 +159,12 @@ def local_outlier_factor(power: Reals, params: OutlierParams) -> Outliers:
 
 def find_peaks(power: Reals, params: OutlierParams) -> Outliers:
     """Return bins that are higher than both neighbours; the score is 1. The lowest and the highest bin never are."""
-    from scipy import signal
-
     shares, mean, greatest = _plane(power)
     if not shares.size:
         return _no_outliers()
-    # Infinite walls between the signals: beside one there is no peak.
-    walled = np.full((len(shares), shares.shape[1] + 1), np.inf)
-    walled[:, :-1] = shares
-    peaks, _ = signal.find_peaks(walled.ravel())
-    is_peak = np.zeros(walled.size, dtype=np.bool_)
-    is_peak[peaks] = True
-    is_outlier = is_peak.reshape(walled.shape)[:, :-1] & (shares > mean[:, None])
+    found = peaks(shares, 0.0)
+    is_outlier = np.zeros(shares.shape, dtype=np.bool_)
+    is_outlier[found.row, found.place] = found.height > mean[found.row]
     return _standing_out(is_outlier, np.ones(shares.shape), shares, mean, greatest, params)
 
 

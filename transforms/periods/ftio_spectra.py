@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
-from iosig.transforms.periods.answers import Candidates
+from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
@@ -171,39 +170,3 @@ def moments(power: Reals) -> tuple[Reals, Reals]:
         variance[small] = np.vecdot(apart, apart) / bins
     spread = np.sqrt(np.maximum(variance, 0.0))
     return mean, np.where(spread > LEAST_VARIATION * mean, spread, 0.0)
-
-
-# ---- cosines
-
-
-def strongest(found: Spectra, count: int) -> Candidates:
-    """Return the frequencies of so many highest powers of each signal, best first; confidence is NaN.
-
-    Constant signals have none. Of two alike the lower one is first.
-    """
-    order = np.argsort(-found.power, axis=1, kind="stable")[:, :count]
-    is_there = np.take_along_axis(found.power, order, axis=1) > 0
-    is_there &= ~found.is_constant[:, None]
-    signal, place = np.nonzero(is_there)
-    frequency, amplitude, phase = found.cosines_of(signal, order[signal, place] + 1)
-    offsets = offsets_of(is_there.sum(axis=1))
-    return Candidates(frequency, np.full(len(signal), np.nan), amplitude, phase, offsets)
-
-
-def waves(candidates: Candidates, started_s: Reals, times_s: Reals) -> Reals:
-    """Return the sum of each signal's cosines at instants (n, instants), in bytes per second, without its mean.
-
-    started_s (n): from where phases count. times_s (instants), or (n, instants). All frequencies of `strongest` and
-    the mean give the samples back; two candidates merged are the paper's Figure 14.
-    """
-    since = np.atleast_2d(times_s) - started_s[:, None]
-    found = np.zeros(since.shape)
-    counts = candidates.counts
-    for place in range(int(counts.max(initial=0))):
-        signal = np.flatnonzero(counts > place)
-        at = candidates.offsets[signal] + place
-        turns = candidates.frequency_hz[at][:, None] * since[signal]
-        # whole turns do not count, and their fraction is the more precise one
-        angle = 2.0 * np.pi * (turns - np.rint(turns)) + candidates.phase_rad[at][:, None]
-        found[signal] += candidates.amplitude_bytes_per_s[at][:, None] * np.cos(angle)
-    return found

@@ -37,7 +37,7 @@ def clipped(steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> S
     edges, levels, offsets = _cut_edges(steps, started, ended)
     owner = owners(steps.impulse_offsets)
     is_within = (steps.impulses_s >= started[owner]) & (steps.impulses_s <= ended[owner])
-    impulse_offsets = _running(is_within)[steps.impulse_offsets]
+    impulse_offsets = offsets_of(is_within)[steps.impulse_offsets]
     return Steps(edges, levels, offsets, steps.impulses_s[is_within], steps.impulse_bytes[is_within], impulse_offsets)
 
 
@@ -46,14 +46,14 @@ def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals
     is_window = started < ended
     is_inside = (steps.edges_s > started[owner]) & (steps.edges_s < ended[owner]) & is_window[owner]
     kept = np.flatnonzero(is_inside)
-    counts = np.diff(_running(is_inside)[offsets])
+    counts = np.diff(offsets_of(is_inside)[offsets])
     head = np.where(is_window, _levels_at(steps, steps.edges_s <= started[owner]), 0.0)
     tail = np.where(is_window, _levels_at(steps, steps.edges_s < ended[owner]), 0.0)
     # what is active at the start gets an edge there, what is active until the end one there
     has_head, has_tail = head > 0, tail > 0
     found_offsets = offsets_of(counts + has_head + has_tail)
     edges, levels = np.empty((2, int(found_offsets[-1])))
-    place = np.arange(len(kept)) + (found_offsets[:-1] + has_head - _running(is_inside)[offsets[:-1]])[owner[kept]]
+    place = np.arange(len(kept)) + (found_offsets[:-1] + has_head - offsets_of(is_inside)[offsets[:-1]])[owner[kept]]
     edges[place], levels[place] = steps.edges_s[kept], steps.bytes_per_s[kept]
     first, last = found_offsets[:-1][has_head], found_offsets[1:][has_tail] - 1
     edges[first], levels[first] = started[has_head], head[has_head]
@@ -61,14 +61,9 @@ def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals
     return edges, levels, found_offsets
 
 
-def _running(is_counted: Bools) -> Ints:
-    """Return how many are counted before each place, and in all (n + 1)."""
-    return offsets_of(is_counted)
-
-
 def _levels_at(steps: Steps, is_reached: Bools) -> Reals:
     """Return each subject's rate (subjects) from the last of its edges on that is reached; 0 where none is."""
-    counts = np.diff(_running(is_reached)[steps.offsets])
+    counts = np.diff(offsets_of(is_reached)[steps.offsets])
     found = np.zeros(steps.subject_count)
     rows = np.flatnonzero(counts)
     found[rows] = steps.bytes_per_s[steps.offsets[rows] + counts[rows] - 1]

@@ -3,14 +3,13 @@
 - `averages`: The mean, the median and low quantiles of preprocessed samples: what a signature method has to beat.
 - `borne_out` (`borne_out`): Bursts that runs bear out: how much likelier each rate is with a burst than without.
 - `bursts` (`Bursts`, `bursts_of`): Bursts of signatures, and how any curve's are found by one rule.
-- `iosi` (`IosiParams`, `iosi`): IOSI: an application's signature from what the samples of its runs have in common.
+- `iosi` (`IosiParams`, `iosi_of_each`): IOSI: signatures from what the samples of an application's runs share.
 - `iosi_clique`: Common bursts by clustering on a grid: CLIQUE as IOSI adapts it.
 - `iosi_crests`: Crests and troughs of smoothed samples: where one burst ends and the next begins.
-- `iosi_wavelets`: Discrete Meyer wavelets: the smooth part of samples, from which bursts stand out.
 - `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
 - `methods` (`SignatureParams`, `MethodSignatures`, `extract`, `chosen`): Signatures of applications, by every method.
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
-- `robust` (`robust`, `robust_of_each`): Our own estimator of signatures: align the runs at each burst.
+- `robust` (`robust`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
 - `robust_quantiles` (`weighted_quantiles`): Weighted quantiles across runs, point by point.
 - `robust_template`: Templates: the bursts that aligned runs have in common.
@@ -22,5 +21,5 @@
 - `time_warping` (`dtw`): Dynamic time warping: the baseline that IOSI is compared with.
 - `trust` (`Judge`, `chosen`): Trust: what an honest judge would expect a signature's correlation with the truth to be.
 - `turns` (`in_turns`): Works on one set each that ask something now and then, and are answered together.
-- `warped` (`warped`, `warped_of_each`): Warped runs: where in each one each moment of the application is, by overlaps.
+- `warped` (`warped_of_each`): Warped runs: where in each one each moment of the application is, by overlaps.
 """

@@ -3,7 +3,7 @@
 Liu et al., "Automatic Identification of Application I/O Signatures from Noisy Server-Side Traces", FAST'14,
 https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu, sections 5.1 to 5.4. Outlier elimination
 (5.1) comes before (`left_out`); then samples are brought to one form (`preprocessing`), smoothed
-(`iosi_wavelets`), cut into bursts (`iosi_crests`), and bursts that the samples share are found on a grid
+(`smooth_part`), cut into bursts (`iosi_crests`), and bursts that the samples share are found on a grid
 (`iosi_clique`) and averaged.
 
 Where the paper can be read in several ways, one was taken: that which reaches the accuracy the paper reports. What the
@@ -23,9 +23,8 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals, joined, offsets_of, owners, places_of, places_within, rows_of
 from iosig.transforms.signatures.bursts import Bursts
-from iosig.transforms.signatures.iosi_clique import Planes, PlanesClusters, cliques
+from iosig.transforms.signatures.iosi_clique import Clusters, Planes, cliques
 from iosig.transforms.signatures.iosi_crests import Waves, waves
-from iosig.transforms.signatures.iosi_wavelets import approximation
 from iosig.transforms.signatures.preprocessing import bridged, preprocessed, refined
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
@@ -42,7 +41,7 @@ _BLOCK_BURSTS = 2000
 class IosiParams:
     """What a site may set of IOSI.
 
-    level: of the wavelet decomposition (section 5.2: 2). gamma, kappa: see `iosi_clique.clique` (5.3: 0.5 and 0.9).
+    level: of the wavelet decomposition (section 5.2: 2). gamma, kappa: see `iosi_clique.cliques` (5.3: 0.5 and 0.9).
     """
 
     level: int = 2
@@ -50,27 +49,20 @@ class IosiParams:
     kappa: float = 0.9
 
 
-def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    """Return the signature of runs that are no outliers: IOSI as published."""
-    return iosi_of_each([one], params)[0]
-
-
 def iosi_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Return the signature of each set, as `iosi` does; common bursts of several are found together."""
+    """Return the signature of each set of runs that are no outliers: IOSI as published.
+
+    Common bursts of several sets are found together.
+    """
     samples = ((found.complete, found.background_bytes_per_s) for found in map(preprocessed, sets))
     return _of_each(samples, params or IosiParams())
 
 
-def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    """Return the signature without preprocessing (6.1): samples after granularity refinement only.
+def iosi_raw_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
+    """Return the signature of each set without preprocessing (6.1): samples after granularity refinement only.
 
     All are brought to the median length: longer ones are cut at their end, shorter ones have nothing after theirs.
     """
-    return iosi_raw_of_each([one], params)[0]
-
-
-def iosi_raw_of_each(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Return the signature of each set, as `iosi_raw` does; common bursts of several are found together."""
     return _of_each(((_as_they_are(one), float("nan")) for one in sets), params or IosiParams())
 
 
@@ -120,7 +112,7 @@ def _cut(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _C
     if not highest > 0:
         return Signature.nothing("no_io", background_bytes_per_s)
     shares = values / highest
-    smoothed = approximation(shares, params.level)
+    smoothed = smooth_part(shares, params.level)
     # what ripples in a constant sample is rounding
     smoothed[shares.min(axis=1) == shares.max(axis=1)] = 0.0
     found = waves(smoothed)
@@ -129,9 +121,21 @@ def _cut(values: Reals, background_bytes_per_s: float, params: IosiParams) -> _C
     return _Cut.of(shares, found, highest, background_bytes_per_s)
 
 
-def _of_rows(values: Reals, background_bytes_per_s: float, params: IosiParams) -> Signature:
-    """Return the signature of samples in one form (runs, points)."""
-    return _of_each([(values, background_bytes_per_s)], params)[0]
+def smooth_part(rows: Reals, level: int = 2) -> Reals:
+    """Return the low-frequency component of each row (runs, points) by discrete Meyer wavelets, from which bursts rise.
+
+    Section 5.2 takes level 2 "to better retain the bursty nature". Rows are mirrored at their ends; beside bursts the
+    component may fall below zero.
+    """
+    import pywt  # its import takes long
+
+    found = rows
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for _ in range(level):
+            found, _ = pywt.dwt(found, "dmey", axis=1)
+        for _ in range(level):
+            found = pywt.idwt(found, None, "dmey", axis=1)
+    return np.ascontiguousarray(found[:, : rows.shape[1]])
 
 
 def _of_each(samples: Iterable[tuple[Reals, float]], params: IosiParams) -> list[Signature]:
@@ -186,7 +190,10 @@ class _Bursts:
         return np.add.reduceat(values, self.start)
 
     def likenesses(self) -> Reals:
-        """Return the correlation of each burst (b) with the average burst of its set, 0 to 1."""
+        """Return the correlation of each burst (b) with the average burst of its set, 0 to 1 (5.3).
+
+        Negative ones count as 0, at the edge of the paper's plane, and so do bursts or averages without any variation.
+        """
         found, edges = self.found, self.offsets[:-1]
         lead = np.maximum.reduceat(found.peak - found.first, edges)
         references = offsets_of(lead + np.maximum.reduceat(found.last - found.peak, edges) + 1)
@@ -220,14 +227,6 @@ class _Bursts:
         widths = low[:, None] + np.arange(WIDTH_COUNT) * ((high - low) / (WIDTH_COUNT - 1))[:, None]
         widths[:, -1] = high
         return widths
-
-
-def likenesses(values: Reals, found: Waves) -> Reals:
-    """Return the correlation of each burst (b) of samples (runs, points) with the average burst, 0 to 1 (5.3).
-
-    Negative ones count as 0, at the edge of the paper's plane, and so do bursts or references without any variation.
-    """
-    return _Bursts.of([_Cut.of(values, found, 1.0, float("nan"))]).likenesses() if len(found) else np.zeros(0)
 
 
 def _correlations(x: Reals, xx: Reals, xy: Reals, y: Reals, yy: Reals, n: Reals) -> Reals:
@@ -271,7 +270,7 @@ class _Common:
     offsets: Ints
 
     @classmethod
-    def of(cls, bursts: _Bursts, clusters: PlanesClusters, begins: Ints, run_counts: Ints) -> _Common:
+    def of(cls, bursts: _Bursts, clusters: Clusters, begins: Ints, run_counts: Ints) -> _Common:
         """Return the mean of each common burst at its mean time (5.4)."""
         firsts, count = offsets_of(clusters.count), int(clusters.count.sum())
         member = (clusters.owner >= 0).nonzero()[0]

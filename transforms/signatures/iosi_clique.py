@@ -32,25 +32,11 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
-    """The bursts of all samples as points (n).
-
-    time_s: from 0 to span_s. likeness: from 0 to 1. sample: whose burst it is, from 0 to sample_count - 1.
-    Points beyond the plane count as on its edge; there are none at NaN.
-    """
-
-    time_s: Reals
-    likeness: Reals
-    sample: Ints
-    sample_count: int
-    span_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Planes:
-    """The points (n) of several planes (s), one plane after the other: those of plane i begin at offsets[i].
+    """The bursts of all samples as points (n) of several planes (s): those of plane i begin at offsets[i].
 
-    time_s, likeness, sample (n), sample_count, span_s (s): as `Points` has them. No plane is without points.
+    time_s (n): from 0 to span_s (s). likeness (n): from 0 to 1. sample (n): whose burst it is, from 0 to sample_count
+    (s) - 1. Points beyond a plane count as on its edge; there are none at NaN. No plane is without points.
     """
 
     time_s: Reals
@@ -77,42 +63,12 @@ class Planes:
 
 
 @dataclass(frozen=True, slots=True)
-class Grids:
-    """Ways of cutting the plane into units (g): how wide a unit is, in seconds, and how high; both are positive."""
-
-    width_s: Reals
-    height: Reals
-
-    @classmethod
-    def product(cls, widths_s: Reals, heights: Reals) -> Grids:
-        """Return each width with each height: the narrow ones first, and of one width the low ones."""
-        return cls(np.repeat(np.sort(widths_s), len(heights)), np.tile(np.sort(heights), len(widths_s)))
-
-    def __len__(self) -> int:
-        """Return the number of grids."""
-        return len(self.width_s)
-
-
-@dataclass(frozen=True, slots=True)
 class Clusters:
-    """The common bursts.
+    """The common bursts on several planes (s).
 
-    owner (n): the cluster of each point, -1 for none; at most one point of a sample is in a cluster. Clusters are
-    numbered in order of their mean time. count: how many there are. grid: the number of the grid that won; -1 where
-    there is no grid or no point. explained_count (g): how many points each grid explains.
-    """
-
-    owner: Ints
-    count: int
-    grid: int
-    explained_count: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class PlanesClusters:
-    """The common bursts on several planes (s): of their n points, as `Clusters` has them of one.
-
-    Clusters are numbered from 0 on each plane. count, grid (s). explained_count (s, g).
+    owner (n): the cluster of each point, -1 for none; at most one point of a sample is in a cluster. On each plane,
+    clusters are numbered from 0 in order of their mean time. count (s): how many there are. grid (s): the number of the
+    grid that won. explained_count (s, g): how many points each grid explains.
     """
 
     owner: Ints
@@ -126,27 +82,20 @@ def needed(share: float, sample_count: int) -> int:
     return max(1, math.ceil(share * sample_count - _ROUNDING))
 
 
-def clique(points: Points, grids: Grids, gamma: float, kappa: float) -> Clusters:
-    """Find the common bursts with the grid that explains most points.
+def cliques(planes: Planes, width_s: Reals, height: Reals, gamma: float, kappa: float) -> Clusters:
+    """Find the common bursts on each of several planes with the grid that explains most points.
 
-    gamma: the share of the samples that must have a point in a dense unit (IOSI, section 5.3: 0.5). kappa: the share
-    that must have one in its neighbourhood, the unit included (section 5.3: 0.9).
+    A plane is a few hundred points, and most of its time would go to the calls. The cost is that of sorting points x
+    grids numbers, plus the pairs of dense units and points beside them.
 
-    The cost is that of sorting points x grids numbers, plus the pairs of dense units and points beside them.
-    """
-    count = len(points.time_s)
-    if not count or not len(grids):
-        return Clusters(np.full(count, -1), 0, -1, np.zeros(len(grids), dtype=np.int64))
-    samples, span_s = np.array([points.sample_count]), np.array([points.span_s])
-    plane = Planes(points.time_s, points.likeness, points.sample, np.array([0, count]), samples, span_s)
-    found = cliques(plane, grids.width_s[None], grids.height[None], gamma, kappa)
-    return Clusters(found.owner, int(found.count[0]), int(found.grid[0]), found.explained_count[0])
-
-
-def cliques(planes: Planes, width_s: Reals, height: Reals, gamma: float, kappa: float) -> PlanesClusters:
-    """Find the common bursts on each of several planes, as `clique` does; width_s, height (s, g): as `Grids` has them.
-
-    A plane is a few hundred points, and most of its time would go to the calls.
+    Parameters
+    ----------
+    width_s, height : (s, g)
+        Ways of cutting each plane into units: how wide a unit is, in seconds, and how high; both are positive.
+    gamma
+        Share of the samples that must have a point in a dense unit (IOSI, section 5.3: 0.5).
+    kappa
+        Share that must have one in its neighbourhood, the unit included (section 5.3: 0.9).
     """
     planes, order = planes.in_order()
     layers = _Layers.of(planes, width_s, height)
@@ -158,7 +107,7 @@ def cliques(planes: Planes, width_s: Reals, height: Reals, gamma: float, kappa: 
     is_elected = _elected(planes, claimed, width_s[every, grid], height[every, grid])
     owner = np.empty(len(order), dtype=np.int64)
     owner[order], count = _numbered(np.where(is_elected, claimed, -1), planes)
-    return PlanesClusters(owner, count, grid, explained)
+    return Clusters(owner, count, grid, explained)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Waves:
 
 
 def waves(smoothed: npt.ArrayLike) -> Waves:
-    """Return the bursts of smoothed rows, such as `iosi_wavelets.approximation` gives.
+    """Return the bursts of smoothed rows, such as `iosi.smooth_part` gives.
 
     Parameters
     ----------

@@ -124,6 +124,7 @@ def _hardly_trusted(one: Signature) -> Signature:
 def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:
     """Return what makes the signatures of some sets by each method."""
     one_by_one: dict[str, Callable[[SampleSet], Signature]] = {
+        "robust": robust.robust,
         "stretched": stretched.stretched,
         "dtw": time_warping.dtw,
         "mean": averages.mean,
@@ -132,7 +133,6 @@ def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]]
     }
     return {
         "warped": warped.warped_of_each,
-        "robust": robust.robust_of_each,
         "iosi": partial(iosi.iosi_of_each, params=params.iosi),
         "iosi_raw": partial(iosi.iosi_raw_of_each, params=params.iosi),
         **{method: partial(map, maker) for method, maker in one_by_one.items()},

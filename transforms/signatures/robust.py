@@ -15,7 +15,6 @@ it takes alone. The steps:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,10 +35,9 @@ from iosig.transforms.signatures.robust_template import (
     large,
     long_stretches,
 )
-from iosig.transforms.signatures.robust_timeline import Spans, span_ends, timelines
+from iosig.transforms.signatures.robust_timeline import Spans, span_ends, timeline
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.turns import in_turns
 
 # All numbers here are ours, and were chosen on simulated sites.
 
@@ -80,8 +78,6 @@ _LEAST_KEPT_RATIO = 0.35
 _FINEST_STEP_S, _FINENESS = 1.0, 5
 #: so many steps around what is common the runs' curve is made first, and so many times further where a burst goes on
 _FIRST_REACH, _FURTHER = 16, 4
-#: sets that are under way at once: bounds the memory
-_MOST_WORKS = 64
 #: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
 _MOST = 1e6
 
@@ -137,15 +133,6 @@ class _Aligned:
 
 def robust(one: SampleSet) -> Signature:
     """Return the signature of runs that are alike, by aligning them and taking their low envelope."""
-    return robust_of_each([one])[0]
-
-
-def robust_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
-    """Return the signature of each set; their timelines are found together."""
-    return in_turns(map(_found, sets), timelines, _MOST_WORKS)
-
-
-def _found(one: SampleSet) -> Generator[Spans, Reals, Signature]:
     runs = _runs(one)
     if runs is None:
         return Signature.nothing("too_few_samples")
@@ -153,7 +140,7 @@ def _found(one: SampleSet) -> Generator[Spans, Reals, Signature]:
     if not runs.total_bytes[:, -1].any():
         # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
         return Signature.nothing("no_common_bursts" if background > 0 else "no_io", background)
-    found = yield from _together(runs)
+    found = _together(runs)
     if found is None:
         return Signature.nothing("no_common_bursts", background)
     return _signature(runs, *found, background)
@@ -254,7 +241,7 @@ def _weights(volume: Reals) -> tuple[Reals, Bools]:
 # ---- bringing runs together
 
 
-def _together(runs: _Runs) -> Generator[Spans, Reals, tuple[_Aligned, Template] | None]:
+def _together(runs: _Runs) -> tuple[_Aligned, Template] | None:
     """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
     aligned = _unaligned(runs)
     template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
@@ -264,7 +251,7 @@ def _together(runs: _Runs) -> Generator[Spans, Reals, tuple[_Aligned, Template] 
         if template is None:
             return None
         begun_s = starts(rates, template, latest, runs.step_s, total) * runs.step_s
-        alone_s = yield _spans(runs, begun_s, template, aligned.foreign_ratio)
+        alone_s = timeline(_spans(runs, begun_s, template, aligned.foreign_ratio))
         aligned = _brought_together(runs, begun_s, alone_s, template)
         before, template = template, _template(aligned, runs)
         if template is not None and turn > 1 and _is_settled(before, template):

@@ -234,17 +234,12 @@ def alone_s(duration_s: Reals, met_s: Reals) -> float:
     return float(np.clip(found, (1.0 - _MOST_SHORTER) * duration_s.min(), np.median(duration_s)))
 
 
-def delay(duration_s: Reals, met_s: Reals) -> float:
-    """Return how long a run is delayed for each second of foreign traffic that its bursts meet.
-
-    duration_s, met_s (runs): as `alone_s` has them. Weighted least squares with a normal prior. What is far off counts
-    less (Cauchy's weights), as where a run has another input, and so does a run that met much.
-    """
-    return _fitted(duration_s, met_s)[0]
-
-
 def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
-    """Return the delay, and how much each run counts."""
+    """Return how long a run is delayed for each second of foreign traffic that its bursts meet, and each run's weight.
+
+    Weighted least squares with a normal prior. What is far off counts less (Cauchy's weights), as where a run has
+    another input, and so does a run that met much.
+    """
     least = float(np.hypot(_LEAST_DEVIATION_S, _LEAST_DEVIATION * np.median(duration_s)))
     found, weights = _DELAY, np.ones(len(duration_s))
     deviation_of_met = _MET_DEVIATION * met_s

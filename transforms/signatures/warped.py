@@ -49,13 +49,11 @@ _REACH_S, _REACH_RATIO = 15.0, 0.02
 _MOST_WORKS = 12
 
 
-def warped(one: SampleSet) -> Signature:
-    """Return the signature of runs that are shifted along their way to where they overlap most."""
-    return warped_of_each([one])[0]
-
-
 def warped_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
-    """Return the signature of each set, as `warped` does; paths of several, of about one length, are found together."""
+    """Return the signature of each set of runs, shifted along their way to where they overlap most.
+
+    Paths of several sets of about one length are found together.
+    """
     every = list(sets)
     order = np.argsort([len(one.samples.values) / max(1, one.run_count) for one in every], kind="stable").tolist()
     found = in_turns((_found(every[place]) for place in order), best_paths, _MOST_WORKS)
@@ -183,22 +181,13 @@ def _reach(count: int, step_s: float) -> int:
     return max(2, int(np.ceil((_REACH_S + _REACH_RATIO * count * step_s) / step_s)))
 
 
-def shifts(rates: Reals, level: float, step_s: float) -> Reals:
-    """Return by how many steps each run is later than all of them together at each step (runs, steps).
-
-    rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common.
-    """
-    met = _Met.of(rates, _reach(rates.shape[1], step_s))
-    return in_turns([_shifted_and_told(rates, met, level, step_s)], best_paths, 1)[0][0]
-
-
 def _shifted_and_told(
     rates: Reals, met: _Met, level: float, step_s: float, start: Reals | None = None
 ) -> Generator[AnyReals, Reals, tuple[Reals, float]]:
-    """Return the shifts of runs, as `shifts` does, and how much the shifted runs have in common.
+    """Return by how many steps each run is later than all of them together, and how much they have in common then.
 
-    met: what they may meet. start (steps): what they are shifted against first; what they have in common unshifted if
-    None.
+    rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common. met:
+    what they may meet. start (steps): what they are shifted against first; what they have in common unshifted if None.
     """
     from scipy.ndimage import uniform_filter1d
 

@@ -10,13 +10,10 @@ from iosig.transforms.networks.log_bins import (
     HIGHEST,
     LOWEST,
     NEGATIVE,
-    PREFIX_COUNT,
     UNKNOWN,
     ZERO,
     bin_numbers,
     lower_values,
-    prefixes,
-    prefixes_of,
 )
 from tests.naive.networks import log_bins as naive
 
@@ -81,21 +78,6 @@ def test_twin(values: list[float]) -> None:
     found = bin_numbers(np.array(values, dtype=np.float64))
     assert found.dtype == np.int16
     assert found.tolist() == [naive.bin_number(value) for value in values]
-
-
-def test_prefixes_belong_to_one_bin() -> None:
-    table = np.full(PREFIX_COUNT, 1 << 15)
-    for number in (NEGATIVE, ZERO, UNKNOWN, *range(LOWEST, HIGHEST + 1)):
-        for alike in prefixes_of(number):
-            assert (table[alike] == 1 << 15).all()
-            table[alike] = number
-    starts = lower_values(NORMAL)
-    values = np.concatenate([any_floats(200_000), starts, np.nextafter(starts, 0), -starts])
-    found = table[prefixes(values)]
-    known = found != 1 << 15
-    np.testing.assert_array_equal(found[known], bin_numbers(values)[known])
-    # a quick way for nearly all values
-    assert known[:200_000].mean() > 0.98
 
 
 def test_other_arrays() -> None:

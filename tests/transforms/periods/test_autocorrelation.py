@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 from scipy.signal import find_peaks
 
 from iosig.studies.periods import noise
-from iosig.transforms.periods import autocorrelation as autocorrelations
 from iosig.transforms.periods.answers import OUTCOMES
 from iosig.transforms.periods.autocorrelation import (
     AutocorrelationParams,
@@ -262,21 +261,6 @@ def test_anything_has_an_outcome(row: list[float]) -> None:
     assert np.isfinite([found.frequency_hz[0], found.confidence[0]]).tolist() == [found.is_periodic[0]] * 2
 
 
-def test_many_signals_are_each_as_it_is_alone() -> None:
-    rng = np.random.default_rng(5)
-    table = rng.random((200, 400)) + 3 * np.stack([square(period, 4, 400) for period in rng.integers(8, 60, 200)])
-    table[rng.random(table.shape) < 0.002] = NAN
-    hz, started = rng.uniform(0.1, 10, 200), rng.uniform(0, 1e9, 200)
-    signals = EvenSignals(table, hz, started)
-    found = detect(signals)
-    for place in range(0, 200, 17):
-        alone = detect(signals.chosen(slice(place, place + 1)))
-        own = slice(*found.candidates.offsets[place : place + 2])
-        assert alone.outcome[0] == found.outcome[place]
-        np.testing.assert_array_equal(alone.frequency_hz, found.frequency_hz[place : place + 1])
-        np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
-
-
 def many_kinds(count: int) -> Reals:
     """Signals of many kinds, some of them on the edge of an answer (signals, samples)."""
     rng = np.random.default_rng(count)
@@ -314,8 +298,7 @@ def many_kinds(count: int) -> Reals:
     "params",
     [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(most_z=2.5)],
 )
-def test_single_precision_gives_the_very_same_answers(count: int, params: AutocorrelationParams) -> None:
-    """One signal alone is always done in double precision."""
+def test_many_signals_are_each_as_it_is_alone(count: int, params: AutocorrelationParams) -> None:
     table = many_kinds(count)
     signals = EvenSignals(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
     found = detect(signals, params)
@@ -326,52 +309,3 @@ def test_single_precision_gives_the_very_same_answers(count: int, params: Autoco
         np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
         np.testing.assert_allclose(found.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
         np.testing.assert_allclose(found.confidence[place], alone.confidence[0], rtol=0, atol=1e-12)
-
-
-def test_a_peak_as_high_as_the_bound_is_not_left_to_single_precision() -> None:
-    """Twenty periods: the 17th peak is 0.15 high, and only rounding tells on which side; a short wave has no such."""
-    at_bound, clear = np.tile(square(20, 3, 400), (16, 1)), np.tile(square(20, 3, 390), (16, 1))
-    error = 4e-6
-    assert not autocorrelations._seen_peaks(at_bound, 0.15, error)[1].any()
-    found, is_sure, _ = autocorrelations._seen_peaks(clear, 0.15, error)
-    assert is_sure.all()
-    exact = peaks(linear(clear), 0.15)
-    assert (found.row.tolist(), found.place.tolist()) == (exact.row.tolist(), exact.place.tolist())
-    np.testing.assert_allclose(found.height, exact.height, atol=error)
-
-
-@pytest.mark.parametrize("count", [5, 16, 63, 256, 997, 4096])
-def test_single_precision_is_off_by_less_than_half_of_its_bound(count: int) -> None:
-    rng = np.random.default_rng(count)
-    kinds = [many_kinds(count)] if count >= 7 else [rng.random((20, count))]
-    table = np.concatenate([*kinds, 6.9 + rng.standard_normal((50, count)), np.arange(count) + rng.random((5, count))])
-    table = table[np.isfinite(table).all(axis=1) & (np.abs(table).max(axis=1) < 1e12)]
-    padded = np.zeros((len(table), autocorrelations._padded_length(count)), dtype=np.float32)
-    mean = table.mean(axis=1)
-    seen = autocorrelations._seen(table, mean, padded)
-    size = autocorrelations._held(seen[:, 0], mean, count)
-    rows = np.flatnonzero(np.isfinite(size))
-    assert len(rows) > len(table) // 2
-    off = np.abs(seen[rows, :count] / size[rows, None] - linear(table[rows]))
-    bound = autocorrelations._SAMPLE_ERROR + autocorrelations._BIT_ERROR * np.log2(padded.shape[1])
-    assert off.max() < bound / 2
-
-
-def test_weights_that_are_alike_are_not_left_to_single_precision() -> None:
-    """Two distances of which one weighs more by less than the error; then two that weigh what one peak does."""
-    row, place = np.zeros(4, dtype=np.int64), np.array([10, 20, 33, 43])
-    params, error = AutocorrelationParams(most_z=5.0), 4e-6
-    for height, expected in (
-        ([0.5, 0.6, 0.7, 0.3], False),
-        ([0.5, 0.6, 0.500001, 0.3], True),
-        ([0.9, 0.8, 0.2, 0.7], False),
-        ([0.9, 0.2, 0.7, 0.3], False),
-    ):
-        found = Peaks(row, place, np.array(height))
-        assert autocorrelations._sure_distances(found, 1, params, error)[1].tolist() == [expected]
-    # Two distances that weigh the same may come before or after one that is as long as one of them.
-    row = np.zeros(6, dtype=np.int64)
-    chain = Peaks(row, np.array([10, 20, 33, 43, 53, 66]), np.array([0.9, 0.4, 0.8, 0.400001, 0.9, 0.1]))
-    assert autocorrelations._sure_distances(chain, 1, params, error)[1].tolist() == [True]
-    outlier = Peaks(row[:3], place[:3], np.array([0.5, 0.6, 0.5000001]))
-    assert autocorrelations._sure_distances(outlier, 1, AutocorrelationParams(), error)[1].all()

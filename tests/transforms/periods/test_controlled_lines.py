@@ -15,7 +15,6 @@ from iosig.transforms.periods.controlled_lines import (
     best_combs,
     line_counts,
     log_tail,
-    may_be_combs,
     over_noise,
     powers,
     transform_sizes,
@@ -110,22 +109,6 @@ def test_the_tail_of_a_sum_of_lines_is_that_of_f(line_count: int) -> None:
     wanted = fdtrc(2 * line_count, 2 * level, total / line_count)
     told = wanted > 1e-290
     np.testing.assert_allclose(log_tail(line_count, level, total)[told], np.log(wanted[told]), atol=1e-11)
-
-
-@pytest.mark.parametrize("length", [100, 500, 1900, 4096])
-def test_what_cannot_be_a_comb_is_none(length: int) -> None:
-    rng, place = generator(length), np.arange(length)
-    rates = np.concatenate([noise.red(rng, 100, length, part) / 1e9 for part in (0.0, 0.6)])
-    rates[50:100] += 0.02 * np.geomspace(1, 50, 50)[:, None] * np.sin(2 * np.pi * place / 7.3)
-    rates[150:] += 0.02 * np.geomspace(1, 50, 50)[:, None] * (place % 20 < 3)
-    signals = centred(rates)
-    found = combs(signals).log_probability
-    for needed in (-3.0, -6.5, -12.0):
-        wanted = np.full(len(rates), needed)
-        is_possible = may_be_combs(signals, powers(signals.values, signals.size), wanted)
-        assert is_possible[found < needed].all()
-        if needed < -10:
-            assert not is_possible[:50].all()
 
 
 def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
 from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.ftio_spectra import moments, spectra, strongest, waves
+from iosig.transforms.periods.ftio_spectra import moments, spectra
 from tests.budget import examples
 from tests.naive.periods import ftio_spectra as naive
 
@@ -55,54 +55,23 @@ def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
     np.testing.assert_allclose(scores, naive.z_scores(found.power[0].tolist()), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(SIGNALS, st.floats(0.01, 100.0), st.floats(-1e3, 1e3))
-def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], hz: float, started: float) -> None:
-    signals = of(samples, hz, started)
-    found = spectra(signals)
-    times = started + np.arange(len(samples)) / hz
-    given_back = found.mean_bytes_per_s[:, None] + waves(strongest(found, found.bin_count), signals.started_s, times)
-    # a start far from 0 costs digits of the times themselves
-    slack = 1e-12 + 100 * np.spacing(abs(started)) * hz
-    np.testing.assert_allclose(given_back[0], samples, atol=slack * len(samples) * (max(map(abs, samples)) + 1e-300))
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(SIGNALS, st.floats(0.0, 40.0))
-def test_between_samples_the_cosines_equal_the_slow_twins(samples: list[float], time: float) -> None:
+def sum_of_cosines(samples: list[float], times: Reals) -> Reals:
+    """The mean and the cosines of all bins at instants."""
     found = spectra(of(samples))
-    value = found.mean_bytes_per_s + waves(strongest(found, len(samples)), np.zeros(1), np.array([time]))[:, 0]
-    assert value[0] == pytest.approx(naive.rebuilt(samples, time), abs=1e-9 * (max(map(abs, samples)) + 1e-300))
+    bins = np.arange(1, found.bin_count + 1)
+    frequency, amplitude, phase = found.cosines_of(np.zeros_like(bins), bins)
+    waves = amplitude * np.cos(2 * np.pi * frequency * times[:, None] + phase)
+    total: Reals = found.mean_bytes_per_s[0] + waves.sum(axis=1)
+    return total
 
 
-def test_the_strongest_come_first_and_the_lower_of_two_alike() -> None:
-    rows = np.stack([cosine(9, 64) + 2.0 * cosine(3, 64), cosine(7, 64), np.full(64, 0.1)])
-    found = spectra(EvenSignals(rows, np.ones(3), np.zeros(3)))
-    best = strongest(found, 2)
-    assert best.frequency_hz[:2].tolist() == [3 / 64, 9 / 64]
-    assert best.frequency_hz[2] == 7 / 64
-    assert best.offsets.tolist() == [0, 2, 4, 4]
-    assert np.isnan(best.confidence).all()
-    impulse = spectra(of([1.0, 0, 0, 0, 0, 0, 0, 0]))
-    assert strongest(impulse, 2).frequency_hz.tolist() == [1 / 8, 2 / 8]
-
-
-def test_each_signal_has_its_own_instants() -> None:
-    rows = np.stack([cosine(2, 32), cosine(3, 32, 1.0)])
-    signals = EvenSignals(rows, np.array([1.0, 4.0]), np.array([100.0, -5.0]))
-    times = signals.started_s[:, None] + np.arange(32) / signals.sampling_hz[:, None]
-    np.testing.assert_allclose(waves(strongest(spectra(signals), 1), signals.started_s, times), rows, atol=1e-12)
-
-
-def test_two_neighbours_merged_are_their_sum() -> None:
-    """Figure 14: the cosines of two candidates together follow the signal closer than the first alone."""
-    signals = of(cosine(12, 256, 0.3) + 0.9 * cosine(13, 256, -1.0))
-    found, times = spectra(signals), np.arange(256.0)
-    apart = [
-        np.abs(waves(strongest(found, count), np.zeros(1), times)[0] - signals.bytes_per_s[0]).max() for count in (1, 2)
-    ]
-    assert apart[0] > 0.5
-    assert apart[1] < 1e-12
+@settings(max_examples=examples(60), deadline=None)
+@given(SIGNALS, st.floats(0.0, 40.0))
+def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], between: float) -> None:
+    slack = 1e-9 * (max(map(abs, samples)) + 1e-300)
+    np.testing.assert_allclose(sum_of_cosines(samples, np.arange(len(samples))), samples, atol=slack)
+    value = sum_of_cosines(samples, np.array([between]))[0]
+    assert value == pytest.approx(naive.rebuilt(samples, between), abs=slack)
 
 
 # ---- gaps and extremes
@@ -130,7 +99,6 @@ def test_constants_have_no_spectrum(value: float, count: int) -> None:
         found = spectra(of(np.full(count, value)))
     assert found.is_constant[0]
     assert found.mean_bytes_per_s[0] == pytest.approx(value)
-    assert strongest(found, 3).offsets.tolist() == [0, 0]
 
 
 def test_a_small_variation_is_a_signal() -> None:
@@ -167,8 +135,6 @@ def test_next_to_nothing_has_no_bins(shape: tuple[int, int]) -> None:
     count = shape[0]
     found = spectra(EvenSignals(np.ones(shape), np.ones(count), np.zeros(count)))
     assert found.power.shape == (count, shape[1] // 2)
-    assert len(strongest(found, 4).frequency_hz) == 0
-    assert waves(strongest(found, 4), np.zeros(count), np.arange(3.0)).shape == (count, 3)
 
 
 def test_scores_of_powers_alike_are_none() -> None:

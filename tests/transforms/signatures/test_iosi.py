@@ -13,9 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import iosi as module
-from iosig.transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
+from iosig.transforms.signatures.iosi import IosiParams, iosi_of_each, iosi_raw_of_each, smooth_part
 from iosig.transforms.signatures.iosi_crests import Waves, waves
-from iosig.transforms.signatures.iosi_wavelets import approximation
 from iosig.transforms.signatures.left_out import are_outliers, volumes
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Outcome, Signature
@@ -27,6 +26,18 @@ from tests.naive.signatures import iosi as naive
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")
+
+
+def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
+    return iosi_of_each([one], params)[0]
+
+
+def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
+    return iosi_raw_of_each([one], params)[0]
+
+
+def likenesses(rows: Reals, found: Waves) -> Reals:
+    return module._Bursts.of([module._Cut.of(rows, found, 1.0, NAN)]).likenesses()
 
 
 def samples(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
@@ -219,6 +230,33 @@ def bursts_of(found: Waves) -> list[naive.Burst]:
     return list(zip(found.run.tolist(), found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
 
 
+def test_what_is_slow_stays_and_what_is_fast_goes() -> None:
+    times = np.arange(2000)
+    slow, fast = np.cos(2 * np.pi * times / 100), np.cos(2 * np.pi * times / 5)
+    inner = slice(300, -300)
+    np.testing.assert_allclose(smooth_part((slow + fast)[None])[0][inner], slow[inner], atol=0.01)
+    np.testing.assert_allclose(smooth_part(np.full((1, 100), 5.0)), np.full((1, 100), 5.0), rtol=2e-3)
+
+
+def test_zeros_stay_exactly_zero() -> None:
+    values = np.zeros((2, 1500))
+    values[0, 700:710] = 1.0
+    found = smooth_part(values)
+    assert not found[1].any()
+    assert not found[0, :300].any()
+    assert not found[0, -300:].any()
+    assert found[0, 700:710].min() > 0.5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e308, 5e-324, 0.0])
+@pytest.mark.parametrize(("points", "level"), [(1, 2), (2, 3), (61, 1), (90, 3), (123, 7)])
+def test_extreme_values_and_short_rows_are_no_error(scale: float, points: int, level: int) -> None:
+    values = np.full((2, points), scale)
+    values[1, ::2] = 0.0
+    assert smooth_part(values, level).shape == (2, points)
+
+
 def random_rows(seed: int) -> Reals:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 7))
@@ -233,14 +271,13 @@ def random_rows(seed: int) -> Reals:
 @pytest.mark.parametrize("seed", range(12))
 def test_likenesses_as_the_naive_twin(seed: int) -> None:
     rows = random_rows(seed)
-    found = waves(approximation(rows))
+    found = waves(smooth_part(rows))
     np.testing.assert_allclose(likenesses(rows, found), naive.likenesses(rows.tolist(), bursts_of(found)), atol=1e-9)
 
 
 def test_likeness_of_constant_bursts_is_none() -> None:
     flat = Waves(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
     assert likenesses(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
-    assert likenesses(np.full((1, 10), 0.3), Waves(*[np.zeros(0, dtype=np.int64)] * 4)).tolist() == []
 
 
 def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
@@ -276,13 +313,13 @@ def test_signatures_as_the_naive_twin() -> None:
     extracted = 0
     for seed in range(24):
         rows = random_rows(seed)
-        found = waves(approximation(rows))
+        found = waves(smooth_part(rows))
         bursts, values = bursts_of(found), rows.tolist()
         widths = naive.widths(bursts, module.WIDTH_COUNT)
         grids = list(product(widths, module.HEIGHTS.tolist()))
         likeness = likenesses(rows, found).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
-        one = module._of_rows(rows, NAN, params)
+        (one,) = module._of_each([(rows, NAN)], params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import fields
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.arrays import offsets_of
-from iosig.transforms.signatures.iosi_clique import Clusters, Grids, Planes, Points, clique, cliques, needed
+from iosig.transforms.arrays import Ints, offsets_of
+from iosig.transforms.signatures.iosi_clique import Planes, cliques, needed
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
@@ -17,16 +19,29 @@ from tests.naive.signatures import iosi_clique as naive
 PAPER = (0.5, 0.9)
 
 
-def points(of: list[naive.Point], samples: int, span: float = 100.0) -> Points:
-    time, likeness, sample = np.array(of, dtype=np.float64).reshape(-1, 3).T
-    return Points(time, likeness, sample.astype(np.int64), samples, span)
+class Found(NamedTuple):
+    """The common bursts on one plane."""
+
+    owner: Ints
+    count: int
+    grid: int
+    explained_count: Ints
 
 
-def grid(width: float, height: float) -> Grids:
-    return Grids(np.array([width]), np.array([height]))
+def points(of: list[naive.Point], samples: int, span: float = 100.0) -> Planes:
+    time, likeness, sample = np.array(of, dtype=np.float64).T
+    return Planes(
+        time, likeness, sample.astype(np.int64), np.array([0, len(of)]), np.array([samples]), np.array([span])
+    )
 
 
-def members(found: Clusters) -> list[set[int]]:
+def clique(plane: Planes, grids: list[tuple[float, float]], gamma: float, kappa: float) -> Found:
+    width, height = np.array(grids).T[:, None]
+    found = cliques(plane, width, height, gamma, kappa)
+    return Found(found.owner, int(found.count[0]), int(found.grid[0]), found.explained_count[0])
+
+
+def members(found: Found) -> list[set[int]]:
     return [set(np.flatnonzero(found.owner == number).tolist()) for number in range(found.count)]
 
 
@@ -37,7 +52,7 @@ def test_two_common_bursts_and_a_foreign_one() -> None:
     common = [(20.0 + sample, 0.9, sample) for sample in range(4)] + [
         (71.0 + sample, 0.5, sample) for sample in range(4)
     ]
-    found = clique(points([(45.0, 0.9, 2), *common], 4), grid(10, 0.25), *PAPER)
+    found = clique(points([(45.0, 0.9, 2), *common], 4), [(10, 0.25)], *PAPER)
     assert members(found) == [{1, 2, 3, 4}, {5, 6, 7, 8}]
     assert found.explained_count.tolist() == [8]
     assert found.grid == 0
@@ -45,7 +60,7 @@ def test_two_common_bursts_and_a_foreign_one() -> None:
 
 def test_density_counts_samples_and_not_points() -> None:
     of_one = [(20.0 + i / 10, 0.9, 0) for i in range(10)]
-    assert clique(points(of_one, 4), grid(10, 0.25), *PAPER).count == 0
+    assert clique(points(of_one, 4), [(10, 0.25)], *PAPER).count == 0
 
 
 @pytest.mark.parametrize(("sample_count", "expected"), [(1, 1), (4, 2), (5, 3), (10, 5)])
@@ -61,72 +76,56 @@ def test_a_whole_number_of_samples_survives_rounding(share: float) -> None:
 
 def test_a_cluster_that_a_line_of_the_grid_cuts_is_found_through_the_neighbourhood() -> None:
     cut = [(18.0, 0.9, 0), (19.0, 0.9, 1), (21.0, 0.9, 2), (22.0, 0.9, 3)]
-    assert members(clique(points(cut, 4), grid(10, 0.25), *PAPER)) == [{0, 1, 2, 3}]
+    assert members(clique(points(cut, 4), [(10, 0.25)], *PAPER)) == [{0, 1, 2, 3}]
 
 
 def test_a_neighbourhood_does_not_grow() -> None:
     # two dense units with one between them: the chain would join if clusters grew from unit to unit
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
-    found = clique(points(chain, 4), grid(10, 0.25), *PAPER)
+    found = clique(points(chain, 4), [(10, 0.25)], *PAPER)
     assert found.count == 1
     assert found.explained_count.tolist() == [4]
 
 
 def test_a_dense_unit_in_a_thin_neighbourhood_is_none() -> None:
     half = [(20.0, 0.9, 0), (21.0, 0.9, 1), (80.0, 0.9, 2)]
-    assert clique(points(half, 4), grid(10, 0.25), *PAPER).count == 0
-    assert clique(points(half, 4), grid(10, 0.25), 0.5, 0.5).count == 1
+    assert clique(points(half, 4), [(10, 0.25)], *PAPER).count == 0
+    assert clique(points(half, 4), [(10, 0.25)], 0.5, 0.5).count == 1
 
 
 def test_a_unit_beside_a_denser_one_belongs_to_its_cluster() -> None:
     of = [(15.0, 0.9, sample) for sample in range(4)] + [(25.0, 0.9, sample) for sample in range(3)]
-    found = clique(points(of, 4), grid(10, 0.25), *PAPER)
+    found = clique(points(of, 4), [(10, 0.25)], *PAPER)
     assert members(found) == [{0, 1, 2, 3}]
 
 
 def test_the_vote_takes_the_nearest_to_the_others() -> None:
     of = [(20.0, 0.9, 0), (21.0, 0.9, 1), (22.0, 0.9, 2), (21.0, 0.9, 3), (28.0, 0.8, 3)]
-    assert members(clique(points(of, 4), grid(10, 0.25), *PAPER)) == [{0, 1, 2, 3}]
+    assert members(clique(points(of, 4), [(10, 0.25)], *PAPER)) == [{0, 1, 2, 3}]
 
 
 def test_the_vote_measures_in_units_of_the_grid() -> None:
     # sample 3: one point is far along, one across
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
-    assert members(clique(points(of, 4), grid(40, 0.2), *PAPER)) == [{0, 1, 2, 3}]
-    assert members(clique(points(of, 4), grid(5, 0.4), *PAPER)) == [{0, 1, 2, 4}]
+    assert members(clique(points(of, 4), [(40, 0.2)], *PAPER)) == [{0, 1, 2, 3}]
+    assert members(clique(points(of, 4), [(5, 0.4)], *PAPER)) == [{0, 1, 2, 4}]
 
 
 def test_the_grid_that_explains_most_wins_and_of_equals_the_first() -> None:
     apart = [(10.0 * sample, 0.9, sample) for sample in range(4)]
-    grids = Grids(np.array([5.0, 20.0, 25.0]), np.array([0.25, 0.25, 0.25]))
-    found = clique(points(apart, 4), grids, *PAPER)
+    found = clique(points(apart, 4), [(5, 0.25), (20, 0.25), (25, 0.25)], *PAPER)
     assert found.explained_count.tolist() == [0, 4, 4]
     assert found.grid == 1
 
 
 def test_edges_of_the_plane_are_in_it() -> None:
     corner = [(100.0, 1.0, sample) for sample in range(3)] + [(0.0, 0.0, sample) for sample in range(3)]
-    assert members(clique(points(corner, 3), grid(30, 0.3), *PAPER)) == [{3, 4, 5}, {0, 1, 2}]
-
-
-def test_without_points_or_grids_there_is_nothing() -> None:
-    none = clique(points([], 3), grid(10, 0.25), *PAPER)
-    assert (none.count, none.grid, none.explained_count.tolist()) == (0, -1, [0])
-    no_grid = clique(points([(1.0, 0.5, 0)], 1), Grids(np.zeros(0), np.zeros(0)), *PAPER)
-    assert (no_grid.count, no_grid.grid, no_grid.owner.tolist()) == (0, -1, [-1])
-
-
-def test_grids_are_each_width_with_each_height() -> None:
-    grids = Grids.product(np.array([20.0, 10.0]), np.array([0.25, 0.05]))
-    assert grids.width_s.tolist() == [10, 10, 20, 20]
-    assert grids.height.tolist() == [0.05, 0.25, 0.05, 0.25]
-    assert len(grids) == 4
+    assert members(clique(points(corner, 3), [(30, 0.3)], *PAPER)) == [{3, 4, 5}, {0, 1, 2}]
 
 
 def test_many_samples_on_a_fine_grid_do_not_overflow() -> None:
-    time = np.linspace(0, 1e7, 5000)
-    one = Points(np.concatenate([time, time]), np.full(10_000, 0.99), np.repeat([0, 999], 5000), 1000, 1e7)
-    found = clique(one, Grids(np.array([3.0]), np.array([0.001])), 0.002, 0.002)
+    of = [(time, 0.99, sample) for sample in (0, 999) for time in np.linspace(0, 1e7, 5000).tolist()]
+    found = clique(points(of, 1000, 1e7), [(3, 0.001)], 0.002, 0.002)
     assert found.count == 5000
     assert found.explained_count.tolist() == [10_000]
 
@@ -141,7 +140,7 @@ def planes(draw: st.DrawFn) -> tuple[list[naive.Point], int, float]:
     digits = draw(st.integers(0, 2))
     instants = st.floats(0, span).map(lambda value: min(round(value, digits), span))
     likenesses = st.floats(0, 1).map(lambda value: round(value, 2))
-    drawn = draw(st.lists(st.tuples(instants, likenesses, st.integers(0, samples - 1)), max_size=45))
+    drawn = draw(st.lists(st.tuples(instants, likenesses, st.integers(0, samples - 1)), min_size=1, max_size=45))
     return drawn, samples, span
 
 
@@ -155,8 +154,7 @@ def test_as_the_naive_twin(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
-    width, height = (np.array(side) for side in zip(*grids, strict=True))
-    found = clique(points(of, samples, span), Grids(width, height), gamma, kappa)
+    found = clique(points(of, samples, span), grids, gamma, kappa)
     expected, best, explained = naive.clique(of, samples, span, grids, gamma, kappa)
     assert found.explained_count.tolist() == explained
     assert found.grid == best
@@ -164,28 +162,24 @@ def test_as_the_naive_twin(
     assert {frozenset(cluster) for cluster in members(found)} == {frozenset(cluster) for cluster in expected}
 
 
-def side_by_side(ones: list[Points]) -> Planes:
-    return Planes(
-        np.concatenate([one.time_s for one in ones]),
-        np.concatenate([one.likeness for one in ones]),
-        np.concatenate([one.sample for one in ones]),
-        offsets_of([len(one.time_s) for one in ones]),
-        np.array([one.sample_count for one in ones]),
-        np.array([one.span_s for one in ones]),
+def planes_of(ones: list[Planes]) -> Planes:
+    time_s, likeness, sample, _, sample_count, span_s = (
+        np.concatenate([getattr(one, field.name) for one in ones]) for field in fields(Planes)
     )
+    return Planes(time_s, likeness, sample, offsets_of([len(one.time_s) for one in ones]), sample_count, span_s)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(planes().filter(lambda plane: len(plane[0]) > 0), min_size=1, max_size=4), st.integers(0, 1000))
+@given(st.lists(planes(), min_size=1, max_size=4), st.integers(0, 1000))
 def test_planes_side_by_side_do_not_touch(drawn: list[tuple[list[naive.Point], int, float]], seed: int) -> None:
     ones = [points(*plane) for plane in drawn]
     rng = np.random.default_rng(seed)
     width, height = rng.uniform(0.5, 30.0, (len(ones), 3)), rng.choice([0.1, 0.25, 1.0], (len(ones), 3))
     gamma, kappa = rng.choice([0.3, 0.5, 0.9], 2)
-    together = cliques(side_by_side(ones), width, height, gamma, kappa)
+    together = cliques(planes_of(ones), width, height, gamma, kappa)
     first = 0
     for place, one in enumerate(ones):
-        alone = clique(one, Grids(width[place], height[place]), gamma, kappa)
+        alone = clique(one, list(zip(width[place], height[place], strict=True)), gamma, kappa)
         assert together.owner[first : first + len(one.time_s)].tolist() == alone.owner.tolist()
         assert (together.count[place], together.grid[place]) == (alone.count, alone.grid)
         assert together.explained_count[place].tolist() == alone.explained_count.tolist()
@@ -198,8 +192,7 @@ def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
-    width, height = (np.array(side) for side in zip(*grids, strict=True))
-    found = clique(points(of, samples, span), Grids(width, height), gamma, kappa)
+    found = clique(points(of, samples, span), grids, gamma, kappa)
     clusters = members(found)
     assert sum(map(len, clusters)) == found.explained_count.max(initial=0)
     means = [np.mean([of[i][0] for i in cluster]) for cluster in clusters]
@@ -215,7 +208,7 @@ def test_the_order_of_points_does_not_count(plane: tuple[list[naive.Point], int,
     # equal votes are decided by order, hence instants that differ
     of = [(min(time + i * 1e-4, span), likeness, sample) for i, (time, likeness, sample) in enumerate(of)]
     order = np.random.default_rng(seed).permutation(len(of))
-    grids = Grids.product(np.array([3.0, 9.0]), np.array([0.1, 0.25]))
+    grids = list(product((3.0, 9.0), (0.1, 0.25)))
     one = clique(points(of, samples, span), grids, *PAPER)
     other = clique(points([of[place] for place in order], samples, span), grids, *PAPER)
     assert one.explained_count.tolist() == other.explained_count.tolist()

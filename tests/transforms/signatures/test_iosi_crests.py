@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from iosig.transforms.signatures import iosi_crests
+from iosig.transforms.signatures.iosi import smooth_part
 from iosig.transforms.signatures.iosi_crests import Waves, waves
-from iosig.transforms.signatures.iosi_wavelets import approximation
 from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
 
@@ -157,7 +157,7 @@ def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
     starts = np.arange(150, 1500, 300)
     for start in starts:
         rows[:, start : start + 50] += rng.normal(2.5e9, 2e8, (8, 50))
-    found = waves(approximation(rows))
+    found = waves(smooth_part(rows))
     assert np.bincount(found.run).tolist() == [5] * 8
     middles = np.tile(starts + 25, 8)
     assert (np.abs(found.peak - middles) < 30).all()
@@ -167,6 +167,6 @@ def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 def test_a_steady_writer_has_one_burst(level: int) -> None:
-    found = waves(approximation(np.full((2, 1500), 2e9), level))
+    found = waves(smooth_part(np.full((2, 1500), 2e9), level))
     assert found.run.tolist() == [0, 1]
     assert (found.last - found.first > 1490).all()

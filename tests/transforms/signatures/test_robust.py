@@ -23,7 +23,7 @@ from iosig.transforms.signatures.robust import (
 )
 from iosig.transforms.signatures.robust_alignment import MARGIN_S, starts
 from iosig.transforms.signatures.robust_template import Template
-from iosig.transforms.signatures.robust_timeline import timelines
+from iosig.transforms.signatures.robust_timeline import timeline
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 from tests.budget import examples
@@ -408,7 +408,7 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
     height = np.full(5, 1e9 * 2.0**-runs.exponent)
     template = Template(boxes[:, 0], boxes[:, 1], height, boxes[:, 1] - boxes[:, 0])
     begun_s = starts(runs.rates, template, 30, 2.0) * 2.0
-    (alone_s,) = timelines([_spans(runs, begun_s, template, 0.1)])
+    alone_s = timeline(_spans(runs, begun_s, template, 0.1))
     aligned = _brought_together(runs, begun_s, alone_s, template)
     # every burst, wherever its run had it, with all of its bytes
     volume = aligned.rates.sum(axis=1) * 2.0
@@ -424,7 +424,7 @@ def test_the_warp_equals_the_naive_twin(seed: int) -> None:
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     template = Template(boxes[:, 0], boxes[:, 1], np.full(5, 0.5), boxes[:, 1] - boxes[:, 0])
     begun_s = np.cumsum(np.random.default_rng(seed).uniform(60, 110, (4, 5)), axis=1)
-    (alone_s,) = timelines([_spans(runs, begun_s, template, 0.1)])
+    alone_s = timeline(_spans(runs, begun_s, template, 0.1))
     aligned = _brought_together(runs, begun_s, alone_s, template)
     told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], MARGIN_S
     for rates, begun, found in zip(runs.rates, begun_s, aligned.rates, strict=True):

@@ -7,8 +7,9 @@ import pytest
 
 from iosig.transforms.signatures.bursts import bursts_of
 from iosig.transforms.signatures.sample_sets import SampleSet
+from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import burst_errors, correlation
-from iosig.transforms.signatures.stretched import on_one_clock, signature_of, stretched
+from iosig.transforms.signatures.stretched import Stretched, on_one_clock, signature_of, stretched
 from iosig.transforms.signatures.warped import (
     _BLOCK,
     _CHANGE_COST,
@@ -18,9 +19,7 @@ from iosig.transforms.signatures.warped import (
     _read,
     _share_inside,
     best_paths,
-    shifts,
     warp,
-    warped,
     warped_of_each,
 )
 from tests.naive.signatures import warped as naive
@@ -28,6 +27,10 @@ from tests.transforms.run_sets import polled, set_of, truth_by_second
 
 STARTS = np.arange(8) * 440.0 + 200.0
 TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
+
+
+def warped(one: SampleSet) -> Signature:
+    return warped_of_each([one])[0]
 
 
 def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
@@ -152,7 +155,7 @@ def test_shifts_are_against_the_runs_own_middle() -> None:
     for run, late in enumerate((-6, 0, 6)):
         for begin in (30, 90, 150):
             rates[run, begin + late : begin + late + 12] = 1.0
-    found = shifts(rates, 0.25, 1.0)
+    found = warp(Stretched(rates, 0, np.full(3, 200.0), 1.0, 0.5, np.zeros((3, 200)))).shift
     assert np.median(found, axis=0) == pytest.approx(np.zeros(200), abs=1.0)
     assert found[2, 95] - found[0, 95] == pytest.approx(12.0, abs=3.0)
 
