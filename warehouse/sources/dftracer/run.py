@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -26,23 +25,19 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.calls import LAYERS
 from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
-from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
-from iosig.warehouse.sources.dftracer.nesting import Nesting, in_order
+from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
+from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.rejects import reject_frame, rejects
-
-if TYPE_CHECKING:
-    import duckdb
 
 #: functions of the program's own that say how many bytes they moved: another view of what the layers below move
 APP = "APP"
 #: files that the kernel makes up, or keeps in memory: no storage sees them
 KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
-#: what sorting may take before it goes to disk
-_SORT_MEMORY = "1GiB"
 #: calls that are kept in memory; those of longer traces are kept beside
 _HELD_BYTES = 1 << 27
 #: kinds of calls that a module's counters tell apart
@@ -60,25 +55,17 @@ def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
 
     Raises InputRefused where no file can be read, or none tells of a call.
     """
-    import duckdb
-
-    with TemporaryDirectory(prefix="iosig-") as folder:
-        scratch = Path(folder)
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": _SORT_MEMORY,
-            "temp_directory": str(scratch / "spill"),
-        }
-        with duckdb.connect(config=config) as connection:
-            connection.execute("set enable_progress_bar = false")
-            run = _Run()
-            yield from run.read(files, connection, scratch)
-            yield from run.land(connection)
+    with TemporaryDirectory(prefix="iosig-") as folder, Engine(Path(folder)) as engine:
+        run = _Run(engine)
+        yield from run.read(files)
+        yield from run.land()
 
 
 @dataclass(slots=True)
 class _Run:
     """What is known of a run, as far as its files were read."""
 
+    engine: Engine
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
     #: where calls are kept, and of which inputs they are; those that are held are not written yet
@@ -88,11 +75,8 @@ class _Run:
     left_out: dict[int, InputRefused] = field(default_factory=dict)
     refused_count: int = 0
 
-    def read(
-        self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
-    ) -> Iterator[Batch]:
+    def read(self, files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
         """Read all files, small ones together; yields refused lines."""
-        reader = Reader(connection, scratch)
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
             found = FileRead(name, number, is_alone=len(files) == 1)
@@ -100,7 +84,7 @@ class _Run:
                 for block in blocks(path, found.ending):
                     held.append((found, block))
                     if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
-                        yield from self._keep(held, reader, scratch)
+                        yield from self._keep(held)
                         held = []
             except InputRefused as fault:
                 if found.is_alone:
@@ -110,21 +94,21 @@ class _Run:
                 yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
-        yield from self._keep(held, reader, scratch)
+        yield from self._keep(held)
         if not any(found.processes for found in self.files):
             raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
 
-    def _keep(self, held: Sequence[Piece], reader: Reader, scratch: Path) -> Iterator[Batch]:
+    def _keep(self, held: Sequence[Piece]) -> Iterator[Batch]:
         held = [(found, block) for found, block in held if block.line_count]
         if not held:
             return
-        found = sifted(held, reader)
+        found = sifted(held, self.engine)
         if not found.refused.is_empty():
             self.refused_count += found.refused.height
             yield reject_frame(found.refused)
         kept = taken(held, found.rows, self.codes)
         if not kept.is_empty():
-            part = scratch / f"{len(self.parts)}.parquet"
+            part = self.engine.scratch / f"{len(self.parts)}.parquet"
             self.parts.append((part, frozenset(piece[0].number for piece in held)))
             self.held[part] = kept
             self.held_bytes += int(kept.estimated_size())
@@ -141,15 +125,15 @@ class _Run:
         kept = self.held.pop(part, None)
         return read_parquet(part) if kept is None else kept
 
-    def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
+    def land(self) -> Iterator[Batch]:
         tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
-        for piece in self._pieces(connection, tally):
+        for piece in self._pieces(tally):
             yield from tally.add(piece)
         yield from tally.files.batches()
         yield from tally.records()
         yield from self._ending(tally)
 
-    def _pieces(self, connection: duckdb.DuckDBPyConnection, tally: _Tally) -> Iterator[pl.DataFrame]:
+    def _pieces(self, tally: _Tally) -> Iterator[pl.DataFrame]:
         """Yield the kept rows; those that may be repeated, or lie within others, in order and once."""
         homes = Counter(process for found in self.files for process in found.processes)
         shared = {process for process, count in homes.items() if count > 1}
@@ -163,7 +147,7 @@ class _Run:
             self._write(*mixed)
             tally.repeated_count += scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
-            for piece in in_order(connection, mixed):
+            for piece in self.engine.rows(IN_ORDER, mixed):
                 tally.repeated_count -= piece.height
                 yield nesting.marked(piece).filter(told)
 

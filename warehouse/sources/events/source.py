@@ -20,7 +20,7 @@ import polars as pl
 from iosig.warehouse.contracts.columns import METADATA_OPERATIONS
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
-from iosig.warehouse.engine_paths import duckdb_paths, read_parquet
+from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import rows as event_rows
 from iosig.warehouse.sources.events.rows import Clock, Layers
@@ -28,12 +28,11 @@ from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, times, traced
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
+from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
-#: what sorting may take before it goes to disk
-_SORT_MEMORY = "1GiB"
 #: kinds of events that the module's counters tell apart
 _MOST_KINDS = 100
 #: words for what the program does to a file without moving bytes; `other` is no such word
@@ -131,22 +130,8 @@ def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.Data
         for path in kept:
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
-    import duckdb
-
-    spill: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": _SORT_MEMORY,
-        "temp_directory": str(scratch / "spill"),
-    }
-    with duckdb.connect(config=spill) as connection:
-        connection.execute("set enable_progress_bar = false")
-        ordered = connection.sql(
-            "from read_parquet($paths, hive_partitioning = false) order by began, line",
-            params={"paths": duckdb_paths(kept)},
-        )
-        for batch in ordered.to_arrow_reader(traced.BATCH_ROWS):
-            rows = pl.DataFrame(pl.from_arrow(batch))
-            if not rows.is_empty():
-                yield rows
+    with Engine(scratch) as engine:
+        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by began, line", kept)
 
 
 @dataclass(slots=True)
