@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import polars as pl
@@ -36,23 +35,3 @@ def read_written(
     path.write_text(text)
     assert recognize(read_head(path)) == source
     return read_counters(source, path, reading)
-
-
-def mutated(content: bytes, seed: int) -> bytes:
-    """Return a content with some bytes changed, cut out, put in or doubled; each third one cut short."""
-    dice = random.Random(seed)
-    damaged = bytearray(content)
-    for _ in range(dice.randint(1, 12)):
-        place = dice.randrange(len(damaged))
-        match dice.randrange(5):
-            case 0:
-                damaged[place] = dice.randrange(256)
-            case 1:
-                damaged[place] ^= 1 << dice.randrange(8)
-            case 2:
-                del damaged[place : place + dice.randint(1, 60)]
-            case 3:
-                damaged[place:place] = dice.randbytes(dice.randint(1, 8))
-            case _:
-                damaged[place:place] = damaged[place : place + dice.randint(1, 400)]
-    return bytes(damaged[: dice.randint(len(damaged) // 2, len(damaged))] if seed % 3 == 0 else damaged)

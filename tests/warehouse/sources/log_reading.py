@@ -22,9 +22,3 @@ def read_log(source: Source, path: Path, reading: Reading | None = None) -> tupl
         assert batch.rows["line"].is_sorted()
         (rows if batch.table == JOB_RECORDS else refused).append(batch.rows)
     return pl.concat(rows).sort("line"), pl.concat(refused).sort("line")
-
-
-def content_lines(content: bytes) -> set[int]:
-    """Return the numbers of the lines that hold more than white space."""
-    lines = enumerate(content.split(b"\n"), start=1)
-    return {number for number, line in lines if line.rstrip(b"\r").decode("utf-8", "backslashreplace").strip()}

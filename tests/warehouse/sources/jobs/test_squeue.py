@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,22 +66,6 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
     with pytest.raises(InputRefused, match="no STATE"):
         batches(path)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_damage_refuses_rows_or_the_file_and_nothing_else(tmp_path: Path) -> None:
-    draw, path = random.Random(3), tmp_path / "queue"
-    content = f"1772366400\n{ANSWER}".encode()
-    for _ in range(320):
-        place = draw.randrange(len(content))
-        piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
-        path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
-        try:
-            rows, _ = batches(path)
-        except InputRefused:
-            continue
-        assert rows.height <= 4
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
-from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs import squeue_json
 from iosig.warehouse.sources.protocol import Reading, recognize
@@ -90,31 +88,3 @@ def test_a_job_that_is_not_as_slurm_writes_it_is_refused_by_itself(
     assert refused["line"].to_list() == [2, 3]
     assert reason in refused["reason"][0]
     assert "icon" in refused["raw"][0]
-
-
-def test_what_is_cut_is_refused_after_the_jobs_before(tmp_path: Path) -> None:
-    path = tmp_path / "squeue.json"
-    read(path, job(False), job(False))
-    path.write_text(path.read_text()[:-200])
-    with pytest.raises(InputRefused, match="no valid JSON after 1 items"):
-        [*squeue_json.read(path, Reading())]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_damage_refuses_jobs_or_the_file_and_nothing_else(tmp_path: Path) -> None:
-    draw, path = random.Random(3), tmp_path / "squeue.json"
-    read(path, *(job(is_new) for is_new in (True, False)))
-    content = path.read_bytes()
-    for _ in range(320):
-        place = draw.randrange(len(content))
-        piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
-        path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
-        count = 0
-        try:
-            for batch in squeue_json.read(path, Reading()):
-                frames.require(batch.rows, batch.table)
-                count += batch.height
-        except InputRefused:
-            continue
-        assert count <= 2

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import tarfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,6 @@ from iosig.warehouse.sources.polls.mmperfmon import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.polls import mmperfmon as naive
-from tests.warehouse.sources.counter_reading import mutated
 
 DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
 FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
@@ -190,34 +188,6 @@ def test_a_query_whose_columns_nobody_knows_is_refused_as_a_whole(
     assert polls["controller"].unique().to_list() == ["nsd1:d0:read"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    one_in(
-        3,
-        [
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       60x", "no number"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       -60", "no number"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00", "cells"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00   600 kB", "cells"),
-            ("2 2019-05-15-12:02:00", "2 2019-05-15-25:02:00", "bucket"),
-            ("2 2019-05-15-12:02:00", "2 2019-05-15 12:02:00", "no row"),
-            ("2 2019-05-15-12:02:00", "1 2019-05-15-12:02:00", "not above"),
-        ],
-    ),
-)
-def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
-    text = good_text(3)
-    assert text.count(old) == 1
-    polls, refused = read_text(tmp_path, text.replace(old, new))
-    assert refused["reason"].str.contains(reason).all()
-    assert (refused["line"].to_list(), polls.height) == ([9], 12)
-
-
-def test_a_last_line_without_an_end_may_be_cut(tmp_path: Path) -> None:
-    polls, refused = read_text(tmp_path, good_text(3).rstrip())
-    assert (polls.height, refused["reason"].to_list()) == (12, ["The last line has no end: it may be cut."])
-
-
 def test_local_times_that_a_clock_change_repeats_are_refused(tmp_path: Path) -> None:
     text = query([DISK.format("d", "bytes_read")], [[n] for n in range(4)], begin="2019-10-27-02:58:00")
     polls, refused = read_text(tmp_path, text, Reading(time_zone="Europe/Berlin"))
@@ -253,24 +223,3 @@ def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(mmperfmon, "BLOCK_BYTES", size)
     for found, expected in zip(read_text(tmp_path, text.replace("\n", "\r\n")), whole, strict=True):
         assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    content = mutated((good_text() + good_text(2)).encode(), seed)
-    path = tmp_path / "mmperfmon.out"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        polls, refused = read_polls(path)
-        sound = {
-            (f"{node}:{names[-1]}:{direction}", stamp, value)
-            for whose, direction, stamp, value in naive.moved(content.decode("utf-8", "replace"))
-            if len(parts := whose.split("|")) >= 3
-            for node, names in [(parts[0], parts[2:])]
-        }
-        for row in polls.to_dicts():
-            stamp = row["polled_at"].strftime("%Y-%m-%d-%H:%M:%S")
-            rate = row["read_bytes_per_s"] if row["controller"].endswith(":read") else row["write_bytes_per_s"]
-            value = None if rate is None else round(rate * row["interval_s"], 3)
-            assert (row["controller"], stamp, value) in sound
-        assert refused["remedy"].null_count() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -204,11 +203,6 @@ def test_no_requests_are_no_fault(tmp_path: Path) -> None:
     )
 
 
-def test_compressed_traces_land(tmp_path: Path) -> None:
-    packed = gzip.compress(json.dumps({"read_sync": mode([1], [0], [1])}).encode())
-    assert of(tmp_path, packed)["trace_requests"].height == 1
-
-
 # ---- disagreement and refusal
 
 
@@ -292,8 +286,3 @@ def test_a_bad_line_is_refused_and_the_rest_lands(tmp_path: Path, line: str, wor
 def test_what_cannot_be_read_at_all_is_refused_whole(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputRefused):
         of(tmp_path, content)
-
-
-def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused):
-        of(tmp_path, gzip.compress(GOOD.encode() * 1000)[:-20])
