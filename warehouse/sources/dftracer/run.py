@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from iosig.warehouse.contracts.traces import (
-    TRACE_FILES,
     TRACE_METADATA,
     TRACE_MODULES,
     TRACE_RECORDS,
@@ -29,9 +28,8 @@ from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
 from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import reject_frame, rejects
+from iosig.warehouse.sources.rows.rejects import refused_rows, reject_frame, rejects
 
 #: functions of the program's own that say how many bytes they moved: another view of what the layers below move
 APP = "APP"
@@ -380,12 +378,7 @@ class _Files:
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows of the files."""
-        first = 0 if self.unknown else 1
-        if len(self.paths) > first:
-            numbers = pl.int_range(first, len(self.paths), dtype=pl.Int64, eager=True)
-            yield traced.rows(
-                TRACE_FILES, {"file_number": numbers, "path": pl.Series(self.paths[first:], dtype=pl.String)}
-            )
+        yield from traced.files({path: number for number, path in enumerate(self.paths) if number or self.unknown})
 
 
 def _names_anywhere(run: _Run) -> dict[str, str | None]:
@@ -407,8 +400,7 @@ class _Tally:
     processes: _Processes
     functions: _Functions
     files: _Files
-    request_count: int = 0
-    metadata_count: int = 0
+    numbers: traced.Numbering = field(default_factory=traced.Numbering)
     repeated_count: int = 0
     untimely_count: int = 0
     unsized_count: int = 0
@@ -449,17 +441,9 @@ class _Tally:
 
     def _untimely(self, rows: pl.DataFrame) -> Batch:
         self.untimely_count += rows.height
-        return reject_frame(
-            rows.select(
-                LINE,
-                reason=pl.format(
-                    "The call of {} lies outside of its process's own start and end.",
-                    self.functions.name.gather(rows["function"]),
-                ),
-                remedy=pl.lit("Trace again; the call is not counted."),
-                raw=pl.lit(None, pl.String),
-            )
-        )
+        names = self.functions.name.gather(rows["function"])
+        reason = pl.format("The call of {} lies outside of its process's own start and end.", names)
+        return reject_frame(refused_rows(rows, reason, "Trace again; the call is not counted."))
 
     def _count(self, rows: pl.DataFrame) -> None:
         """Count calls: those that have all codes alike are added up before what the codes stand for is looked up."""
@@ -489,42 +473,32 @@ class _Tally:
     def records(self) -> Iterator[Batch]:
         """Yield what each process did to each file."""
         if self.parts:
-            for part in _records(_together(self.parts)).sort(_RECORD).iter_slices(traced.BATCH_ROWS):
+            records = _together(self.parts).group_by(_RECORD).agg(traced.record_columns())
+            for part in records.sort(_RECORD).iter_slices(traced.BATCH_ROWS):
                 yield traced.rows(TRACE_RECORDS, part.to_dict())
 
     def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        if rows.is_empty():
-            return
-        numbers = pl.int_range(self.request_count, self.request_count + rows.height, eager=True)
-        self.request_count += rows.height
-        own = ("offset_bytes", "request_bytes")
-        yield traced.rows(
-            TRACE_REQUESTS,
-            self._told(rows)
-            | {name: rows[name] for name in own}
-            | {
-                "host": self.processes.host.gather(rows["process"]),
-                "request": numbers,
-                "direction": self.functions.deed.gather(rows["function"]),
-                "is_async": False,
-            },
+        known = self._told(rows).with_columns(
+            rows.select("offset_bytes", "request_bytes"),
+            host=self.processes.host.gather(rows["process"]),
+            direction=self.functions.deed.gather(rows["function"]),
         )
+        yield from self.numbers.rows(TRACE_REQUESTS, known, is_async=False)
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        if rows.is_empty():
-            return
-        numbers = pl.int_range(self.metadata_count, self.metadata_count + rows.height, eager=True)
-        self.metadata_count += rows.height
-        operations = self.functions.deed.gather(rows["function"])
-        yield traced.rows(TRACE_METADATA, self._told(rows) | {"metadata_call": numbers, "operation": operations})
+        known = self._told(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
+        yield from self.numbers.rows(TRACE_METADATA, known)
 
-    def _told(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+    def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return what is told of any call."""
-        own = ("file_number", "began_s", "ceased_s", "is_nested")
-        return {name: rows[name] for name in own} | {
-            "module": self._modules(rows),
-            "rank": self.processes.rank.gather(rows["process"]),
-        }
+        return rows.select(
+            "file_number",
+            "began_s",
+            "ceased_s",
+            "is_nested",
+            module=self._modules(rows),
+            rank=self.processes.rank.gather(rows["process"]),
+        )
 
 
 def _added_up() -> list[pl.Expr]:
@@ -553,27 +527,4 @@ def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
             pl.col("began_s").min(),
             pl.col("ceased_s").max(),
         )
-    )
-
-
-def _records(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of each process to each file as columns, from what calls that do the same add up to."""
-    count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
-    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    began, ceased = pl.col("began_s"), pl.col("ceased_s")
-    writes = of["write"] | of["sync"]
-    return parts.group_by(_RECORD).agg(
-        *(
-            pl.when(moved.filter(of[deed]).null_count() == 0).then(moved.filter(of[deed]).sum()).alias(name)
-            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
-        ),
-        *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
-        began.filter(of["open"]).min().alias("opened_s"),
-        ceased.filter(of["open"]).max().alias("open_ended_s"),
-        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
-        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
-        ceased.filter(of["close"]).max().alias("closed_s"),
-        time.filter(of["read"]).sum().alias("read_time_s"),
-        time.filter(writes).sum().alias("write_time_s"),
-        time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),
     )

@@ -208,7 +208,7 @@ def faults_of(*, has_name: bool) -> list[Fault]:
         (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
     ]
     bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
-    return [bad_time, *(Fault(broken, pl.lit(reason), pl.lit(remedy)) for broken, reason, remedy in given)]
+    return [bad_time, *(Fault(broken, reason, remedy) for broken, reason, remedy in given)]
 
 
 def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -221,8 +221,8 @@ def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.Data
     differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(DIRECTIONS.values(), first, strict=True))
     fault = Fault(
         repeats & differs,
-        pl.lit("The target has another reading with other counters at the same time."),
-        pl.lit("Export the database in UTC, or remove the reading that is wrong."),
+        "The target has another reading with other counters at the same time.",
+        "Export the database in UTC, or remove the reading that is wrong.",
     )
     found = sift(rows, [fault])
     return found.rows.filter(~repeats), found.refused

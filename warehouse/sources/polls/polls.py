@@ -273,8 +273,8 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
         rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
     unknown = Fault(
         pl.col("interval_s").is_null(),
-        pl.lit("Its file system has polls of one instant only: their interval is not known."),
-        pl.lit("Add the column interval_s."),
+        "Its file system has polls of one instant only: their interval is not known.",
+        "Add the column interval_s.",
     )
     found = sift(rows, [unknown])
     faulty = found.refused if is_again else pl.concat([piece.refused, found.refused])

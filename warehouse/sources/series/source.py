@@ -163,8 +163,8 @@ def _timed(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.D
     good = sift(timed, [bad_time])
     late = Fault(
         pl.col("time_s") <= pl.col("time_s").cum_max().shift(),
-        pl.lit("The time is not later than all times before it."),
-        pl.lit("Sort the series by time, and keep one row for each time."),
+        "The time is not later than all times before it.",
+        "Sort the series by time, and keep one row for each time.",
     )
     ordered = sift(good.rows, [late])
     return ordered.rows, pl.concat([good.refused, ordered.refused])
@@ -187,8 +187,8 @@ def _measured(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.D
 def _counted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     negative = Fault(
         ~((pl.col("value") >= 0) & pl.col("value").is_finite()),
-        pl.lit("A counter is a number of at least 0."),
-        pl.lit("Leave the cell empty where nothing was read."),
+        "A counter is a number of at least 0.",
+        "Leave the cell empty where nothing was read.",
     )
     found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
     whole = found.rows["given"].cast(pl.Int64, strict=False)
