@@ -259,18 +259,15 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     from iosig.warehouse.sources.files.limits import in_force
-    from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
+    from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
 
     number, longest = 0, in_force().line_bytes
-    try:
-        with open_bytes(path) as file:
-            while line := file.readline(longest + 1):
-                number += 1
-                if len(line) > longest:
-                    raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
-                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-    except DAMAGE as error:
-        raise damaged_after(number, error) from error
+    with refusing_damage_after(lambda: number), open_bytes(path) as file:
+        while line := file.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
+            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
 def _held(rows: list[dict[str, Any]], raw: list[str]) -> Iterator[Batch]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import DAMAGE, open_bytes
+from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
 
 Reals = NDArray[np.float64]
 MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
@@ -111,7 +111,7 @@ class _Counted(io.RawIOBase):
 
 def parts(path: Path) -> Iterator[Part | Refusal]:
     """Yield what a trace says, flush by flush; a flush that cannot be read is a Refusal, and the rest goes on."""
-    try:
+    with refusing_damage():
         with open_bytes(path) as file:
             start = file.read(1)
         if start in ARRAYS:
@@ -119,8 +119,6 @@ def parts(path: Path) -> Iterator[Part | Refusal]:
         else:
             for line, document in _documents(path):
                 yield from [document] if isinstance(document, Refusal) else parts_of(document, line)
-    except DAMAGE as error:
-        raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
 
 
 # ---- JSON
