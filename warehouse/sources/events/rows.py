@@ -133,11 +133,7 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
         )
     else:
-        instant = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
-        if instant.dtype == pl.Datetime("us"):
-            zone = job_times.local_zone(zone, f"The event's {short} time")
-            instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-        read = pl.DataFrame({"instant": instant.dt.convert_time_zone("UTC")})
+        read = job_times.in_utc(times, zone, f"The event's {short} time").to_frame("instant")
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
         reason = pl.lit(f"The time in {short}_s is no instant from 1970 to 2261.")
         found = read.with_columns(

@@ -80,6 +80,18 @@ def in_range(instant: pl.Expr) -> pl.Expr:
     return instant.is_between(EARLIEST, LATEST, closed="left")
 
 
+def in_utc(times: pl.Series, time_zone: str | None, example: str) -> pl.Series:
+    """Return dates and times as UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
+
+    NULL stands for a local time that the clock change skips or repeats.
+    """
+    instants = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
+    if instants.dtype == pl.Datetime("us"):
+        zone = local_zone(time_zone, example)
+        instants = instants.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+    return instants.dt.convert_time_zone("UTC")
+
+
 def _text(texts: pl.Series) -> pl.DataFrame:
     text = pl.col("text").cast(pl.String).str.strip_chars()
     no_time = text.str.to_lowercase().is_in(NO_TIME)
