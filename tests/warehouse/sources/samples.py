@@ -21,13 +21,14 @@ from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.predictions.lines import line_of
-from iosig.warehouse.sources.protocol import Reading, named, recognize
+from iosig.warehouse.sources.protocol import Batch, named, recognize
 from tests.dftracer_traces import Process, write_call
 from tests.flows import growing_traces
 from tests.naive import recorder_traces
 from tests.prediction_rows import prediction
 from tests.warehouse.extrapolation_records import EXTRAPOLATED
 from tests.warehouse.sources import archives, lmt_tables, trace_landing
+from tests.warehouse.sources.batch_reading import UTC_ZONE, tables_of
 from tests.warehouse.sources.counters import (
     test_influx_line as influx,
     test_jobstats as jobstats,
@@ -41,7 +42,6 @@ from tests.warehouse.sources.polls import test_csv as polls, test_mmperfmon as m
 
 #: 2026-03-01T12:00:00Z
 T = 1_772_366_400
-ZONE = Reading(time_zone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read(sample: Sample, content: bytes | None = None, name: str = "") -> Outcom
 
     name: the file's path below a folder of its own, if it is not the sample's.
     """
-    found: dict[str, list[pl.DataFrame]] = {}
+    batches: list[Batch] = []
     refusal = None
     with TemporaryDirectory() as folder:
         path = Path(folder) / (name or sample.name)
@@ -101,12 +101,10 @@ def read(sample: Sample, content: bytes | None = None, name: str = "") -> Outcom
         path.write_bytes(sample.content if content is None else content)
         os.utime(path, (T, T))
         try:
-            for batch in named(sample.format).read(path, ZONE):
-                frames.require(batch.rows, batch.table)
-                found.setdefault(batch.table.name, []).append(batch.rows)
+            batches.extend(named(sample.format).read(path, UTC_ZONE))
         except InputRefused as error:
             refusal = error
-    tables = {name: pl.concat(parts) for name, parts in found.items()}
+    tables = tables_of(batches)
     for rows in tables.values():
         rows.write_json()
     return Outcome(tables, tables.pop(REJECTS.name, frames.empty(REJECTS)), refusal)

@@ -20,7 +20,7 @@ from tests.naive.sources.counters import (
     prometheus as naive_prometheus,
 )
 from tests.naive.sources.polls import mmperfmon as naive_mmperfmon
-from tests.warehouse.sources.counter_reading import COUNTS
+from tests.warehouse.sources.batch_reading import COUNTS
 from tests.warehouse.sources.counters import (
     test_influx_line as influx,
     test_jobstats as jobstats,

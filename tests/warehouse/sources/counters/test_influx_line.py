@@ -19,7 +19,7 @@ from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
 from tests.budget import one_in
 from tests.naive.sources.counters import influx_line as naive
-from tests.warehouse.sources.counter_reading import COUNTS, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1723114647
 OST = (

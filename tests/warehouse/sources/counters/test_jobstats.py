@@ -16,7 +16,7 @@ from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
 from tests.naive.sources.counters import jobstats as naive
-from tests.warehouse.sources.counter_reading import COUNTS, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1723114647
 

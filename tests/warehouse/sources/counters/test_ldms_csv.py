@@ -16,7 +16,7 @@ from iosig.warehouse.sources.counters.ldms_csv import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
-from tests.warehouse.sources.counter_reading import read_counters, read_written
+from tests.warehouse.sources.batch_reading import read_counters, read_written
 
 T = 1723114647
 START = "#Time,Time_usec,ProducerName,"

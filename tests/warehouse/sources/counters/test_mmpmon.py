@@ -13,7 +13,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import mmpmon as naive
-from tests.warehouse.sources.counter_reading import COUNTS, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1579358234
 

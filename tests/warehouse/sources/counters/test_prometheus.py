@@ -17,7 +17,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import prometheus as naive
-from tests.warehouse.sources.counter_reading import COUNTS, read_counters
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters
 
 T = 1723114647
 

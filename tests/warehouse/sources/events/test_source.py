@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from iosig.answers.single.one_input import TraceInput, opened
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import source
@@ -25,6 +24,7 @@ from iosig.warehouse.store.store import Store
 from tests import request_event_files
 from tests.budget import examples
 from tests.request_event_files import Plan
+from tests.warehouse.sources.batch_reading import UTC_ZONE, Tables, tables_of
 
 HEADER = "layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction,file,is_collective"
 GOOD = (
@@ -36,19 +36,12 @@ GOOD = (
     "storage,s1,0,7,write,,1.8,1.9,100,write,,",
     "application,,3,7,request,,2.0,3.0,50,read,,",
 )
-Tables = dict[str, pl.DataFrame]
 #: what stays the same, whatever a file looks like
 EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 
 
-def landed(path: Path, reading: Reading | None = None) -> Tables:
-    """Return all rows by table; each batch meets its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, reading or Reading(time_zone="UTC")):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
+def landed(path: Path, reading: Reading = UTC_ZONE) -> Tables:
+    return tables_of(source.read(path, reading))
 
 
 def put(folder: Path, *lines: str, header: str = HEADER, name: str = "events.csv") -> Path:

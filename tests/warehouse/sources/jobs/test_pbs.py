@@ -10,7 +10,7 @@ import pytest
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs.pbs import SKIPPED, SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading
-from tests.warehouse.sources.log_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 TORQUE_END = (
     "12/21/2009 15:27:00;E;6.edge.example.edu;user=jones group=staff jobname=impi-hybrid queue=ccr ctime=1261424924 "

@@ -15,7 +15,7 @@ from iosig.warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
 from iosig.warehouse.sources.jobs.sacct import SOURCE
 from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 STATES = JOB_RECORDS.column("state").choices
 HEADER = "JobID|User|State|Start|End"

@@ -16,7 +16,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.sacct_json import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 Json = dict[str, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs import squeue_json
 from iosig.warehouse.sources.protocol import Reading, recognize
+from tests.warehouse.sources.batch_reading import gathered
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECONDS = round(AT.timestamp())
@@ -38,13 +38,9 @@ def job(is_new: bool, **told: Any) -> dict[str, Any]:
     return known | {name: number(value) if isinstance(value, int) else value for name, value in told.items()}
 
 
-def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, ...]:
     path.write_text(json.dumps({"meta": {"Slurm": {}}, "jobs": jobs, "errors": []}, indent=1))
-    rows, refused = [pl.DataFrame()], [frames.empty(REJECTS)]
-    for batch in squeue_json.read(path, Reading()):
-        frames.require(batch.rows, batch.table)
-        (refused if batch.table == REJECTS else rows).append(batch.rows)
-    return rows[-1], refused[-1]
+    return gathered(squeue_json.read(path, Reading()), QUEUE_RECORDS)
 
 
 def test_versions_say_the_same(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from iosig.warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
 from iosig.warehouse.sources.protocol import Head
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 START = 749458803
 ZERO = datetime.fromtimestamp(START, UTC)

@@ -9,9 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.polls import POLLS
-from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_bytes, read_head
 from iosig.warehouse.sources.polls import mmperfmon
@@ -19,19 +16,10 @@ from iosig.warehouse.sources.polls.mmperfmon import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.polls import mmperfmon as naive
+from tests.warehouse.sources.batch_reading import read_input
 
 DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
 FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
-
-
-def read_polls(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    found = {table: [frames.empty(table)] for table in (POLLS, REJECTS)}
-    for batch in SOURCE.read(path, reading or Reading(time_zone="UTC")):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found[batch.table].append(batch.rows)
-    polls, rejects = (pl.concat(parts) for parts in found.values())
-    return polls, rejects.sort("line")
 
 
 def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str = "2019-05-15-12:01:00") -> str:
@@ -47,11 +35,11 @@ def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str
     return text
 
 
-def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
     path = folder / "mmperfmon.out"
     path.write_text(text)
     assert recognize(read_head(path)) == SOURCE
-    return read_polls(path, reading)
+    return read_input(SOURCE, path, reading)
 
 
 def totals(text: str) -> Counter[tuple[str, str]]:
@@ -78,7 +66,7 @@ def landed(polls: pl.DataFrame) -> Counter[tuple[str, str]]:
 def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / name
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     with open_bytes(path) as file:
         text = file.read().decode()
     assert refused.is_empty()
@@ -91,7 +79,7 @@ def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: 
 def test_real_archives_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / f"mmperfmon.2019-05-15-{name}.tgz"
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     expected: Counter[tuple[str, str]] = Counter()
     with tarfile.open(path) as packed:
         for member in packed:
@@ -109,22 +97,22 @@ def test_an_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.M
             (tmp_path / f"{number}.out").write_text(text)
             packed.add(tmp_path / f"{number}.out", f"read/{number}.out")
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     assert (polls.height, refused["line"].to_list()) == (5 + 8 + 5, [21])
     assert sorted(polls["controller"].unique()) == ["nsd1:d0:read", "nsd1:d1:read", "nsd1:d9:read"]
     monkeypatch.setattr(mmperfmon, "MOST_BYTES", 300)
     with pytest.raises(InputRefused, match="entry of the archive is longer"):
-        read_polls(path)
+        read_input(SOURCE, path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(InputRefused):
-        read_polls(path)
+        read_input(SOURCE, path)
 
 
 def test_what_is_no_storage_is_refused_for_that_reason(shared_data: Path) -> None:
     path = shared_data / "gpfs" / "mmperfmon-usage.txt.gz"
     assert recognize(read_head(path)) == SOURCE
     with pytest.raises(InputRefused, match="None of the columns counts bytes"):
-        read_polls(path)
+        read_input(SOURCE, path)
 
 
 def test_a_bucket_is_a_poll_with_its_right_edge(tmp_path: Path) -> None:

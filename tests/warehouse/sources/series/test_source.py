@@ -25,7 +25,7 @@ def write(folder: Path, text: str, name: str = "job-17-reads.csv") -> Path:
     return path
 
 
-def read_series(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_series(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
     return read_input(SOURCE, path, reading, SERIES)
 
 

@@ -9,23 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.sources.tmio import source
-
-Tables = dict[str, pl.DataFrame]
+from tests.warehouse.sources.batch_reading import Tables, tables_of
 
 
 def landed(path: Path) -> Tables:
-    """Return all rows by table; each batch meets its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, Reading()):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
+    return tables_of(source.read(path, Reading()))
 
 
 def of(tmp_path: Path, content: str | bytes) -> Tables:
