@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import glljobstat
 from iosig.warehouse.sources.counters.glljobstat import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
@@ -80,16 +79,6 @@ def test_only_what_changed_has_rows(tmp_path: Path) -> None:
 def test_what_is_called_bytes_and_is_a_count_is_no_bytes(tmp_path: Path) -> None:
     rows, _, _ = read_rows(write(tmp_path, logged(0, "1", 3) + logged(10, "1", 4, count=4)))
     assert rows.select("total_written_bytes", "total_write_count").rows() == [(None, 3), (None, 4)]
-
-
-@pytest.mark.parametrize("size", one_in(2, [3, 7]))
-def test_the_size_of_pieces_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    path = write(tmp_path, list(chain(*(logged(second, job, second) for second in range(0, 50, 10) for job in "ab"))))
-    whole = read_rows(path)
-    assert whole[0].height == 10
-    monkeypatch.setattr(glljobstat, "_PIECE_ROWS", size)
-    for found, expected in zip(read_rows(path), whole, strict=True):
-        assert found.equals(expected)
 
 
 @pytest.mark.parametrize(

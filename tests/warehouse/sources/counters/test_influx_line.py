@@ -11,13 +11,11 @@ import pytest
 
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import influx_line
 from iosig.warehouse.sources.counters.influx_line import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
-from tests.budget import one_in
 from tests.naive.sources.counters import influx_line as naive
 from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
@@ -186,13 +184,3 @@ def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
 def test_a_table_or_another_text_is_no_line_protocol() -> None:
     for text in (b"time,name\n1,2\n", b"lustre2,name=x write_bytes=1i\n", b"a b c\n", b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "\n# a comment\n" + "".join(job(f"j{n}", second * n, second) for second in range(0, 60, 10) for n in (1, 2))
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(influx_line, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)

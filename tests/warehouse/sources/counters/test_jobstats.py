@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import jobstats, jobstats_text
+from iosig.warehouse.sources.counters import jobstats_text
 from iosig.warehouse.sources.counters.jobstats import SOURCE
 from iosig.warehouse.sources.files.limits import Limits, limited
 from iosig.warehouse.sources.files.opening import read_head
@@ -284,15 +284,7 @@ def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.
         read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
 
 
-@pytest.mark.parametrize("size", [200, 1000, 3000])
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = rounds(0, 0, 4096, None, 4096, 8192).replace("\n", "\r\n")
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", size)
-    monkeypatch.setattr(jobstats, "_READ_BYTES", size)
-    monkeypatch.setattr(jobstats, "_BATCH_ROWS", 2)
-    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
-        assert found.equals(expected)
+def test_entries_of_no_known_time_are_counted_in_their_rounds(tmp_path: Path) -> None:
     untimed = rounds(0, 0, 4096, None, 4096, 8192, before=False)
     assert read_text(tmp_path, untimed)[1]["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
 

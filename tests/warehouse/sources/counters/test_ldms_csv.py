@@ -11,11 +11,9 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import ldms_csv
 from iosig.warehouse.sources.counters.ldms_csv import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from tests.budget import one_in
 from tests.warehouse.sources.batch_reading import read_counters, read_written
 
 T = 1723114647
@@ -170,14 +168,3 @@ def test_a_sites_own_columns_are_named_in_the_settings(tmp_path: Path) -> None:
 def test_a_table_of_something_else_is_no_store_csv() -> None:
     for text in (b"Time,a\n1,2\n", b"polled_at,controller\n", f"{T}.003200,3200,a,b,c\n".encode(), b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = OST + "".join(ost(second, 2, second) for second in range(0, 60, 10)) + "\n" + OST + ost(99, 99, 70)
-    whole = read_text(tmp_path, text)
-    assert whole[0].height == 7
-    monkeypatch.setattr(ldms_csv, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)

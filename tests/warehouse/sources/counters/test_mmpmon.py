@@ -7,11 +7,9 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import mmpmon
 from iosig.warehouse.sources.counters.mmpmon import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
-from tests.budget import one_in
 from tests.naive.sources.counters import mmpmon as naive
 from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
@@ -66,13 +64,3 @@ def test_what_mmpmon_prints_of_other_requests_is_passed_over(tmp_path: Path) -> 
     assert rows["total_written_bytes"].to_list() == [5]
     with pytest.raises(InputRefused, match="no counters of a file system"):
         read_text(tmp_path, whole)
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "".join(line(second // 20, second) for second in range(0, 60, 10))
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(mmpmon, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)

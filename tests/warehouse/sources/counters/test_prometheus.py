@@ -242,12 +242,3 @@ def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) ->
     rows, _, refused = read_text(tmp_path, text + text.splitlines()[2].replace("4096", "4097") + "\n")
     assert rows["job_key"].to_list() == ["j1"]
     assert "comes twice" in refused["reason"][0]
-
-
-@pytest.mark.parametrize("size", [150, 1000])
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "".join(f"{T + second}\n" + snapshot(second, 7, 9) for second in range(0, 60, 10)).replace("\n", "\r\n")
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(prometheus, "BLOCK_BYTES", size)
-    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
-        assert found.equals(expected)

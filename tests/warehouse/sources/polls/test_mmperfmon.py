@@ -202,12 +202,3 @@ def test_a_query_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_another_text_is_no_query() -> None:
     for text in (b"Legend:\nred: 1\n", b"a,b\n1,2\n", b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [100, 1000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = good_text() + good_text(2)
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(mmperfmon, "BLOCK_BYTES", size)
-    for found, expected in zip(read_text(tmp_path, text.replace("\n", "\r\n")), whole, strict=True):
-        assert found.equals(expected)
