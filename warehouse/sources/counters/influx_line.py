@@ -15,7 +15,6 @@ from typing import Final
 
 import polars as pl
 
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
@@ -33,7 +32,7 @@ from iosig.warehouse.sources.counters.line_protocol import (
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
-from iosig.warehouse.sources.rows.faults import of_contract, sift
+from iosig.warehouse.sources.rows.faults import held_to
 from iosig.warehouse.sources.rows.rejects import frame_of, refused_rows
 
 #: text that is read at once
@@ -223,13 +222,9 @@ def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
         samples.instants(pl.col("at_us")).alias("polled_at"),
         pl.lit(reading.filesystem or samples.DEFAULT_FILESYSTEM).alias("filesystem"),
         pl.lit(1.0).alias("interval_s"),
-        *(pl.lit(None, pl.Float64).alias(name) for name in ("read_iops", "write_iops")),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
     )
-    found = sift(rows, of_contract(POLLS))
-    if not found.rows.is_empty():
-        yield Batch(POLLS, frames.widened(found.rows.select(POLLS.column_names), POLLS))
-    yield from samples.batches(found.refused)
+    yield from held_to(POLLS, rows).batches(POLLS)
 
 
 SOURCE = Source(

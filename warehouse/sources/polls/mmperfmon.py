@@ -24,7 +24,7 @@ from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, of_contract, sift
+from iosig.warehouse.sources.rows.faults import Fault, held_to, sift
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -166,7 +166,7 @@ class _Query:
         )
         values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
         told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
-        found = sift(told.with_columns(interval_s=pl.lit(interval_s)), [_DOUBLED, *of_contract(POLLS)])
+        found = held_to(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
         refused = pl.concat([self.refused, timed.refused, found.refused])
         return Sifted(found.rows.select(*POLLS.column_names, LINE), refused)
 

@@ -15,7 +15,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, no_number, of_contract, sift
 from iosig.warehouse.sources.rows.rejects import Sifted, refused
 from iosig.warehouse.sources.rows.tables import text
 
@@ -74,7 +74,7 @@ def _number_instants(seconds: pl.Series) -> pl.Series:
     number = pl.lit(seconds.cast(pl.Float64))
     in_years = number.is_between(0, _LATEST_S, closed="left")
     micros = (pl.when(in_years).then(number) * _US_PER_S).round().cast(pl.Int64)
-    return pl.select(micros.cast(pl.Datetime("us", "UTC"))).to_series()
+    return pl.select(micros.cast(job_times.INSTANT)).to_series()
 
 
 def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -117,10 +117,9 @@ def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -
 
 
 def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
-    time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
     numbers = [no_number(_GIVEN + name, name) for name in given]
     contract = of_contract(POLLS, but=("interval_s_not_null",))
-    return [*([time] if "reason" in times.columns else []), *numbers, *contract]
+    return [*([NOTED] if "reason" in times.columns else []), *numbers, *contract]
 
 
 def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:

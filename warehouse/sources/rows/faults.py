@@ -31,6 +31,10 @@ class Fault:
     remedy: pl.Expr | str
 
 
+#: what was found before, and noted in the row itself
+NOTED = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
+
+
 def of_contract(table: Table, *, but: Collection[str] = ()) -> list[Fault]:
     """Return the faults that a table's rules imply; `but` names rules that are not asked."""
     found = []
@@ -74,3 +78,10 @@ def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
         for texts in ([fault.reason for fault in faults], [fault.remedy for fault in faults])
     )
     return Sifted(marked.filter(pl.col("fault").is_null()).drop("fault"), refused_rows(bad, reason, remedy))
+
+
+def held_to(table: Table, rows: pl.DataFrame, *own: Fault) -> Sifted:
+    """Part the rows by faults of their own and by a table's rules; they have NULL in its columns that they lack."""
+    absent = {name: dtype for name, dtype in frames.schema(table).items() if name not in rows.columns}
+    whole = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+    return sift(whole, [*own, *of_contract(table)])

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Final
 
 import polars as pl
 
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused, UsageError
 
 #: what logs write where there is no time (yet)
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")
+INSTANT: Final = frames.POLARS_DTYPES["instant"]
 #: instants outside do not survive the nanosecond clocks of other programs
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2262, 1, 1, tzinfo=UTC)
