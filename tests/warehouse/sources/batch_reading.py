@@ -8,25 +8,58 @@ from pathlib import Path
 import polars as pl
 
 from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.contracts.quality import REJECTS
-from iosig.warehouse.sources.protocol import Batch, Reading, Source
+from iosig.warehouse.sources.files.opening import read_head
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, recognize
+
+COUNTS = tuple(name for name in COUNTER_SAMPLES.column_names if name.startswith("total_"))
+UTC_ZONE = Reading(time_zone="UTC")
+
+Tables = dict[str, pl.DataFrame]
 
 
-def gathered(batches: Iterable[Batch], table: Table = POLLS) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all rows and all rejects, each batch checked against its contract."""
-    rows = [frames.empty(table)]
-    refused = [frames.empty(REJECTS)]
+def tables_of(batches: Iterable[Batch]) -> Tables:
+    """Return all rows by table, each batch checked against its contract."""
+    found: dict[str, list[pl.DataFrame]] = {}
     for batch in batches:
-        assert batch.table in (table, REJECTS)
         assert not batch.rows.is_empty()
-        frames.require(batch.rows, batch.table)
-        (rows if batch.table == table else refused).append(batch.rows)
-    return pl.concat(rows), pl.concat(refused).sort("line")
+        found.setdefault(batch.table.name, []).append(frames.require(batch.rows, batch.table))
+    return {name: pl.concat(parts) for name, parts in found.items()}
+
+
+def gathered(batches: Iterable[Batch], *expected: Table) -> tuple[pl.DataFrame, ...]:
+    """Return all rows of each of these tables, then all rejects by line; there are no others."""
+    tables = tables_of(batches)
+    *rows, refused = (tables.pop(table.name, frames.empty(table)) for table in (*(expected or (POLLS,)), REJECTS))
+    assert not tables
+    return *rows, refused.sort("line")
 
 
 def read_input(
     source: Source, path: Path, reading: Reading | None = None, table: Table = POLLS
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> tuple[pl.DataFrame, ...]:
     """Return all rows and all rejects of a file."""
-    return gathered(source.read(path, reading or Reading(time_zone="UTC")), table)
+    return gathered(source.read(path, reading or UTC_ZONE), table)
+
+
+def read_log(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    """Return all job records and all rejects of a log, by line."""
+    batches = list(source.read(path, reading or UTC_ZONE))
+    assert all(batch.rows["line"].is_sorted() for batch in batches)
+    rows, refused = gathered(batches, JOB_RECORDS)
+    return rows.sort("line"), refused
+
+
+def read_counters(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    """Return all samples, all scrapes and all rejects of an input."""
+    return gathered(source.read(path, reading or Reading()), COUNTER_SAMPLES, SCRAPES)
+
+
+def read_written(source: Source, path: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    """Write a text, which has to be recognized as of that format, and read it to its end as counters."""
+    path.write_text(text)
+    assert recognize(read_head(path)) == source
+    return read_counters(source, path, reading)

@@ -20,20 +20,13 @@ SHIPPED = Path(str(files("darshan")))
 
 
 def tables_of(path: Path) -> dict[str, pl.DataFrame]:
-    """Return all rows of a log by table, each batch checked against its contract."""
-    import polars as pl
-
-    from iosig.warehouse.contracts import TABLES, frames
+    """Return all rows of a log by table; no key comes twice."""
+    from iosig.warehouse.contracts import TABLES
     from iosig.warehouse.sources.darshan.source import SOURCE
     from iosig.warehouse.sources.protocol import Reading
+    from tests.warehouse.sources import batch_reading
 
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in SOURCE.read(path, Reading()):
-        assert batch.table in TABLES
-        assert not batch.rows.is_empty()
-        frames.require(batch.rows, batch.table)
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    tables = {name: pl.concat(parts) for name, parts in found.items()}
+    tables = batch_reading.tables_of(SOURCE.read(path, Reading()))
     for table in TABLES:
         if table.name in tables and table.key:
             assert not tables[table.name].select(table.key).is_duplicated().any(), table.name

@@ -11,8 +11,8 @@ import zstandard
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.traces import TRACE_CALLS
-from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.recorder.requests import Requests
+from tests.warehouse.sources.batch_reading import Tables, tables_of
 
 MODULES = {"0": "POSIX", "1": "MPIIO", "2": "MPI", "3": "HDF5"}
 
@@ -49,15 +49,8 @@ def of_archive(path: Path) -> pl.DataFrame:
     return pl.concat([of_text(texts[rank].splitlines(), rank) for rank in sorted(texts)])
 
 
-def found(*parts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def found(*parts: pl.DataFrame) -> Tables:
     """Return by table what `Requests` makes of calls that are added part by part; each batch meets its contract."""
     requests = Requests()
-    batches: list[Batch] = []
-    for part in parts:
-        batches += requests.add(part)
-    batches += requests.finish()
-    tables: dict[str, list[pl.DataFrame]] = {}
-    for batch in batches:
-        frames.require(batch.rows, batch.table)
-        tables.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(frames_) for name, frames_ in tables.items()}
+    batches = [batch for part in parts for batch in requests.add(part)]
+    return tables_of([*batches, *requests.finish()])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.warehouse.contracts import TABLES, frames
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.recorder import files as recorder_files, source
 from tests.naive.recorder_traces import USER, Call
+from tests.warehouse.sources import batch_reading
 
 
 def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
@@ -35,15 +35,9 @@ def tarred(files: Mapping[str, bytes | str], format_: int = tarfile.USTAR_FORMAT
     return out.getvalue()
 
 
-def tables_of(path: Path) -> dict[str, pl.DataFrame]:
-    """Return all rows of a trace by table, each batch checked against its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, Reading()):
-        assert batch.table in TABLES
-        assert not batch.rows.is_empty()
-        frames.require(batch.rows, batch.table)
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
+def tables_of(path: Path) -> batch_reading.Tables:
+    """Return all rows of a trace by table."""
+    return batch_reading.tables_of(source.read(path, Reading()))
 
 
 def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, float]]:

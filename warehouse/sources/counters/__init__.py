@@ -1,6 +1,6 @@
 """Counters that name the job, as collectors read them from storage servers.
 
-- `changes` (`Changes`, `news`, `wide`): What changed between one reading of a counter and the next within an input.
+- `changes` (`Changes`, `landed`, `wide`): What changed between one reading of a counter and the next within an input.
 - `exposition` (`Exposition`): Prometheus' text format: from lines to values with their labels.
 - `glljobstat`: What glljobstat logs as Parquet: Lustre's job statistics, summed over all servers that it asked.
 - `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.

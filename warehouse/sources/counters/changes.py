@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.warehouse.contracts.counters import SCRAPES
-from iosig.warehouse.sources.counters.samples import filesystems, instants
-from iosig.warehouse.sources.protocol import Reading
-from iosig.warehouse.sources.rows.rejects import frame_of
+from iosig.warehouse.sources.counters.samples import batches, filesystems, instants
+from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.rows.rejects import frame_of, refused_rows
 
 Numbers = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -257,11 +257,17 @@ def news(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.Dat
     counts = [name for name in rows.columns if name.startswith("total_")]
     refused = frame_of([])
     if any(rows[name].has_nulls() for name in counts) and (lacks := lacking(rows)).any():
-        refused = rows.filter(lacks).select(
-            "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
-            raw=pl.lit(None, pl.String),
-        )  # fmt: skip
+        refused = refused_rows(rows.filter(lacks), "The job has fewer counters than others of its target.", CUT)
         rows = rows.filter(~lacks)
     rows = rows.with_columns(settled(rows, reading))
     changed = changes.take(rows.select(KEYS), rows.select(counts).hash_rows(), rows["at_us"])
     return as_samples(rows[changed]), refused
+
+
+def landed(rows: pl.DataFrame, refused: pl.DataFrame, changes: Changes, reading: Reading) -> Iterator[Batch]:
+    """Yield what changed of whole readings (see `news`), if there are any, and what is refused."""
+    if rows.is_empty():
+        yield from batches(refused)
+        return
+    changed, lacking_rows = news(rows, changes, reading)
+    yield from batches(pl.concat([refused, lacking_rows]), changed)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+from iosig.warehouse.sources.rows.rejects import refused_rows
 
 Ints = npt.NDArray[np.int64]
 #: labels of a line that is read with others; one with more is refused
@@ -86,8 +86,8 @@ class Exposition:
             pl.lit("No line declares the type of the metric.")
         )
         reason = pl.coalesce(damaged, undeclared)
-        told = lines.select("line", reason=reason, remedy=pl.lit(_REMEDY), raw=pl.col("text"))
-        return told.filter(pl.col("reason").is_not_null()).cast(REJECT_SCHEMA)
+        told = refused_rows(lines, reason, _REMEDY, "text")
+        return told.filter(pl.col("reason").is_not_null())
 
     def _series(self, count: int, shapes: Sequence[_Shape]) -> pl.DataFrame:
         """Return the names and roles of so many series: those of damaged ones are "" and NULL."""
@@ -296,4 +296,4 @@ def _without_escapes(text: str) -> str:
 
 def _refused(lines: pl.DataFrame, faulty: pl.DataFrame) -> pl.DataFrame:
     raw = lines["text"].gather(faulty["place"])
-    return faulty.select("line", "reason", remedy=pl.lit(_REMEDY), raw=pl.lit(raw)).cast(REJECT_SCHEMA)
+    return refused_rows(faulty.with_columns(raw.alias("raw")), pl.col("reason"), _REMEDY)

@@ -17,7 +17,7 @@ import polars as pl
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, news, wide
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, landed, wide
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables
@@ -102,13 +102,9 @@ def _sound(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
     at_ms = pl.col("timestamp").cast(pl.Int64)
     told = rows.with_columns(at_us=pl.when(at_ms.is_between(10**12, 9 * 10**12)).then(at_ms * 1_000))
     faults = [
-        Fault(pl.col("at_us").is_null(), pl.lit("The time is none since 2001."), pl.lit(_REMEDY)),
-        Fault(pl.col("job_key").is_null() | pl.col("operation").is_null(), pl.lit("A cell is empty."), pl.lit(_REMEDY)),
-        Fault(
-            pl.col("value").is_null() | (pl.col("value") < 0),
-            pl.lit("The value is no count of at least 0."),
-            pl.lit(_REMEDY),
-        ),
+        Fault(pl.col("at_us").is_null(), "The time is none since 2001.", _REMEDY),
+        Fault(pl.col("job_key").is_null() | pl.col("operation").is_null(), "A cell is empty.", _REMEDY),
+        Fault(pl.col("value").is_null() | (pl.col("value") < 0), "The value is no count of at least 0.", _REMEDY),
     ]
     found = sift(told, faults)
     own = found.rows.filter(pl.col("operation").is_in(list(columns)))
@@ -133,14 +129,11 @@ def _batches(
     rows = rows.with_columns(
         pl.col("^total_.*$").fill_null(0), counted_since_at=pl.lit(_ALWAYS).cast(pl.Datetime("us", "UTC"))
     )
-    told, lacking = news(rows.select(sorted(rows.columns)), changes, reading)
-    yield from samples.batches(pl.concat([refused, found.refused, lacking]), told)
+    yield from landed(rows.select(sorted(rows.columns)), pl.concat([refused, found.refused]), changes, reading)
 
 
 _DOUBLED = Fault(
-    pl.col("is_doubled"),
-    pl.lit("A job has an operation twice at one time."),
-    pl.lit("Log with one glljobstat at a time."),
+    pl.col("is_doubled"), "A job has an operation twice at one time.", "Log with one glljobstat at a time."
 )
 
 SOURCE = Source(

@@ -15,12 +15,11 @@ from typing import Final
 
 import polars as pl
 
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, news
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, landed
 from iosig.warehouse.sources.counters.line_protocol import (
     Lines,
     Points,
@@ -33,8 +32,8 @@ from iosig.warehouse.sources.counters.line_protocol import (
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
-from iosig.warehouse.sources.rows.faults import of_contract, sift
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
+from iosig.warehouse.sources.rows.faults import held_to
+from iosig.warehouse.sources.rows.rejects import frame_of, refused_rows
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
@@ -80,9 +79,10 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         yield from samples.batches(found.refused)
         waiting += [found.counters] if found.counters.height else []
         if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
-            yield from _news(waiting, changes, reading)
+            yield from landed(pl.concat(waiting, how="diagonal"), frame_of([]), changes, reading)
             waiting = []
-    yield from _news(waiting, changes, reading)
+    if waiting:
+        yield from landed(pl.concat(waiting, how="diagonal"), frame_of([]), changes, reading)
     if not has_any and _SLURM.search(read_head(path).text):
         raise InputRefused(
             "The points are a profile of Slurm's: whether they are totals or differences depends on its version, and "
@@ -96,12 +96,6 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             "(counters.columns).",
         )
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
-
-
-def _news(waiting: list[pl.DataFrame], changes: Changes, reading: Reading) -> Iterator[Batch]:
-    if waiting:
-        rows, lacking = news(pl.concat(waiting, how="diagonal"), changes, reading)
-        yield from samples.batches(lacking, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +159,7 @@ def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
             continue
         columns, fault = meaning.columns(each.shape), meaning.fault(each.shape, name)
         if fault or not columns:
-            faulty.append(_refused(each.lines, fault) if fault else damaged.clear())
+            faulty.append(refused_rows(each.lines, fault, CUT, "text") if fault else damaged.clear())
             continue
         rows, bad = _counters(each, columns, meaning.roles)
         counters.append(rows)
@@ -191,8 +185,9 @@ def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str
     is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
     rows = found.lines.select("line").hstack(_keys(found, roles)).hstack(_sums(counts, columns))
     if is_good.all():
-        return rows, _refused(found.lines.clear(), "")
-    return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
+        return rows, frame_of([])
+    bad = refused_rows(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)), CUT, "text")
+    return rows.filter(is_good), bad
 
 
 def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:
@@ -227,19 +222,9 @@ def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
         samples.instants(pl.col("at_us")).alias("polled_at"),
         pl.lit(reading.filesystem or samples.DEFAULT_FILESYSTEM).alias("filesystem"),
         pl.lit(1.0).alias("interval_s"),
-        *(pl.lit(None, pl.Float64).alias(name) for name in ("read_iops", "write_iops")),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
     )
-    found = sift(rows, of_contract(POLLS))
-    if not found.rows.is_empty():
-        yield Batch(POLLS, frames.widened(found.rows.select(POLLS.column_names), POLLS))
-    yield from samples.batches(found.refused)
-
-
-def _refused(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
-    return lines.select("line", reason=pl.lit(reason), remedy=pl.lit(CUT), raw=pl.col("text")).select(
-        REJECT_SCHEMA.names()
-    )
+    yield from held_to(POLLS, rows).batches(POLLS)
 
 
 SOURCE = Source(

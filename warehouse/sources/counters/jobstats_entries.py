@@ -18,6 +18,7 @@ import polars as pl
 from iosig.warehouse.sources.counters.jobstats_text import ENTRY
 from iosig.warehouse.sources.counters.samples import operation_column, unquoted
 from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.sources.rows.times import INSTANT
 
 Numbers = npt.NDArray[np.int64]
 #: where in its input an entry stood: what tells its snapshot, and its line
@@ -196,5 +197,5 @@ def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
         told[name] = pl.Series(values).set(pl.Series(~there), None)
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
-    instant = pl.Datetime("us", "UTC")
-    return pl.DataFrame(told | {"job_key": unquoted(keys)}).cast({"sampled_at": instant, "counted_since_at": instant})
+    found = pl.DataFrame(told | {"job_key": unquoted(keys)})
+    return found.cast({"sampled_at": INSTANT, "counted_since_at": INSTANT})

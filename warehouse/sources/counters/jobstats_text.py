@@ -16,7 +16,7 @@ from typing import NamedTuple
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters.samples import instant_us
 from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
+from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
 from iosig.warehouse.sources.rows.rejects import Refused
 
 #: text that is read at once
@@ -78,17 +78,13 @@ def events(path: Path, zone: str | None) -> Iterator[Event]:
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (number of the first line, whole entries and lines) for one part of a file after the other."""
     line, rest = 1, b""
-    try:
-        with open_bytes(path) as file:
-            rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
-            while content := file.read(BLOCK_BYTES):
-                if cut := _cut(rest):
-                    yield line, rest[:cut].replace(b"\r\n", b"\n")
-                    line += rest.count(b"\n", 0, cut)
-                rest = rest[cut:] + content
-    except DAMAGE as error:
-        raise_of_machine(error)
-        raise damaged_after(line - 1, error) from error
+    with refusing_damage_after(lambda: line - 1), open_bytes(path) as file:
+        rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
+        while content := file.read(BLOCK_BYTES):
+            if cut := _cut(rest):
+                yield line, rest[:cut].replace(b"\r\n", b"\n")
+                line += rest.count(b"\n", 0, cut)
+            rest = rest[cut:] + content
     if rest:
         yield line, rest.replace(b"\r\n", b"\n")
 

@@ -19,13 +19,13 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, news
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, landed
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
-from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header
+from iosig.warehouse.sources.rows.delimited import LINE, Header
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, frame_of
+from iosig.warehouse.sources.rows.rejects import Sifted, frame_of, refused_rows
 from iosig.warehouse.sources.rows.text_blocks import Block
 
 #: text that is read at once
@@ -60,8 +60,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     changes = Changes()
     for _, found in tables.ahead(_read_piece, pieces, _THREADS):
         for part in found:
-            rows, lacking = news(part.rows, changes, reading) if part.rows.height else (None, frame_of([]))
-            yield from samples.batches(pl.concat([part.refused, lacking]), rows)
+            yield from landed(part.rows, part.refused, changes, reading)
     pieces.require_any()
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
 
@@ -206,9 +205,8 @@ def _read_piece(piece: tuple[Block, _Layout | str]) -> list[Sifted]:
     """Return the rows of a block as KEYS, `line`, `at_us`, `held_us` and columns, and the refused ones."""
     block, layout = piece
     if isinstance(layout, str):
-        lines = text_blocks.lines(block).filter(pl.col("text") != "").rename({"text": RAW})
-        fault = Fault(pl.lit(True), pl.lit(layout), pl.lit(_REMEDY))
-        return [Sifted(pl.DataFrame(), sift(lines, [fault]).refused)] if lines.height else []
+        lines = text_blocks.lines(block).filter(pl.col("text") != "")
+        return [Sifted(pl.DataFrame(), refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
     cells = text_blocks.cells(block, layout.header, layout.columns)
     found = _rows(_numbers(cells.rows, layout), layout)
     return [Sifted(found.rows, pl.concat([cells.refused, found.refused]))]
@@ -259,17 +257,16 @@ def _component(layout: _Layout) -> pl.Expr:
 
 
 def _faults(layout: _Layout) -> Sequence[Fault]:
-    remedy = pl.lit(_REMEDY)
     bad = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in layout.counts)
     untimed = ~pl.col("at_us").is_between(10**15, 9 * 10**15) | pl.col("at_us").is_null()
     found = [
-        Fault(untimed, pl.lit("The time is none in seconds or thousandths of them since 1970."), remedy),
-        Fault(pl.col("target").is_null(), pl.lit("The row does not say its target."), remedy),
-        Fault(bad, pl.lit("A counter is missing, or is no whole number of at least 0."), remedy),
+        Fault(untimed, "The time is none in seconds or thousandths of them since 1970.", _REMEDY),
+        Fault(pl.col("target").is_null(), "The row does not say its target.", _REMEDY),
+        Fault(bad, "A counter is missing, or is no whole number of at least 0.", _REMEDY),
     ]
     if "usec" in layout.columns:
         differs = (pl.col("at_us") % 1_000_000 != pl.col("usec")) | pl.col("usec").is_null()
-        found.append(Fault(differs, pl.lit("The row has two times, and they differ."), remedy))
+        found.append(Fault(differs, "The row has two times, and they differ.", _REMEDY))
     return found
 
 

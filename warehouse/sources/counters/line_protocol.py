@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from iosig.warehouse.sources.counters.changes import CUT
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of, refused_rows
 
 #: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
 MOST_SHAPES = 500
@@ -273,9 +273,7 @@ def _instants(at: pl.Series) -> pl.Series:
 
 
 def _refused(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
-    return lines.select(
-        pl.col("line").cast(pl.Int64), reason=pl.lit(reason), remedy=pl.lit(CUT), raw=pl.col("text")
-    ).select(REJECT_SCHEMA.names())
+    return refused_rows(lines, reason, CUT, "text")
 
 
 def is_point(text: str) -> bool:

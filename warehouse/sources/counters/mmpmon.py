@@ -14,7 +14,7 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, news
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, landed
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks
 from iosig.warehouse.sources.rows.faults import Fault, sift
@@ -59,8 +59,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         found = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
         has_any |= found.rows.height > 0
         rows = found.rows.select("line", "at_us", *KEYS, *_COUNTS.values())
-        told, lacking = news(rows, changes, reading) if rows.height else (None, frame_of([]))
-        yield from samples.batches(pl.concat([found.refused, lacking]), told)
+        yield from landed(rows, found.refused, changes, reading)
     if not has_any:
         raise InputRefused(
             "The file holds no counters of a file system.",
@@ -70,12 +69,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 
 _FAULTS: Final = [
-    Fault(pl.col("is_cut"), pl.lit("The last line has no end: it may be cut."), pl.lit(CUT)),
-    Fault(pl.col("target").is_null(), pl.lit("The line is not as mmpmon prints it."), pl.lit(CUT)),
+    Fault(pl.col("is_cut"), "The last line has no end: it may be cut.", CUT),
+    Fault(pl.col("target").is_null(), "The line is not as mmpmon prints it.", CUT),
     Fault(
         pl.any_horizontal(pl.col(name).is_null() for name in _COUNTS.values()),
-        pl.lit("A counter is larger than 2^63 - 1."),
-        pl.lit(CUT),
+        "A counter is larger than 2^63 - 1.",
+        CUT,
     ),
 ]
 

@@ -187,23 +187,23 @@ def _together(told: Sequence[Told]) -> Told:
 _FAULTS = [
     Fault(
         pl.col("is_doubled"),
-        pl.lit("A metric of the same labels comes twice, with different values."),
-        pl.lit("Add the label that tells them apart, or keep one."),
+        "A metric of the same labels comes twice, with different values.",
+        "Add the label that tells them apart, or keep one.",
     ),
-    Fault(pl.col("target").is_null(), pl.lit("The metric has no label for its target."), pl.lit(CUT)),
+    Fault(pl.col("target").is_null(), "The metric has no label for its target.", CUT),
 ]
 
 
 _NO_OWNER = [
     Fault(
         pl.col("job_key").is_null() & pl.col("name").str.starts_with("lustre_job_"),
-        pl.lit("The metric is a job's, and has no label for the job."),
-        pl.lit(CUT),
+        "The metric is a job's, and has no label for the job.",
+        CUT,
     ),
     Fault(
         ~pl.col("component").is_in(COMPONENT.choices),
         pl.format("The component `{}` is none of ost, mdt, server and client.", pl.col("component")),
-        pl.lit(CUT),
+        CUT,
     ),
 ]
 

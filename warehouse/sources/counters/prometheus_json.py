@@ -24,7 +24,7 @@ from iosig.warehouse.sources.rows.documents import MalformedError, text
 from iosig.warehouse.sources.rows.json_items import items
 from iosig.warehouse.sources.rows.rejects import Refused, frame_of
 
-_ANSWER = re.compile(r'\s*\{\s*"status"\s*:\s*"(?:success|error)"')
+_ANSWER = re.compile(r'\ufeff?\s*\{\s*"status"\s*:\s*"(?:success|error)"')
 _REMEDY = "Ask for the metrics themselves, with /api/v1/query_range or /api/v1/query."
 _DAY_US = 86_400_000_000
 _ROLES = tuple(metrics.ROLES)

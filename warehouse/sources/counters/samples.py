@@ -12,7 +12,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, OPERATIONS, SCRAPES
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows import times
-from iosig.warehouse.sources.rows.faults import of_contract, sift
+from iosig.warehouse.sources.rows.faults import held_to
 from iosig.warehouse.sources.rows.rejects import refused
 
 DEFAULT_FILESYSTEM = "default"
@@ -99,13 +99,7 @@ def _decoded(key: str) -> str:
 
 def instants(microseconds: pl.Expr) -> pl.Expr:
     """Return microseconds since 1970 as instants."""
-    return microseconds.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-
-
-def completed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return samples with the columns that nobody counted, as NULL, beside `line` and `raw`, where they have these."""
-    absent = {name: dtype for name, dtype in frames.schema(COUNTER_SAMPLES).items() if name not in rows.columns}
-    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+    return microseconds.cast(times.INSTANT)
 
 
 def batches(
@@ -113,7 +107,7 @@ def batches(
 ) -> Iterator[Batch]:
     """Yield what there is to land of rows that were refused before, of samples (with `line`), and of scrapes."""
     if samples is not None and not samples.is_empty():
-        found = sift(completed(samples), of_contract(COUNTER_SAMPLES))
+        found = held_to(COUNTER_SAMPLES, samples)
         faulty = pl.concat([faulty, found.refused])
         if not found.rows.is_empty():
             yield Batch(COUNTER_SAMPLES, found.rows.select(COUNTER_SAMPLES.column_names))

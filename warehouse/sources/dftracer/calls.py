@@ -155,7 +155,7 @@ def _faults(has_given: bool) -> list[Fault]:
     """Return what can be wrong with a line."""
     is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
     answers = is_event & (pl.col("layer") != OWN)
-    write = pl.lit("Trace again: DFTracer writes a number here.")
+    write = "Trace again: DFTracer writes a number here."
     if has_given:
         numbers = [no_number(f"given_{name}", name) for name in NUMBERS]
         sizes = [
@@ -163,50 +163,46 @@ def _faults(has_given: bool) -> list[Fault]:
             for name, fault in ((name, no_number(f"given_{name}", name)) for name in SIZES)
         ]
     else:
-        numbers = [Fault(pl.col("lost_number"), pl.lit("Something is no number."), write)]
-        sizes = [
-            Fault((moves & pl.col("lost_size")) | (answers & pl.col("lost_ret")), pl.lit("A size is no number."), write)
-        ]
+        numbers = [Fault(pl.col("lost_number"), "Something is no number.", write)]
+        sizes = [Fault((moves & pl.col("lost_size")) | (answers & pl.col("lost_ret")), "A size is no number.", write)]
     ended = pl.col("ts").cast(pl.Float64) + pl.col("dur").cast(pl.Float64)
     return [
         Fault(
             pl.col("is_folded"),
-            pl.lit("The line stands for several calls: when each of them was is not told."),
-            pl.lit("Trace with DFTRACER_ENABLE_AGGREGATION=0."),
+            "The line stands for several calls: when each of them was is not told.",
+            "Trace with DFTRACER_ENABLE_AGGREGATION=0.",
         ),
         Fault(
-            pl.col("phase").is_null(),
-            pl.lit("The line's `ph` is none of DFTracer's kinds of records."),
-            pl.lit("Check what wrote it."),
+            pl.col("phase").is_null(), "The line's `ph` is none of DFTracer's kinds of records.", "Check what wrote it."
         ),
         *numbers,
         *sizes,
-        *(Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write) for name in NUMBERS),
+        *(Fault(is_event & pl.col(name).is_null(), f"The event has no `{name}`.", write) for name in NUMBERS),
         Fault(
             is_event & ~pl.col("ts").is_between(_EARLIEST_US, _LATEST_US),
-            pl.lit("Its time is none in microseconds since 1970, from 2001 on."),
-            pl.lit("Trace with times in microseconds."),
+            "Its time is none in microseconds since 1970, from 2001 on.",
+            "Trace with times in microseconds.",
         ),
         Fault(
             is_event & ((pl.col("dur") < 0) | (ended > _LATEST_US)),
-            pl.lit("It lasts less than nothing, or beyond the year 2261."),
-            pl.lit("Trace again."),
+            "It lasts less than nothing, or beyond the year 2261.",
+            "Trace again.",
         ),
         *_naming_faults(),
         Fault(
             moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in SIZES),
-            pl.lit("It tells of more bytes than any file has."),
-            pl.lit("Trace again."),
+            "It tells of more bytes than any file has.",
+            "Trace again.",
         ),
         Fault(
             moves & pl.any_horizontal(pl.col(name) < 0 for name in SIZES if name != "ret"),
-            pl.lit("It tells of fewer bytes than none."),
-            pl.lit("Trace again."),
+            "It tells of fewer bytes than none.",
+            "Trace again.",
         ),
         Fault(
             moves & _is_unanswered(),
-            pl.lit("It tells what was asked for, and not how many bytes moved."),
-            pl.lit("Trace again: DFTracer writes what each read and write returned."),
+            "It tells what was asked for, and not how many bytes moved.",
+            "Trace again: DFTracer writes what each read and write returned.",
         ),
     ]
 
@@ -228,13 +224,13 @@ def _naming_faults() -> list[Fault]:
     return [
         Fault(
             is_told & pl.col("name").is_in(NAMING) & (pl.col("told").is_null() | pl.col("value").is_null()),
-            pl.lit("It lacks a hash, or the name that the hash stands for."),
-            pl.lit("Trace again: without it, files or hosts are not known."),
+            "It lacks a hash, or the name that the hash stands for.",
+            "Trace again: without it, files or hosts are not known.",
         ),
         Fault(
             is_rank & ~pl.when(is_rank).then(pl.col("value").fill_null("")).str.contains(r"^[0-9]{1,9}$"),
-            pl.lit("The rank is no number."),
-            pl.lit("Trace again."),
+            "The rank is no number.",
+            "Trace again.",
         ),
     ]
 

@@ -12,8 +12,9 @@ import polars as pl
 
 from iosig.warehouse.sources.dftracer import calls
 from iosig.warehouse.sources.dftracer.calls import COMPLETE, METADATA
-from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, Reader, careful
+from iosig.warehouse.sources.dftracer.lines import INPUT, Ending, Lines, careful, quick
 from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.rejects import Sifted
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -126,10 +127,10 @@ class FileRead:
 Piece = tuple[FileRead, Block]
 
 
-def sifted(pieces: Sequence[Piece], reader: Reader) -> Sifted:
+def sifted(pieces: Sequence[Piece], engine: Engine) -> Sifted:
     """Return the typed lines of some pieces, with `input`, and the refused ones."""
     lines = Lines.of([(found.number, block) for found, block in pieces])
-    parts = list(_sifted_parts(lines, {found.number: found for found, _ in pieces}, reader))
+    parts = list(_sifted_parts(lines, {found.number: found for found, _ in pieces}, engine))
     rows = pl.concat([part.rows for part in parts])
     refused = pl.concat([part.refused for part in parts])
     # by one key, which is five times as fast as by two
@@ -137,17 +138,17 @@ def sifted(pieces: Sequence[Piece], reader: Reader) -> Sifted:
     return Sifted(rows if refused.is_empty() else rows.sort(place), refused)
 
 
-def _sifted_parts(lines: Lines, files: Mapping[int, FileRead], reader: Reader) -> Iterator[Sifted]:
+def _sifted_parts(lines: Lines, files: Mapping[int, FileRead], engine: Engine) -> Iterator[Sifted]:
     """Read lines all at once; where that fails, halve them until few are left, which are read one by one."""
     count = len(lines.numbers)
     if count < _MANY_LINES:
         for number in np.unique(lines.inputs):
             yield _sifted_one_by_one(lines.only(lines.inputs == number), files[number])
         return
-    cells = reader.quick(lines)
+    cells = quick(lines, engine)
     if cells is None:
         for is_in_half in (np.arange(count) < count // 2, np.arange(count) >= count // 2):
-            yield from _sifted_parts(lines.only(is_in_half), files, reader)
+            yield from _sifted_parts(lines.only(is_in_half), files, engine)
         return
     typed = calls.typed(cells)
     if typed.refused.is_empty():

@@ -6,22 +6,15 @@ it. MPI-IO calls do not say their bytes, and so do not stand for those of the ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.warehouse.engine_paths import duckdb_paths
 from iosig.warehouse.sources.dftracer.calls import LAYERS
-from iosig.warehouse.sources.rows import traced
-
-if TYPE_CHECKING:
-    import duckdb
 
 _THREAD = ["process", "tid"]
-_ONCE = """
+#: kept rows thread by thread, by their beginning, what encloses before what it encloses; each once
+IN_ORDER = """
     select * exclude (copy)
     from (
         select
@@ -35,15 +28,6 @@ _ONCE = """
     where copy = 1
     order by process, tid, ts, dur desc, layer, input, line
 """
-
-
-def in_order(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
-    """Yield kept rows thread by thread, by their beginning, what encloses before what it encloses; each once."""
-    found = connection.sql(_ONCE, params={"paths": duckdb_paths(paths)})
-    for batch in found.to_arrow_reader(traced.BATCH_ROWS):
-        rows = pl.DataFrame(pl.from_arrow(batch))
-        if not rows.is_empty():
-            yield rows
 
 
 @dataclass(slots=True)

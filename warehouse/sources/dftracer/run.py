@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from iosig.warehouse.contracts.traces import (
-    TRACE_FILES,
     TRACE_METADATA,
     TRACE_MODULES,
     TRACE_RECORDS,
@@ -26,23 +24,18 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.calls import LAYERS
 from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
-from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, Reader, blocks
-from iosig.warehouse.sources.dftracer.nesting import Nesting, in_order
+from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
+from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.delimited import LINE
-from iosig.warehouse.sources.rows.rejects import reject_frame, rejects
-
-if TYPE_CHECKING:
-    import duckdb
+from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.rejects import refused_rows, reject_frame, rejects
 
 #: functions of the program's own that say how many bytes they moved: another view of what the layers below move
 APP = "APP"
 #: files that the kernel makes up, or keeps in memory: no storage sees them
 KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
-#: what sorting may take before it goes to disk
-_SORT_MEMORY = "1GiB"
 #: calls that are kept in memory; those of longer traces are kept beside
 _HELD_BYTES = 1 << 27
 #: kinds of calls that a module's counters tell apart
@@ -60,25 +53,17 @@ def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
 
     Raises InputRefused where no file can be read, or none tells of a call.
     """
-    import duckdb
-
-    with TemporaryDirectory(prefix="iosig-") as folder:
-        scratch = Path(folder)
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": _SORT_MEMORY,
-            "temp_directory": str(scratch / "spill"),
-        }
-        with duckdb.connect(config=config) as connection:
-            connection.execute("set enable_progress_bar = false")
-            run = _Run()
-            yield from run.read(files, connection, scratch)
-            yield from run.land(connection)
+    with TemporaryDirectory(prefix="iosig-") as folder, Engine(Path(folder)) as engine:
+        run = _Run(engine)
+        yield from run.read(files)
+        yield from run.land()
 
 
 @dataclass(slots=True)
 class _Run:
     """What is known of a run, as far as its files were read."""
 
+    engine: Engine
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
     #: where calls are kept, and of which inputs they are; those that are held are not written yet
@@ -88,11 +73,8 @@ class _Run:
     left_out: dict[int, InputRefused] = field(default_factory=dict)
     refused_count: int = 0
 
-    def read(
-        self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
-    ) -> Iterator[Batch]:
+    def read(self, files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
         """Read all files, small ones together; yields refused lines."""
-        reader = Reader(connection, scratch)
         held: list[Piece] = []
         for number, (name, path) in enumerate(files):
             found = FileRead(name, number, is_alone=len(files) == 1)
@@ -100,7 +82,7 @@ class _Run:
                 for block in blocks(path, found.ending):
                     held.append((found, block))
                     if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
-                        yield from self._keep(held, reader, scratch)
+                        yield from self._keep(held)
                         held = []
             except InputRefused as fault:
                 if found.is_alone:
@@ -110,21 +92,21 @@ class _Run:
                 yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
-        yield from self._keep(held, reader, scratch)
+        yield from self._keep(held)
         if not any(found.processes for found in self.files):
             raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
 
-    def _keep(self, held: Sequence[Piece], reader: Reader, scratch: Path) -> Iterator[Batch]:
+    def _keep(self, held: Sequence[Piece]) -> Iterator[Batch]:
         held = [(found, block) for found, block in held if block.line_count]
         if not held:
             return
-        found = sifted(held, reader)
+        found = sifted(held, self.engine)
         if not found.refused.is_empty():
             self.refused_count += found.refused.height
             yield reject_frame(found.refused)
         kept = taken(held, found.rows, self.codes)
         if not kept.is_empty():
-            part = scratch / f"{len(self.parts)}.parquet"
+            part = self.engine.scratch / f"{len(self.parts)}.parquet"
             self.parts.append((part, frozenset(piece[0].number for piece in held)))
             self.held[part] = kept
             self.held_bytes += int(kept.estimated_size())
@@ -141,15 +123,15 @@ class _Run:
         kept = self.held.pop(part, None)
         return read_parquet(part) if kept is None else kept
 
-    def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
+    def land(self) -> Iterator[Batch]:
         tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
-        for piece in self._pieces(connection, tally):
+        for piece in self._pieces(tally):
             yield from tally.add(piece)
         yield from tally.files.batches()
         yield from tally.records()
         yield from self._ending(tally)
 
-    def _pieces(self, connection: duckdb.DuckDBPyConnection, tally: _Tally) -> Iterator[pl.DataFrame]:
+    def _pieces(self, tally: _Tally) -> Iterator[pl.DataFrame]:
         """Yield the kept rows; those that may be repeated, or lie within others, in order and once."""
         homes = Counter(process for found in self.files for process in found.processes)
         shared = {process for process, count in homes.items() if count > 1}
@@ -163,7 +145,7 @@ class _Run:
             self._write(*mixed)
             tally.repeated_count += scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
-            for piece in in_order(connection, mixed):
+            for piece in self.engine.rows(IN_ORDER, mixed):
                 tally.repeated_count -= piece.height
                 yield nesting.marked(piece).filter(told)
 
@@ -396,12 +378,7 @@ class _Files:
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows of the files."""
-        first = 0 if self.unknown else 1
-        if len(self.paths) > first:
-            numbers = pl.int_range(first, len(self.paths), dtype=pl.Int64, eager=True)
-            yield traced.rows(
-                TRACE_FILES, {"file_number": numbers, "path": pl.Series(self.paths[first:], dtype=pl.String)}
-            )
+        yield from traced.files({path: number for number, path in enumerate(self.paths) if number or self.unknown})
 
 
 def _names_anywhere(run: _Run) -> dict[str, str | None]:
@@ -423,8 +400,7 @@ class _Tally:
     processes: _Processes
     functions: _Functions
     files: _Files
-    request_count: int = 0
-    metadata_count: int = 0
+    numbers: traced.Numbering = field(default_factory=traced.Numbering)
     repeated_count: int = 0
     untimely_count: int = 0
     unsized_count: int = 0
@@ -465,17 +441,9 @@ class _Tally:
 
     def _untimely(self, rows: pl.DataFrame) -> Batch:
         self.untimely_count += rows.height
-        return reject_frame(
-            rows.select(
-                LINE,
-                reason=pl.format(
-                    "The call of {} lies outside of its process's own start and end.",
-                    self.functions.name.gather(rows["function"]),
-                ),
-                remedy=pl.lit("Trace again; the call is not counted."),
-                raw=pl.lit(None, pl.String),
-            )
-        )
+        names = self.functions.name.gather(rows["function"])
+        reason = pl.format("The call of {} lies outside of its process's own start and end.", names)
+        return reject_frame(refused_rows(rows, reason, "Trace again; the call is not counted."))
 
     def _count(self, rows: pl.DataFrame) -> None:
         """Count calls: those that have all codes alike are added up before what the codes stand for is looked up."""
@@ -505,42 +473,32 @@ class _Tally:
     def records(self) -> Iterator[Batch]:
         """Yield what each process did to each file."""
         if self.parts:
-            for part in _records(_together(self.parts)).sort(_RECORD).iter_slices(traced.BATCH_ROWS):
+            records = _together(self.parts).group_by(_RECORD).agg(traced.record_columns())
+            for part in records.sort(_RECORD).iter_slices(traced.BATCH_ROWS):
                 yield traced.rows(TRACE_RECORDS, part.to_dict())
 
     def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        if rows.is_empty():
-            return
-        numbers = pl.int_range(self.request_count, self.request_count + rows.height, eager=True)
-        self.request_count += rows.height
-        own = ("offset_bytes", "request_bytes")
-        yield traced.rows(
-            TRACE_REQUESTS,
-            self._told(rows)
-            | {name: rows[name] for name in own}
-            | {
-                "host": self.processes.host.gather(rows["process"]),
-                "request": numbers,
-                "direction": self.functions.deed.gather(rows["function"]),
-                "is_async": False,
-            },
+        known = self._told(rows).with_columns(
+            rows.select("offset_bytes", "request_bytes"),
+            host=self.processes.host.gather(rows["process"]),
+            direction=self.functions.deed.gather(rows["function"]),
         )
+        yield from self.numbers.rows(TRACE_REQUESTS, known, is_async=False)
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        if rows.is_empty():
-            return
-        numbers = pl.int_range(self.metadata_count, self.metadata_count + rows.height, eager=True)
-        self.metadata_count += rows.height
-        operations = self.functions.deed.gather(rows["function"])
-        yield traced.rows(TRACE_METADATA, self._told(rows) | {"metadata_call": numbers, "operation": operations})
+        known = self._told(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
+        yield from self.numbers.rows(TRACE_METADATA, known)
 
-    def _told(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+    def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return what is told of any call."""
-        own = ("file_number", "began_s", "ceased_s", "is_nested")
-        return {name: rows[name] for name in own} | {
-            "module": self._modules(rows),
-            "rank": self.processes.rank.gather(rows["process"]),
-        }
+        return rows.select(
+            "file_number",
+            "began_s",
+            "ceased_s",
+            "is_nested",
+            module=self._modules(rows),
+            rank=self.processes.rank.gather(rows["process"]),
+        )
 
 
 def _added_up() -> list[pl.Expr]:
@@ -569,27 +527,4 @@ def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
             pl.col("began_s").min(),
             pl.col("ceased_s").max(),
         )
-    )
-
-
-def _records(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of each process to each file as columns, from what calls that do the same add up to."""
-    count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
-    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    began, ceased = pl.col("began_s"), pl.col("ceased_s")
-    writes = of["write"] | of["sync"]
-    return parts.group_by(_RECORD).agg(
-        *(
-            pl.when(moved.filter(of[deed]).null_count() == 0).then(moved.filter(of[deed]).sum()).alias(name)
-            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
-        ),
-        *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
-        began.filter(of["open"]).min().alias("opened_s"),
-        ceased.filter(of["open"]).max().alias("open_ended_s"),
-        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
-        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
-        ceased.filter(of["close"]).max().alias("closed_s"),
-        time.filter(of["read"]).sum().alias("read_time_s"),
-        time.filter(writes).sum().alias("write_time_s"),
-        time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),
     )

@@ -133,11 +133,7 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
         )
     else:
-        instant = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
-        if instant.dtype == pl.Datetime("us"):
-            zone = job_times.local_zone(zone, f"The event's {short} time")
-            instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-        read = pl.DataFrame({"instant": instant.dt.convert_time_zone("UTC")})
+        read = job_times.in_utc(times, zone, f"The event's {short} time").to_frame("instant")
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
         reason = pl.lit(f"The time in {short}_s is no instant from 1970 to 2261.")
         found = read.with_columns(
@@ -179,12 +175,12 @@ class Layers:
             return Fault(
                 pl.col("known_number").is_null(),
                 pl.format("The place of the layer `{}` is not known.", shown),
-                pl.lit(f"Add the column layer_number, or call the layers {', '.join(KNOWN_LAYERS)}."),
+                f"Add the column layer_number, or call the layers {', '.join(KNOWN_LAYERS)}.",
             )
         return Fault(
             pl.col("known_number").ne_missing(pl.col("layer_number")),
             pl.format("The layer `{}` has the number {}, which does not fit rows before.", shown, "layer_number"),
-            pl.lit(f"Give each layer one number of its own, from 0 to {_MOST_LAYERS - 1}, the outermost the lowest."),
+            f"Give each layer one number of its own, from 0 to {_MOST_LAYERS - 1}, the outermost the lowest.",
         )
 
 
@@ -222,7 +218,7 @@ def typed(
 
 def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bool) -> list[Fault]:
     """Return the faults: of times in the columns `faulty`, of numbers that were `given` in another form, and others."""
-    fill = pl.lit("Fill the cell at its source.")
+    fill = "Fill the cell at its source."
     size = pl.col("event_bytes")
     empty = [("layer", "layer"), ("rank", "rank"), ("event_kind", "event")]
     empty += [("layer_number", "layer_number")] if are_numbered else []
@@ -233,40 +229,40 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         ),
         Fault(
             pl.col("ceased") < pl.col("began"),
-            pl.lit("The event ends before it begins."),
-            pl.lit("Write both times of an event by the same clock."),
+            "The event ends before it begins.",
+            "Write both times of an event by the same clock.",
         ),
         *(no_number(_GIVEN + name, _NUMBERS[name]) for name in given),
-        *(Fault(pl.col(name).is_null(), pl.lit(f"There is no {said}."), fill) for name, said in empty),
+        *(Fault(pl.col(name).is_null(), f"There is no {said}.", fill) for name, said in empty),
         Fault(
             ~pl.col("rank").is_between(0, _MOST_RANK),
             pl.format("The rank {} is none of an MPI program.", "rank"),
-            pl.lit("Number the processes from 0."),
+            "Number the processes from 0.",
         ),
         Fault(
             pl.col("request_id").is_null() & (pl.col("event_kind") != "open"),
-            pl.lit("There is no request_id: the event belongs to no request."),
+            "There is no request_id: the event belongs to no request.",
             fill,
         ),
         Fault(
             ~(size.is_finite() & (size >= 0)),
-            pl.lit("The bytes are no number of at least 0."),
-            pl.lit("Leave the cell empty where the bytes are not known."),
+            "The bytes are no number of at least 0.",
+            "Leave the cell empty where the bytes are not known.",
         ),
         Fault(
             ~pl.col("direction").is_in(c.DIRECTIONS),
             pl.format("The direction `{}` is not known.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
-            pl.lit("Write read, write, or nothing."),
+            "Write read, write, or nothing.",
         ),
         Fault(
             pl.col("is_collective").is_null(),
-            pl.lit("Whether the call is collective is neither true nor false."),
-            pl.lit("Write true or false, or nothing."),
+            "Whether the call is collective is neither true nor false.",
+            "Write true or false, or nothing.",
         ),
         Fault(
             ~pl.col("layer_number").is_between(0, _MOST_LAYERS - 1),
             pl.format("The layer_number {} is out of range.", "layer_number"),
-            pl.lit(f"Number the layers from 0 to {_MOST_LAYERS - 1}, the outermost first."),
+            f"Number the layers from 0 to {_MOST_LAYERS - 1}, the outermost first.",
         ),
     ]
 

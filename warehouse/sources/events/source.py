@@ -19,8 +19,8 @@ import polars as pl
 
 from iosig.warehouse.contracts.columns import METADATA_OPERATIONS
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
-from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
-from iosig.warehouse.engine_paths import duckdb_paths, read_parquet
+from iosig.warehouse.contracts.traces import TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
+from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import rows as event_rows
 from iosig.warehouse.sources.events.rows import Clock, Layers
@@ -28,16 +28,16 @@ from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, times, traced
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, reject_frame
+from iosig.warehouse.sources.rows.engine import Engine
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, refused_rows, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
-#: what sorting may take before it goes to disk
-_SORT_MEMORY = "1GiB"
 #: kinds of events that the module's counters tell apart
 _MOST_KINDS = 100
 #: words for what the program does to a file without moving bytes; `other` is no such word
 _METADATA_KINDS = METADATA_OPERATIONS[:-1]
+_OF_CALL = ("rank", "file_number", "began_s", "ceased_s")
 
 
 def sniff(head: Head) -> bool:
@@ -131,31 +131,15 @@ def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.Data
         for path in kept:
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
-    import duckdb
-
-    spill: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": _SORT_MEMORY,
-        "temp_directory": str(scratch / "spill"),
-    }
-    with duckdb.connect(config=spill) as connection:
-        connection.execute("set enable_progress_bar = false")
-        ordered = connection.sql(
-            "from read_parquet($paths, hive_partitioning = false) order by began, line",
-            params={"paths": duckdb_paths(kept)},
-        )
-        for batch in ordered.to_arrow_reader(traced.BATCH_ROWS):
-            rows = pl.DataFrame(pl.from_arrow(batch))
-            if not rows.is_empty():
-                yield rows
+    with Engine(scratch) as engine:
+        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by began, line", kept)
 
 
 @dataclass(slots=True)
 class _Counts:
     """What was landed so far."""
 
-    event_count: int = 0
-    request_count: int = 0
-    metadata_count: int = 0
+    numbers: traced.Numbering = field(default_factory=traced.Numbering)
     last_rank: int = -1
     ceased_s: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -170,12 +154,9 @@ def _landed(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
             yield reject_frame(nameless)
         if not rows.is_empty():
             yield from _events(rows, table, counts)
-    if not counts.event_count:
+    if not counts.numbers.counts[REQUEST_EVENTS.name]:
         raise InputRefused("No event of the table says its node.", "Fill in the column node.")
-    if table.files:
-        numbers = pl.Series(list(table.files.values()), dtype=pl.Int64)
-        paths = pl.Series(list(table.files), dtype=pl.String)
-        yield traced.rows(TRACE_FILES, {"file_number": numbers, "path": paths})
+    yield from traced.files(table.files)
     yield _module(table, counts)
     yield _trace(table, counts)
 
@@ -185,11 +166,10 @@ def _placed(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFr
     is_outermost = pl.col("layer_number") == table.outermost
     node = pl.coalesce("node", pl.when(is_outermost).then(pl.col("rank").cast(pl.String)))
     rows = piece.with_columns(_seconds("began", table), _seconds("ceased", table), node=node)
-    refused = rows.filter(pl.col("node").is_null()).select(
-        LINE,
-        reason=pl.lit("There is no node."),
-        remedy=pl.lit("Fill the cell at its source; only in the outermost layer the rank stands for it."),
-        raw=pl.lit(None, pl.String),
+    refused = refused_rows(
+        rows.filter(pl.col("node").is_null()),
+        "There is no node.",
+        "Fill the cell at its source; only in the outermost layer the rank stands for it.",
     )
     return rows.filter(pl.col("node").is_not_null()), refused
 
@@ -202,50 +182,21 @@ def _seconds(name: str, table: _Table) -> pl.Expr:
 
 
 def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batch]:
-    numbers = pl.int_range(counts.event_count, counts.event_count + rows.height, eager=True)
-    counts.event_count += rows.height
     counts.last_rank = max(counts.last_rank, rows.select(pl.col("rank").max()).item())
     counts.ceased_s = max(counts.ceased_s, rows.select(pl.col("ceased_s").max()).item())
     for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
         name = f"{layer}.{kind}"
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
-    known = {name: rows[name] for name in REQUEST_EVENTS.column_names if name in rows.columns}
-    yield traced.rows(REQUEST_EVENTS, known | {"event": numbers})
+    known = rows.select(name for name in REQUEST_EVENTS.column_names if name in rows.columns)
+    yield from counts.numbers.rows(REQUEST_EVENTS, known)
+    # what the program itself asked for, and its calls that move no bytes
     own = rows.filter(pl.col("layer_number") == table.outermost)
+    direction = pl.col("direction").fill_null("unstated")
     requests = own.filter(pl.col("event_kind") == "request")
-    if not requests.is_empty():
-        yield _requests(requests, counts)
-    metadata = own.filter(pl.col("event_kind").is_in(_METADATA_KINDS))
-    if not metadata.is_empty():
-        yield _metadata(metadata, counts)
-
-
-def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
-    """Return requests of the outermost layer: what the program itself asked for."""
-    numbers = pl.int_range(counts.request_count, counts.request_count + rows.height, eager=True)
-    counts.request_count += rows.height
-    own = {name: rows[name] for name in ("rank", "file_number", "began_s", "ceased_s")}
-    return traced.rows(
-        TRACE_REQUESTS,
-        own
-        | {
-            "request": numbers,
-            "module": MODULE,
-            "direction": rows["direction"].fill_null("unstated"),
-            "request_bytes": rows["event_bytes"],
-            "is_nested": False,
-            "is_async": False,
-        },
-    )
-
-
-def _metadata(rows: pl.DataFrame, counts: _Counts) -> Batch:
-    """Return the program's own calls that move no bytes."""
-    numbers = pl.int_range(counts.metadata_count, counts.metadata_count + rows.height, eager=True)
-    counts.metadata_count += rows.height
-    own = {name: rows[name] for name in ("rank", "file_number", "began_s", "ceased_s")}
-    known = {"metadata_call": numbers, "module": MODULE, "operation": rows["event_kind"], "is_nested": False}
-    return traced.rows(TRACE_METADATA, own | known)
+    requests = requests.select(*_OF_CALL, direction=direction, request_bytes="event_bytes")
+    yield from counts.numbers.rows(TRACE_REQUESTS, requests, module=MODULE, is_nested=False, is_async=False)
+    metadata = own.filter(pl.col("event_kind").is_in(_METADATA_KINDS)).select(*_OF_CALL, operation="event_kind")
+    yield from counts.numbers.rows(TRACE_METADATA, metadata, module=MODULE, is_nested=False)
 
 
 def _module(table: _Table, counts: _Counts) -> Batch:
@@ -257,7 +208,7 @@ def _module(table: _Table, counts: _Counts) -> Batch:
             "outcome": "partial" if refused else "sound",
             "reason": f"{refused} events were refused." if refused else None,
             "is_partial": False,
-            "record_count": counts.event_count,
+            "record_count": counts.numbers.counts[REQUEST_EVENTS.name],
             "counters": json.dumps(dict(sorted(counts.kinds.items()))),
         },
     )

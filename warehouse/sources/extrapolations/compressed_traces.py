@@ -32,10 +32,6 @@ VERSION = 1
 MOST_BYTES = 1 << 28
 
 _PREFIX = "iosig."
-_MAGIC = b"PAR1"
-#: the end of a Parquet file: the length of the footer before it (32 bits, little endian), and the mark
-_TAIL_BYTES = 8
-_MOST_FOOTER_BYTES = 1 << 24
 #: address space of the process that reads a file [bytes]
 _MOST_READER_BYTES = 1 << 32
 _MOST_PROCESSES = (1 << 31) - 1
@@ -285,23 +281,10 @@ def _is_process_count(text: str) -> bool:
 def is_compressed_trace(path: Path) -> bool:
     """Return whether a file's footer says that it is a compressed trace; it is not read any further."""
     with contextlib.suppress(OSError):
-        return path.is_file() and FORMAT.encode() in _footer(path)
+        from iosig.warehouse.sources.files.opening import parquet_footer
+
+        return path.is_file() and FORMAT.encode() in parquet_footer(path)
     return False
-
-
-def _footer(path: Path) -> bytes:
-    """Return the bytes of a Parquet file's footer; nothing if it has none."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size < len(_MAGIC) + _TAIL_BYTES:
-            return b""
-        file.seek(size - _TAIL_BYTES)
-        tail = file.read(_TAIL_BYTES)
-        length = int.from_bytes(tail[:4], "little")
-        if tail[4:] != _MAGIC or not 0 < length <= min(_MOST_FOOTER_BYTES, size - len(_MAGIC) - _TAIL_BYTES):
-            return b""
-        file.seek(size - _TAIL_BYTES - length)
-        return file.read(length)
 
 
 def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -326,10 +309,12 @@ def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
 
 
 def _check_file(path: Path) -> None:
+    from iosig.warehouse.sources.files.opening import parquet_footer
+
     if not path.is_file():
         raise InputRefused(f"{path} is no file.", "Give the path of a compressed trace.")
     try:
-        size, footer = path.stat().st_size, _footer(path)
+        size, footer = path.stat().st_size, parquet_footer(path)
     except OSError as error:
         raise InputRefused(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
     if size > MOST_BYTES:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from iosig.warehouse.engine_paths import utf8_path
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.protocol import HEAD_BYTES, Head
+from iosig.warehouse.sources.protocol import HEAD_BYTES, PARQUET_MAGIC, Head
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 4000
@@ -155,11 +155,17 @@ def refusing_damage(said: str = "The file is damaged", remedy: str = "Fetch or c
         raise InputRefused(f"{said}: {error}.", remedy) from error
 
 
-def damaged_after(line: int, error: Exception) -> InputRefused:
-    """Return the refusal of a file of which so many lines were read."""
-    return InputRefused(
-        f"The file is damaged after line {line}: {error}.", "Fetch or compress it anew; nothing of it was landed."
-    )
+@contextmanager
+def refusing_damage_after(line: Callable[[], int]) -> Iterator[None]:
+    """Turn what a damaged file raises into the refusal of a file of which so many lines were read by then."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise_of_machine(error)
+        raise InputRefused(
+            f"The file is damaged after line {line()}: {error}.",
+            "Fetch or compress it anew; nothing of it was landed.",
+        ) from error
 
 
 @contextmanager
@@ -257,13 +263,9 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     A damaged compressed file yields lines before the damage, then raises InputRefused.
     """
     number = 0
-    try:
-        with open_bytes(path) as file:
-            for number, text, raw in lines_of(file):
-                yield number, text, raw
-    except DAMAGE as error:
-        raise_of_machine(error)
-        raise damaged_after(number, error) from error
+    with refusing_damage_after(lambda: number), open_bytes(path) as file:
+        for number, text, raw in lines_of(file):
+            yield number, text, raw
 
 
 def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
@@ -297,13 +299,40 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
             yield number, None, stripped.decode("utf-8", "backslashreplace")
 
 
+#: the end of a Parquet file: the length of the footer before it (32 bits, little endian), and the mark
+_PARQUET_TAIL_BYTES = 8
+_MOST_FOOTER_BYTES = 1 << 24
+
+
+def parquet_footer(path: Path) -> bytes:
+    """Return the bytes of a Parquet file's footer, in which its columns and metadata stand; nothing if it has none."""
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        most = size - len(PARQUET_MAGIC) - _PARQUET_TAIL_BYTES
+        if most < 0:
+            return b""
+        file.seek(size - _PARQUET_TAIL_BYTES)
+        tail = file.read(_PARQUET_TAIL_BYTES)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != PARQUET_MAGIC or not 0 < length <= min(_MOST_FOOTER_BYTES, most):
+            return b""
+        file.seek(size - _PARQUET_TAIL_BYTES - length)
+        return file.read(length)
+
+
 @contextmanager
-def refusing_parquet_damage() -> Iterator[None]:
+def refusing_parquet_damage(remedy: str = "Fetch or write the file anew.") -> Iterator[None]:
     """Turn what Polars and PyArrow say of damaged Parquet into InputRefused: of names that are no text, ValueError."""
     try:
         yield
     # A panic of the reader is no `Exception`, but it is as much the file's doing.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        pa.ArrowException,
+        OSError,
+        ValueError,
+    ) as error:
         raise_of_machine(error)
         said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error
+        raise InputRefused(f"The Parquet content cannot be read: {said}.", remedy) from error

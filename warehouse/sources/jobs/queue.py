@@ -53,7 +53,7 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, seen_at: datetime) 
     waits = pl.col("state").is_in(_WAITS)
     return Sifted(
         rows.with_columns(
-            seen_at=pl.lit(seen_at, pl.Datetime("us", "UTC")),
+            seen_at=pl.lit(seen_at, times.INSTANT),
             started_at=pl.when(~waits).then("started_at"),
             expected_start_at=pl.when(waits).then("started_at"),
             wait_reason=pl.when(waits).then("wait_reason"),

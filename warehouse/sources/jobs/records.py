@@ -7,7 +7,8 @@ import polars as pl
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.rows import times
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.sources.rows.faults import NOTED, held_to
+from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
 SHORT_STATES = {
@@ -42,7 +43,6 @@ FINAL_STATES = (
     "REVOKED",
     "TIMEOUT",
 )
-INSTANT = frames.POLARS_DTYPES["instant"]
 _TEXTS = ("cluster", "job_id", "user", "account", "job_name", "partition", "exit_code", "node_list", "comment")
 _COUNTS = {"node_count": "nodes", "task_count": "tasks"}
 _TIMES = {"submitted_at": "submit", "started_at": "start", "ended_at": "end"}
@@ -74,7 +74,9 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
         frame = _count(frame, name, label)
     for name, label in _TIMES.items():
         frame = _time(frame, name, label, time_zone)
-    return _split(_ends(frame))
+    typed = [pl.col(name).cast(kind) for name, kind in frames.schema(JOB_RECORDS).items()]
+    found = held_to(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
+    return Sifted(found.rows.select(JOB_RECORDS.column_names), found.refused.sort("line"))
 
 
 def _complete(cells: pl.DataFrame) -> pl.DataFrame:
@@ -138,7 +140,7 @@ def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
 
 def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> pl.DataFrame:
     if _is_absent(frame, name):
-        return frame.with_columns(pl.lit(None, INSTANT).alias(name))
+        return frame.with_columns(pl.lit(None, times.INSTANT).alias(name))
     if isinstance(frame.schema[name], pl.Datetime):
         said = pl.format("The {} time lies outside 1970 to 2261.", pl.lit(label))
         return _refuse(frame, ~times.in_range(pl.col(name)), said, "Check the log's own clock.")
@@ -171,19 +173,3 @@ def _ends(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.with_columns(ended_at=pl.when(open_end).then(reckoned).otherwise("ended_at"))
     outside = ~times.in_range(pl.col("ended_at"))
     return _refuse(frame, outside, pl.lit("The end time lies outside 1970 to 2261."), "Check the elapsed time.")
-
-
-def _split(frame: pl.DataFrame) -> Sifted:
-    expected = frames.schema(JOB_RECORDS)
-    sound = frame.filter(pl.col("reason").is_null())
-    rows, broken = frames.split(
-        sound.with_columns(source_file=pl.lit("")).select(pl.col(name).cast(kind) for name, kind in expected.items()),
-        JOB_RECORDS,
-    )
-    unruly = broken.select(
-        "line",
-        reason=pl.format("The record breaks the rule {}.", "rule"),
-        remedy=pl.lit("Look the rule up in the data dictionary and mend the log."),
-    ).join(frame.select("line", "raw"), on="line", how="left")
-    refused = pl.concat([frame.filter(pl.col("reason").is_not_null()).select(REJECT_SCHEMA.names()), unruly])
-    return Sifted(rows, refused.sort("line"))

@@ -13,7 +13,7 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import refused, refused_rows
 
 #: our cells, and the fields of sacct that fill them, the best first
 FIELDS = {
@@ -114,11 +114,10 @@ def _fitting(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
 def _misfits(lines: pl.DataFrame, layouts: Sequence[tuple[str, ...]], expected: str) -> pl.DataFrame:
     fitting = pl.concat([_fitting(lines, layout).select("line") for layout in layouts])
     count = pl.col("raw").str.count_matches("|", literal=True) + 1
-    return lines.join(fitting, on="line", how="anti").select(
-        "line",
-        "raw",
-        reason=pl.format("The line has {} fields; {}.", count, pl.lit(expected)),
-        remedy=pl.lit("Check for a cut line, or for the delimiter | within a field that is not the last."),
+    return refused_rows(
+        lines.join(fitting, on="line", how="anti"),
+        pl.format("The line has {} fields; {}.", count, pl.lit(expected)),
+        "Check for a cut line, or for the delimiter | within a field that is not the last.",
     )
 
 

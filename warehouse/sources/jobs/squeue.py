@@ -16,7 +16,7 @@ from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import refused, refused_rows
 
 #: our cells, by the headers of squeue's fields
 CELLS = {
@@ -106,19 +106,15 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             lines = block.rows.filter(pl.col("header").eq_missing(number))
             layout, seen_at = answers.of(number)
             if seen_at is None:
-                yield from refused(_unfit(lines, "Nothing says when this was asked, or no header precedes it."))
+                reason = "Nothing says when this was asked, or no header precedes it."
+                yield from refused(refused_rows(lines, reason, _REMEDY))
                 continue
             count = pl.col("raw").str.count_matches("|", literal=True) + 1
             fits = count >= len(layout) if layout[-1] in _FREE_TEXT else count == len(layout)
-            yield from refused(
-                _unfit(lines.filter(~fits), f"The line has other fields than the header's {len(layout)}.")
-            )
+            reason = f"The line has other fields than the header's {len(layout)}."
+            yield from refused(refused_rows(lines.filter(~fits), reason, _REMEDY))
             settled = settle_queue(_cells(lines.filter(fits), layout), answers.zone, seen_at)
             yield from settled.batches(QUEUE_RECORDS)
-
-
-def _unfit(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
-    return lines.select("line", "raw", reason=pl.lit(reason), remedy=pl.lit(_REMEDY))
 
 
 def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:

@@ -14,10 +14,11 @@ import polars as pl
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.jobs.records import INSTANT, settle
+from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.times import INSTANT
 
 FIELDS = (
     "job",

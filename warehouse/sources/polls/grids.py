@@ -20,14 +20,15 @@ from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import of_contract, sift
-from iosig.warehouse.sources.rows.rejects import refused, rejects
+from iosig.warehouse.sources.rows.faults import held_to
+from iosig.warehouse.sources.rows.rejects import refused, refused_rows, rejects
 
 Edge = Literal["left", "right"]
 Marks = npt.NDArray[np.bool_]
 Micros = npt.NDArray[np.int64]
 
 _US_PER_S = 1_000_000
+_SHOWN = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
 _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 
@@ -84,7 +85,7 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str 
     is_recorded = steps < grid["recorded_count"][0]
     frame = pl.DataFrame(
         {
-            "polled_at": pl.Series(found.right_us[steps]).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            "polled_at": pl.Series(found.right_us[steps]).cast(job_times.INSTANT),
             "filesystem": pl.Series(grid["filesystems"].tolist())[cells],
             "controller": pl.Series(grid["controllers"].tolist())[cells],
             "interval_s": unit_s,
@@ -105,8 +106,6 @@ def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str 
         "interval_s",
         "read_bytes_per_s",
         "write_bytes_per_s",
-        pl.lit(None, pl.Float64).alias("read_iops"),
-        pl.lit(None, pl.Float64).alias("write_iops"),
         flag.alias("flag"),
         LINE,
     )
@@ -120,18 +119,16 @@ def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_reco
 
 
 def _sifted(rows: pl.DataFrame) -> Iterator[Batch]:
-    shown = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
-    yield from sift(rows.with_columns(shown), of_contract(POLLS)).batches(POLLS)
+    yield from held_to(POLLS, rows.with_columns(_SHOWN)).batches(POLLS)
 
 
 def _without_first(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Take the first step out, whose interval began before the file; what moved in it is refused aloud."""
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
-    lost = rows.filter((pl.col(LINE) == 1) & moved).select(
-        LINE,
-        reason=pl.lit("The first step holds bytes, but its interval began before the file."),
-        remedy=pl.lit("Land the archive of the day before: it holds that interval."),
-        raw=pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s"),
+    lost = refused_rows(
+        rows.filter((pl.col(LINE) == 1) & moved).with_columns(_SHOWN),
+        "The first step holds bytes, but its interval began before the file.",
+        "Land the archive of the day before: it holds that interval.",
     )
     return rows.filter(pl.col(LINE) > 1), lost
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from iosig.warehouse.sources.rows.counters import Marks, Numbers
+from iosig.warehouse.sources.rows.times import INSTANT
 
 #: the counters, by what is made of them
 DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
@@ -52,15 +53,15 @@ class Cursor:
 def as_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
     """Return the readings that say all of the earlier ones that matters, all as of the last one's time."""
     count = len(_KEPT)
-    stamps = pl.Series([it.instant_us for it in known for _ in range(count)], dtype=pl.Int64).cast(pl.Datetime("us"))
     columns = {
         "target": [place for place in places for _ in range(count)],
         "TS_ID": [it.ts_id for it in known for _ in range(count)],
         "READ_BYTES": [value for it in known for value in it.read_bytes],
         "WRITE_BYTES": [value for it in known for value in it.write_bytes],
+        "instant": [it.instant_us for it in known for _ in range(count)],
     }
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
-    return frame.with_columns(instant=stamps.dt.replace_time_zone("UTC"), is_new=pl.lit(False))
+    return frame.with_columns(pl.col("instant").cast(INSTANT), is_new=pl.lit(False))
 
 
 def counted_of(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:

@@ -32,7 +32,7 @@ from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows import counters, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, of_contract, sift
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, sift
 from iosig.warehouse.sources.rows.rejects import refused
 
 #: batches are made of whole targets, and go out when they are about as large
@@ -207,8 +207,7 @@ def faults_of(*, has_name: bool) -> list[Fault]:
         ),
         (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
     ]
-    bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
-    return [bad_time, *(Fault(broken, pl.lit(reason), pl.lit(remedy)) for broken, reason, remedy in given)]
+    return [NOTED, *(Fault(broken, reason, remedy) for broken, reason, remedy in given)]
 
 
 def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -221,8 +220,8 @@ def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.Data
     differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(DIRECTIONS.values(), first, strict=True))
     fault = Fault(
         repeats & differs,
-        pl.lit("The target has another reading with other counters at the same time."),
-        pl.lit("Export the database in UTC, or remove the reading that is wrong."),
+        "The target has another reading with other counters at the same time.",
+        "Export the database in UTC, or remove the reading that is wrong.",
     )
     found = sift(rows, [fault])
     return found.rows.filter(~repeats), found.refused
@@ -255,8 +254,6 @@ def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFr
         pl.lit(target.controller, pl.String).alias("controller"),
         "interval_s",
         *DIRECTIONS,
-        pl.lit(None, pl.Float64).alias("read_iops"),
-        pl.lit(None, pl.Float64).alias("write_iops"),
         "flag",
         pl.lit(None, pl.Int64).alias(LINE),
     )
@@ -276,7 +273,7 @@ def _batches(
         usable = sift(rows, faults_of(has_name=target.controller is not None))
         readings, contradicting = without_repeats(usable.rows)
         rates = _rates(readings, target, counted)
-        found = sift(_rows_of(target, rates, reading), of_contract(POLLS))
+        found = held_to(POLLS, _rows_of(target, rates, reading))
         yield from refused(pl.concat([usable.refused, contradicting, found.refused]))
         waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:

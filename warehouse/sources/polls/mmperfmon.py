@@ -24,7 +24,7 @@ from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, of_contract, sift
+from iosig.warehouse.sources.rows.faults import Fault, held_to, sift
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
 from iosig.warehouse.sources.rows.text_blocks import Block
 
@@ -166,7 +166,7 @@ class _Query:
         )
         values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
         told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
-        found = sift(told.with_columns(interval_s=pl.lit(interval_s)), [_DOUBLED, *of_contract(POLLS)])
+        found = held_to(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
         refused = pl.concat([self.refused, timed.refused, found.refused])
         return Sifted(found.rows.select(*POLLS.column_names, LINE), refused)
 
@@ -220,19 +220,15 @@ def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     parted = sift(
         rows,
         [
-            Fault(pl.col(RAW).str.ends_with(_CUT), pl.lit("The last line has no end: it may be cut."), pl.lit(_REMEDY)),
-            Fault(
-                pl.col("row").is_null() | pl.col("count").is_null(),
-                pl.lit("This is no row of a query."),
-                pl.lit(_REMEDY),
-            ),
+            Fault(pl.col(RAW).str.ends_with(_CUT), "The last line has no end: it may be cut.", _REMEDY),
+            Fault(pl.col("row").is_null() | pl.col("count").is_null(), "This is no row of a query.", _REMEDY),
             Fault(
                 pl.col("cells").list.len() != pl.col("count"),
                 pl.format("The row has {} cells where {} are expected.", pl.col("cells").list.len(), "count"),
-                pl.lit(_REMEDY),
+                _REMEDY,
             ),
-            Fault(~is_number, pl.lit("A cell is no number of at least 0."), pl.lit(_REMEDY)),
-            Fault(is_late, pl.lit("The row's number is not above that of the row before."), pl.lit(_REMEDY)),
+            Fault(~is_number, "A cell is no number of at least 0.", _REMEDY),
+            Fault(is_late, "The row's number is not above that of the row before.", _REMEDY),
         ],
     )
     return parted.rows, parted.refused
@@ -261,9 +257,7 @@ def _wide(values: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(flag=pl.when(is_missing).then(pl.lit("missing")))
 
 
-_DOUBLED = Fault(
-    pl.col("is_doubled"), pl.lit("A key has two values of one bucket."), pl.lit("Ask for each node and disk once.")
-)
+_DOUBLED = Fault(pl.col("is_doubled"), "A key has two values of one bucket.", "Ask for each node and disk once.")
 
 SOURCE = Source(
     name="mmperfmon",

@@ -15,7 +15,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, no_number, of_contract, sift
 from iosig.warehouse.sources.rows.rejects import Sifted, refused
 from iosig.warehouse.sources.rows.tables import text
 
@@ -70,22 +70,11 @@ def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
     return times[np.repeat(np.arange(times.height), found["len"].to_numpy())]
 
 
-def _number_instants(seconds: pl.Series) -> pl.Expr:
+def _number_instants(seconds: pl.Series) -> pl.Series:
     number = pl.lit(seconds.cast(pl.Float64))
     in_years = number.is_between(0, _LATEST_S, closed="left")
     micros = (pl.when(in_years).then(number) * _US_PER_S).round().cast(pl.Int64)
-    return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-
-
-def _typed_instants(times: pl.Series, zone: str | None) -> pl.Expr:
-    if times.dtype.is_numeric():
-        return _number_instants(times)
-    naive = not isinstance(times.dtype, pl.Datetime) or times.dtype.time_zone is None
-    instant = pl.lit(times.cast(pl.Datetime("us"))) if naive else pl.lit(times.dt.cast_time_unit("us"))
-    if naive:
-        zone = job_times.local_zone(zone, "The poll time")
-        instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-    return instant.dt.convert_time_zone("UTC")
+    return pl.select(micros.cast(job_times.INSTANT)).to_series()
 
 
 def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
@@ -96,20 +85,22 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
     """
     if times.dtype == pl.String:
         return _text_instants(times, zone)
-    if not (times.dtype.is_numeric() or times.dtype in (pl.Date, pl.Datetime)):
+    is_number = times.dtype.is_numeric()
+    if not (is_number or times.dtype in (pl.Date, pl.Datetime)):
         raise InputRefused(f"The poll times are of type {times.dtype}.", "Write them as timestamps or epoch seconds.")
-    read = pl.select(polled_at=_typed_instants(times, zone))
-    good = job_times.in_range(pl.col("polled_at")).fill_null(False)
-    if (read["polled_at"].is_null() == times.is_null()).all() and read.select((good | times.is_null()).all()).item():
+    found = _number_instants(times) if is_number else job_times.in_utc(times, zone, "The poll time")
+    read = found.to_frame("polled_at")
+    is_good = read.select(job_times.in_range(pl.col("polled_at")).fill_null(value=False)).to_series()
+    is_faulty = times.is_not_null() & ~is_good
+    if not is_faulty.any():
         # writing every time as a text costs more than all else
         return read
     reason = pl.format("The poll time {} is no instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone))
     remedy = pl.lit("Write times in UTC: local times that a clock change skips or repeats have no meaning.")
-    faulty = times.is_not_null() & ~pl.lit(read.select(good).to_series())
     return read.select(
-        pl.when(good).then("polled_at").alias("polled_at"),
-        pl.when(faulty).then(reason).alias("reason"),
-        pl.when(faulty).then(remedy).alias("remedy"),
+        pl.when(is_good).then("polled_at").alias("polled_at"),
+        pl.when(is_faulty).then(reason).alias("reason"),
+        pl.when(is_faulty).then(remedy).alias("remedy"),
     )
 
 
@@ -126,10 +117,9 @@ def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -
 
 
 def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
-    time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
     numbers = [no_number(_GIVEN + name, name) for name in given]
     contract = of_contract(POLLS, but=("interval_s_not_null",))
-    return [*([time] if "reason" in times.columns else []), *numbers, *contract]
+    return [*([NOTED] if "reason" in times.columns else []), *numbers, *contract]
 
 
 def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
@@ -273,8 +263,8 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
         rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
     unknown = Fault(
         pl.col("interval_s").is_null(),
-        pl.lit("Its file system has polls of one instant only: their interval is not known."),
-        pl.lit("Add the column interval_s."),
+        "Its file system has polls of one instant only: their interval is not known.",
+        "Add the column interval_s.",
     )
     found = sift(rows, [unknown])
     faulty = found.refused if is_again else pl.concat([piece.refused, found.refused])

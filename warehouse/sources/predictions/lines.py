@@ -236,59 +236,48 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
     Raises InputRefused where the file is damaged, or a line is longer than any prediction.
     """
-    from iosig.warehouse.sources.rows.rejects import rejects
-
     rows: list[dict[str, Any]] = []
-    raw: list[str] = []
+    raw: dict[int, str] = {}
     refused: list[tuple[int | None, str, str, str | None]] = []
     for number, content in _lines(path):
         text = content.decode("utf-8", "backslashreplace").strip(" \t\r\n")
         try:
             if text:
                 rows.append(row_of(text) | {"source_file": "", "line": number})
-                raw.append(text)
+                raw[number] = text
         except ValueError as error:
             is_cut = not content.endswith(b"\n")
             reason = f"The {'line breaks off' if is_cut else 'line is no prediction'}: {error}."
             refused.append((number, reason, _CUT if is_cut else _REMEDY, text))
         if len(rows) + len(refused) >= _BATCH_LINES:
-            yield from (*_held(rows, raw), rejects(refused))
-            rows, raw, refused = [], [], []
-    yield from (*_held(rows, raw), rejects(refused))
+            yield from _batches(rows, raw, refused)
+            rows, raw, refused = [], {}, []
+    yield from _batches(rows, raw, refused)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     from iosig.warehouse.sources.files.limits import in_force
-    from iosig.warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
+    from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
 
     number, longest = 0, in_force().line_bytes
-    try:
-        with open_bytes(path) as file:
-            while line := file.readline(longest + 1):
-                number += 1
-                if len(line) > longest:
-                    raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
-                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-    except DAMAGE as error:
-        raise damaged_after(number, error) from error
+    with refusing_damage_after(lambda: number), open_bytes(path) as file:
+        while line := file.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
+            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def _held(rows: list[dict[str, Any]], raw: list[str]) -> Iterator[Batch]:
-    """Yield rows, of these lines, as those that meet the contract, and the others as refused."""
+def _batches(
+    rows: list[dict[str, Any]], raw: Mapping[int, str], refused: list[tuple[int | None, str, str, str | None]]
+) -> Iterator[Batch]:
+    """Yield rows, of these lines, that meet the contract, and all others as refused."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
-    from iosig.warehouse.sources.rows.rejects import reject_frame
+    from iosig.warehouse.sources.rows.rejects import Sifted, frame_of, refused_rows
 
     good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
-    yield Batch(_LANDED, good)
-    if bad.height:
-        texts = {row["line"]: text for row, text in zip(rows, raw, strict=True)}
-        yield reject_frame(
-            bad.select(
-                "line",
-                pl.format("The line is no prediction: it breaks the rule {}.", "rule").alias("reason"),
-                pl.lit(_REMEDY).alias("remedy"),
-                pl.Series("raw", [texts[line] for line in bad["line"]], pl.String),
-            )
-        )
+    bad = bad.with_columns(raw=pl.Series([raw[line] for line in bad["line"]], dtype=pl.String))
+    broken = refused_rows(bad, pl.format("The line is no prediction: it breaks the rule {}.", "rule"), _REMEDY)
+    yield from Sifted(good, pl.concat([broken, frame_of(refused)])).batches(_LANDED)

@@ -119,8 +119,10 @@ def owned(folder: Path) -> tuple[str, ...]:
 
 
 def _is_of_a_trace(path: Path) -> bool:
+    if path.suffix == ".parquet":
+        return is_exported(path)
     with path.open("rb") as file:
-        return is_exported(file) if path.suffix == ".parquet" else is_text(file.read(_HEAD_BYTES))
+        return is_text(file.read(_HEAD_BYTES))
 
 
 def is_text(start: bytes) -> bool:
@@ -128,18 +130,12 @@ def is_text(start: bytes) -> bool:
     return _LINE.match(start) is not None
 
 
-def is_exported(file: IO[bytes]) -> bool:
-    """Return whether a Parquet file has the columns of Recorder's export: they stand at the start of its footer."""
-    size = file.seek(0, io.SEEK_END)
-    if size < 12:
-        return False
-    file.seek(-8, io.SEEK_END)
-    footer_bytes = int.from_bytes(file.read(4), "little")
-    if file.read(4) != b"PAR1" or footer_bytes > size - 12:
-        return False
-    file.seek(-8 - footer_bytes, io.SEEK_END)
-    start = file.read(min(footer_bytes, _HEAD_BYTES))
-    return all(name in start for name in _EXPORTED)
+def is_exported(path: Path) -> bool:
+    """Return whether a Parquet file has the columns of Recorder's export."""
+    from iosig.warehouse.sources.files.opening import parquet_footer
+
+    footer = parquet_footer(path)
+    return all(name in footer for name in _EXPORTED)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.sources.files.opening import refusing_parquet_damage
 from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
 from iosig.warehouse.sources.recorder.files import Files
 from iosig.warehouse.sources.recorder.text import ranked
@@ -47,7 +47,7 @@ def opened(files: Files) -> Run[Rank]:
 def _table(content: bytes) -> pl.DataFrame:
     import pyarrow.parquet
 
-    try:
+    with refusing_parquet_damage(_REMEDY):
         file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
         check_count(file.metadata.num_rows)
         missing = [name for name in _SCHEMA if name not in file.schema_arrow.names]
@@ -59,10 +59,6 @@ def _table(content: bytes) -> pl.DataFrame:
         if wrong:
             raise InputRefused(f"The export has other values than its own in {', '.join(wrong)}.", _REMEDY)
         return plain.cast(pl.Schema(_SCHEMA))
-    # A panic of the reader is no `Exception`, but it is as much the file's doing.
-    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The Parquet content cannot be read: {said}.", _REMEDY) from error
 
 
 def _is_of(dtype: pl.DataType, expected: type[pl.DataType]) -> bool:

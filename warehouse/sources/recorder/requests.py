@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.contracts.traces import TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.rejects import refused
@@ -327,64 +327,31 @@ def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     return placed.select(*rows.columns, "offset_bytes")
 
 
-_METADATA = ["open", "close", "seek", "stat", "view", "control", "other"]
-
-
-def _counted() -> list[pl.Expr]:
-    """Return what the calls of one process to one file add up to."""
-    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    size, began, ceased = pl.col("request_bytes"), pl.col("began_s"), pl.col("ceased_s")
-    taken = (ceased - began).clip(lower_bound=0)
-    # A sum with an unknown part is not known.
-    volume = {deed: pl.when(size.filter(of[deed]).null_count() == 0).then(size.filter(of[deed]).sum()) for deed in of}
-    together = of["open"] & (pl.col("type") != "MPI_COMM_SELF")
-    return [
-        volume["read"].alias("read_bytes"),
-        volume["write"].alias("written_bytes"),
-        *(of[deed].sum().alias(f"{deed}_count") for deed in ("open", "read", "write", "seek", "stat", "sync")),
-        pl.when(pl.col("layer").first() == "MPIIO").then(together.sum()).alias("collective_open_count"),
-        began.filter(of["open"]).min().alias("opened_s"),
-        ceased.filter(of["open"]).max().alias("open_ended_s"),
-        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
-        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
-        ceased.filter(of["close"]).max().alias("closed_s"),
-        taken.filter(of["read"]).sum().alias("read_time_s"),
-        # A file that is synchronized is waited for: Darshan counts it as writing, too.
-        taken.filter(of["write"] | of["sync"]).sum().alias("write_time_s"),
-        taken.filter(pl.col("deed").is_in(_METADATA)).sum().alias("metadata_time_s"),
-    ]
-
-
 class Requests:
     """Requests, files and sums of the calls of a trace, which come process by process."""
 
     def __init__(self) -> None:
         self._numbers: dict[str | None, int] = {}
-        self._request_count = 0
-        self._metadata_count = 0
+        self._rows = traced.Numbering()
         self._records: list[pl.DataFrame] = []
 
     def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
         """Take all calls of one or more processes, sorted by rank and call; yield what became of them, and rejects."""
         placed = _placed(_file_calls(calls)).filter(pl.col("deed") != "copy")
         rows = self._numbered(placed.filter(~pl.col("is_malformed")))
-        counted = rows.filter(~pl.col("is_nested")).group_by("layer", "file_number", "rank", maintain_order=True)
-        self._records.append(counted.agg(_counted()))
+        self._records.append(_counted(rows.filter(~pl.col("is_nested"))))
         moves = pl.col("deed").is_in(["read", "write"])
-        yield from self._requests(rows.filter(moves))
-        yield from self._metadata(rows.filter(~moves))
+        of_call = ("rank", "file_number", "began_s", "ceased_s", "is_nested", pl.col("layer").alias("module"))
+        own = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
+        yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *own))
+        # what sets a view or a descriptor's flags is of no kind of its own
+        operation = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other")).alias("operation")
+        yield from self._rows.rows(TRACE_METADATA, rows.filter(~moves).select(*of_call, operation))
         yield from refused(_malformed(placed.filter("is_malformed")))
 
     def finish(self) -> Iterator[Batch]:
         """Yield the files that were touched and, for each process, what was done to each."""
-        if self._numbers:
-            yield traced.rows(
-                TRACE_FILES,
-                {
-                    "file_number": pl.Series(list(self._numbers.values()), dtype=pl.Int64),
-                    "path": pl.Series(list(self._numbers), dtype=pl.String),
-                },
-            )
+        yield from traced.files(self._numbers)
         records = pl.concat(self._records) if self._records else pl.DataFrame()
         for part in records.iter_slices(traced.BATCH_ROWS):
             if not part.is_empty():
@@ -400,43 +367,19 @@ class Requests:
         )
         return rows.join(numbers, on="path", how="left", nulls_equal=True, maintain_order="left")
 
-    def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        for part in rows.iter_slices(traced.BATCH_ROWS):
-            if part.is_empty():
-                continue
-            numbers = pl.int_range(self._request_count, self._request_count + part.height, eager=True)
-            self._request_count += part.height
-            own = (
-                "rank",
-                "file_number",
-                "offset_bytes",
-                "request_bytes",
-                "began_s",
-                "ceased_s",
-                "is_nested",
-                "is_async",
-            )
-            known = {name: part[name] for name in own}
-            yield traced.rows(
-                TRACE_REQUESTS,
-                known | {"request": numbers, "module": part["layer"], "direction": part["deed"]},
-            )
 
-    def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        """Yield the calls that move no bytes; what sets a view or a descriptor's flags is of no kind of its own."""
-        told = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other"))
-        own = ("rank", "file_number", "began_s", "ceased_s", "is_nested")
-        for part in rows.iter_slices(traced.BATCH_ROWS):
-            if part.is_empty():
-                continue
-            numbers = pl.int_range(self._metadata_count, self._metadata_count + part.height, eager=True)
-            self._metadata_count += part.height
-            known = {name: part[name] for name in own}
-            operation = part.select(told).to_series()
-            yield traced.rows(
-                TRACE_METADATA,
-                known | {"metadata_call": numbers, "module": part["layer"], "operation": operation},
-            )
+def _counted(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return what the calls of one process to one file add up to."""
+    calls = rows.with_columns(
+        count=pl.lit(1, pl.Int64),
+        bytes="request_bytes",
+        time_s=(pl.col("ceased_s") - pl.col("began_s")).clip(lower_bound=0),
+    )
+    together = (pl.col("deed") == "open") & (pl.col("type") != "MPI_COMM_SELF")
+    return calls.group_by("layer", "file_number", "rank", maintain_order=True).agg(
+        *traced.record_columns(),
+        pl.when(pl.col("layer").first() == "MPIIO").then(together.sum()).alias("collective_open_count"),
+    )
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:

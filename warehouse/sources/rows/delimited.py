@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, refused_rows
 
 LINE = "line"
 RAW = "raw"
@@ -78,12 +78,8 @@ def _refused_widths(lines: pl.DataFrame, width: int) -> pl.DataFrame:
         return frame_of([])
     counts = lines["count"].unique()
     reasons = [f"The line has {count} fields where {width} are expected." for count in counts]
-    return lines.select(
-        LINE,
-        reason=pl.col("count").replace_strict(counts, reasons, return_dtype=pl.String),
-        remedy=pl.lit("Check for a cut line or a delimiter within a field."),
-        raw=RAW,
-    )
+    reason = pl.col("count").replace_strict(counts, reasons, return_dtype=pl.String)
+    return refused_rows(lines, reason, "Check for a cut line or a delimiter within a field.")
 
 
 def _split(lines: pl.DataFrame, delimiter: str) -> tuple[pl.DataFrame, pl.DataFrame]:

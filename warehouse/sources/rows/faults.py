@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, as_text, refused_rows
 
 SHOWN_CHARS = 60
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
@@ -25,11 +24,15 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that can be wrong: where it is true (NULL: it is not), how to say it, what to do."""
+    """One thing that can be wrong: where it is true (NULL: it is not), how to say it, what to do; as text or by row."""
 
     broken: pl.Expr
-    reason: pl.Expr
-    remedy: pl.Expr
+    reason: pl.Expr | str
+    remedy: pl.Expr | str
+
+
+#: what was found before, and noted in the row itself
+NOTED = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
 
 
 def of_contract(table: Table, *, but: Collection[str] = ()) -> list[Fault]:
@@ -40,7 +43,7 @@ def of_contract(table: Table, *, but: Collection[str] = ()) -> list[Fault]:
         if name in but or match is None:
             continue
         reason, remedy = (text.format(**match.groupdict()) for text in _SENTENCES[match["kind"]])
-        found.append(Fault(~rule, pl.lit(reason), pl.lit(remedy)))
+        found.append(Fault(~rule, reason, remedy))
     return found
 
 
@@ -50,7 +53,7 @@ def no_number(given: str, column: str) -> Fault:
     return Fault(
         pl.col(given).is_not_null() & pl.col(column).is_null(),
         pl.format("`{}` is no number: it stands for {}.", text, pl.lit(column)),
-        pl.lit("Write numbers with a point and without separators or units."),
+        "Write numbers with a point and without separators or units.",
     )
 
 
@@ -70,10 +73,15 @@ def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
     )
     marked = rows.with_columns(fault=number)
     bad = marked.filter(pl.col("fault").is_not_null())
-    raw = pl.col(RAW) if RAW in rows.columns else pl.lit(None, pl.String)
-    said = [
-        pl.coalesce(pl.when(pl.col("fault") == index).then(text) for index, text in enumerate(texts)).alias(name)
-        for name, texts in (("reason", [f.reason for f in faults]), ("remedy", [f.remedy for f in faults]))
-    ]
-    refused = bad.select(pl.col(LINE).cast(pl.Int64), *said, raw.alias("raw"))
-    return Sifted(marked.filter(pl.col("fault").is_null()).drop("fault"), refused)
+    reason, remedy = (
+        pl.coalesce(pl.when(pl.col("fault") == index).then(as_text(text)) for index, text in enumerate(texts))
+        for texts in ([fault.reason for fault in faults], [fault.remedy for fault in faults])
+    )
+    return Sifted(marked.filter(pl.col("fault").is_null()).drop("fault"), refused_rows(bad, reason, remedy))
+
+
+def held_to(table: Table, rows: pl.DataFrame, *own: Fault) -> Sifted:
+    """Part the rows by faults of their own and by a table's rules; they have NULL in its columns that they lack."""
+    absent = {name: dtype for name, dtype in frames.schema(table).items() if name not in rows.columns}
+    whole = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+    return sift(whole, [*own, *of_contract(table)])

@@ -44,6 +44,22 @@ def frame_of(rows: Iterable[Refused]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
 
 
+def as_text(text: pl.Expr | str) -> pl.Expr:
+    """Return a text that is the same for all rows, or as an expression says it of each."""
+    return pl.lit(text) if isinstance(text, str) else text
+
+
+def refused_rows(rows: pl.DataFrame, reason: pl.Expr | str, remedy: pl.Expr | str, raw: str = "raw") -> pl.DataFrame:
+    """Return rows (`line`, and perhaps a column of their raw text) as refused rows."""
+    shown = pl.col(raw) if raw in rows.columns else pl.lit(None, pl.String)
+    return rows.select(
+        pl.col("line").cast(pl.Int64),
+        as_text(reason).alias("reason"),
+        as_text(remedy).alias("remedy"),
+        shown.alias("raw"),
+    )
+
+
 def no_text(line: int, raw: str) -> Refused:
     """Return the refused row that a line is which is no text, or too long to be one."""
     if isinstance(raw, CutLine):

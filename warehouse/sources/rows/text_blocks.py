@@ -13,13 +13,7 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.files.opening import (
-    DAMAGE,
-    damaged_after,
-    lines_of,
-    open_bytes,
-    refusing_damage,
-)
+from iosig.warehouse.sources.files.opening import lines_of, open_bytes, refusing_damage, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, split_lines
 from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
@@ -54,18 +48,19 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
     Memory grows with the number of lines more than with their length, so blocks of short lines have fewer bytes.
     """
     first, size = 1 + has_header, min(block_bytes, _FIRST_BYTES)
-    try:
-        with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered:
-            file = cast(IO[bytes], buffered)
-            if has_header:
-                _rest_of_line(file)
-            while content := _whole_lines(file, size):
-                count = content.count(b"\n") + (not content.endswith(b"\n"))
-                yield Block(first, count, content)
-                size = max(1, min(block_bytes, _MAX_LINES * len(content) // count))
-                first += count
-    except DAMAGE as error:
-        raise damaged_after(first - 1, error) from error
+    with (
+        refusing_damage_after(lambda: first - 1),
+        open_bytes(path) as raw,
+        io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered,
+    ):
+        file = cast(IO[bytes], buffered)
+        if has_header:
+            _rest_of_line(file)
+        while content := _whole_lines(file, size):
+            count = content.count(b"\n") + (not content.endswith(b"\n"))
+            yield Block(first, count, content)
+            size = max(1, min(block_bytes, _MAX_LINES * len(content) // count))
+            first += count
 
 
 def _whole_lines(file: IO[bytes], size: int) -> bytes:

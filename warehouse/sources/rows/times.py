@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Final
 
 import polars as pl
 
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused, UsageError
 
 #: what logs write where there is no time (yet)
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")
+INSTANT: Final = frames.POLARS_DTYPES["instant"]
 #: instants outside do not survive the nanosecond clocks of other programs
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2262, 1, 1, tzinfo=UTC)
@@ -78,6 +81,18 @@ def recorded_zones() -> Iterator[set[str]]:
 def in_range(instant: pl.Expr) -> pl.Expr:
     """Return whether an instant lies in the years that every reader of our tables can hold; NULL for NULL."""
     return instant.is_between(EARLIEST, LATEST, closed="left")
+
+
+def in_utc(times: pl.Series, time_zone: str | None, example: str) -> pl.Series:
+    """Return dates and times as UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
+
+    NULL stands for a local time that the clock change skips or repeats.
+    """
+    instants = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
+    if instants.dtype == pl.Datetime("us"):
+        zone = local_zone(time_zone, example)
+        instants = instants.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+    return instants.dt.convert_time_zone("UTC")
 
 
 def _text(texts: pl.Series) -> pl.DataFrame:

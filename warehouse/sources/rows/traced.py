@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts.traces import TRACE_FILES
 from iosig.warehouse.sources.protocol import Batch
 
 #: rows of a batch: bounds the memory, makes row groups of a good size
@@ -60,6 +62,57 @@ def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = Non
         raise ValueError(f"{table.name}: columns of {sorted(lengths)} rows are not of one length")
     absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
     return _Late(table, absent | dict(known), lengths.pop() if lengths else 1, kinds)
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Numbers rows as they come: in a table whose key ends with a number, each row has the next one."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def rows(self, table: Table, known: pl.DataFrame, **same: Any) -> Iterator[Batch]:
+        """Yield the columns that a format knows as batches of a trace table; `same`: values that all rows have."""
+        for part in known.iter_slices(BATCH_ROWS):
+            if not part.is_empty():
+                first = self.counts[table.name]
+                self.counts[table.name] += part.height
+                numbers = pl.int_range(first, first + part.height, eager=True)
+                yield rows(table, part.to_dict() | same | {table.key[-1]: numbers})
+
+
+def files(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Batch]:
+    """Yield the files of a trace by their paths, with their numbers, if there are any."""
+    if numbers:
+        known = {"file_number": list(numbers.values()), "path": list(numbers)}
+        yield rows(TRACE_FILES, known)
+
+
+def record_columns() -> list[pl.Expr]:
+    """Return what the calls of one process to one file add up to.
+
+    Of rows that stand for `count` calls each that do the same (`deed`): `bytes` (NULL if unknown), `time_s`, `began_s`
+    of the first and `ceased_s` of the last. A sum with an unknown part is not known.
+    """
+    count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
+    began, ceased = pl.col("began_s"), pl.col("ceased_s")
+    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    # a file that is synchronized is waited for: Darshan counts it as writing, too
+    writes = of["write"] | of["sync"]
+    return [
+        *(
+            pl.when(moved.filter(of[deed]).null_count() == 0).then(moved.filter(of[deed]).sum()).alias(name)
+            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
+        ),
+        *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
+        began.filter(of["open"]).min().alias("opened_s"),
+        ceased.filter(of["open"]).max().alias("open_ended_s"),
+        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
+        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
+        ceased.filter(of["close"]).max().alias("closed_s"),
+        time.filter(of["read"]).sum().alias("read_time_s"),
+        time.filter(writes).sum().alias("write_time_s"),
+        time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),
+    ]
 
 
 class _Late(Batch):

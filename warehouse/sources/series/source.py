@@ -20,7 +20,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import counters, text_blocks, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, names_in
-from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, no_number, sift
 from iosig.warehouse.sources.rows.rejects import Sifted, refused
 
 VALUES = ("counter", "rate", "volume")
@@ -159,12 +159,11 @@ def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
 def _timed(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Keep the rows whose times are good and later than all before; the others are refused."""
     timed = cells.with_columns(_seconds(cells[layout.time], zone))
-    bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
-    good = sift(timed, [bad_time])
+    good = sift(timed, [NOTED])
     late = Fault(
         pl.col("time_s") <= pl.col("time_s").cum_max().shift(),
-        pl.lit("The time is not later than all times before it."),
-        pl.lit("Sort the series by time, and keep one row for each time."),
+        "The time is not later than all times before it.",
+        "Sort the series by time, and keep one row for each time.",
     )
     ordered = sift(good.rows, [late])
     return ordered.rows, pl.concat([good.refused, ordered.refused])
@@ -187,8 +186,8 @@ def _measured(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.D
 def _counted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     negative = Fault(
         ~((pl.col("value") >= 0) & pl.col("value").is_finite()),
-        pl.lit("A counter is a number of at least 0."),
-        pl.lit("Leave the cell empty where nothing was read."),
+        "A counter is a number of at least 0.",
+        "Leave the cell empty where nothing was read.",
     )
     found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
     whole = found.rows["given"].cast(pl.Int64, strict=False)
@@ -217,7 +216,8 @@ def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.Da
 def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
     for measure in layout.measures:
         intervals, faulty = _measured(rows, measure)
-        found = sift(
+        found = held_to(
+            SERIES,
             intervals.select(
                 pl.lit(subject(name)).alias("subject_id"),
                 pl.lit(measure.direction).alias("direction"),
@@ -225,11 +225,9 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
                 "interval_s",
                 "bytes_per_s",
                 "flag",
-                pl.lit(None, pl.Int64).alias("node_count"),
                 LINE,
                 RAW,
             ),
-            of_contract(SERIES),
         )
         yield from Sifted(found.rows, pl.concat([faulty, found.refused]).sort("line")).batches(SERIES)
 

@@ -6,23 +6,21 @@ the whole, of JSON Lines a line, of MessagePack an array.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO
 
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import DAMAGE, open_bytes
+from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
 
 Reals = NDArray[np.float64]
 MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
@@ -95,32 +93,15 @@ class Refusal:
     raw: str | None = None
 
 
-class _Counted(io.RawIOBase):
-    """A file that counts what was read of it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.count = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Read at most so many bytes."""
-        content = self._file.read(size)
-        self.count += len(content)
-        return content
-
-
 def parts(path: Path) -> Iterator[Part | Refusal]:
     """Yield what a trace says, flush by flush; a flush that cannot be read is a Refusal, and the rest goes on."""
-    try:
-        with open_bytes(path) as file:
-            start = file.read(1)
+    with refusing_damage(), open_bytes(path) as file:
+        start = file.read(1)
         if start in ARRAYS:
-            yield from _packed_parts(path)
+            yield from _packed_parts(chain([start], iter(lambda: file.read(_READ_BYTES), b"")))
         else:
             for line, document in _documents(path):
                 yield from [document] if isinstance(document, Refusal) else parts_of(document, line)
-    except DAMAGE as error:
-        raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
 
 
 # ---- JSON
@@ -286,48 +267,92 @@ def _numbers(values: object) -> Reals:
 
 
 #: what broken MessagePack raises
-UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
+_UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
+#: bytes that are unpacked at once
+_PIECE_BYTES = 1 << 19
 
 
-def new_unpacker(file: _Counted | None, most_object_bytes: int) -> msgpack.Unpacker:
-    """Return what unpacks the arrays of a file, or of bytes that it is fed; sizes that lie cost no memory."""
-    return msgpack.Unpacker(
-        file,
-        max_buffer_size=most_object_bytes,
-        max_array_len=most_object_bytes // _PHASE_LENGTH,
-        max_map_len=1 << 16,
-        max_str_len=1 << 16,
-        max_bin_len=1 << 16,
-        max_ext_len=0,
-        unicode_errors="backslashreplace",
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What a line or an array says, the place after it, and how many there are up to it."""
+
+    found: Sequence[Part | Refusal]
+    end: int
+    line: int
 
 
-def not_unpacked(error: Exception, number: int) -> Refusal:
-    """Return why nothing can be read from an array on."""
-    return Refusal(number, f"This is no MessagePack that can be read: {str(error) or type(error).__name__}.")
+class Arrays:
+    """The arrays of MessagePack; after broken content, nothing can be told until another file comes."""
 
+    def __init__(self, offset: int, line: int, most_object_bytes: int) -> None:
+        self.is_broken = False
+        self._most_object_bytes = most_object_bytes
+        # sizes that lie cost no memory
+        self._unpacker = msgpack.Unpacker(
+            max_buffer_size=max(most_object_bytes, 2 * _PIECE_BYTES),
+            max_array_len=max(most_object_bytes, 2 * _PIECE_BYTES) // _PHASE_LENGTH,
+            max_map_len=1 << 16,
+            max_str_len=1 << 16,
+            max_bin_len=1 << 16,
+            max_ext_len=0,
+            unicode_errors="backslashreplace",
+        )
+        self._start, self._fed_bytes = offset, 0
+        self._end, self._line = offset, line
 
-def cut_array(number: int) -> Refusal:
-    """Return why the last array of a file is refused."""
-    return Refusal(number, "The file breaks off within an array.")
+    def of(self, content: bytes) -> Iterator[Unit]:
+        """Yield the arrays that these bytes complete."""
+        place = 0
+        while place < len(content) and not self.is_broken:
+            # An array is found to be too large at the same byte, however the bytes arrive.
+            stop = place + min(_PIECE_BYTES, self._most_object_bytes + 1 - self._waiting_bytes)
+            yield from self._of_piece(content[place:stop])
+            place = stop
 
+    @property
+    def _waiting_bytes(self) -> int:
+        """The bytes of an array that is not whole."""
+        return self._start + self._fed_bytes - self._end
 
-def _packed_parts(path: Path) -> Iterator[Part | Refusal]:
-    with open_bytes(path) as opened:
-        file = _Counted(opened)
-        unpacker = new_unpacker(file, MOST_OBJECT_BYTES)
-        number = end = 0
+    def _of_piece(self, piece: bytes) -> Iterator[Unit]:
         try:
-            for number, item in enumerate(unpacker, start=1):
-                end = unpacker.tell()
-                yield part_of(item, number)
-        except UNPACKING_FAULTS as error:
+            self._unpacker.feed(piece)
+            self._fed_bytes += len(piece)
+            for item in self._unpacker:
+                end = self._start + self._unpacker.tell()
+                if end - self._end > self._most_object_bytes:
+                    break
+                self._end, self._line = end, self._line + 1
+                yield Unit((part_of(item, self._line),), end, self._line)
+        except (*_UNPACKING_FAULTS, MemoryError) as error:
             # Where the next array begins cannot be told.
-            yield not_unpacked(error, number + 1)
+            said = str(error) or type(error).__name__
+            yield self._broken(Refusal(self._line + 1, f"This is no MessagePack that can be read: {said}."))
             return
-        if end < file.count:
-            yield cut_array(number + 1)
+        if self._waiting_bytes > self._most_object_bytes:
+            yield self._broken(too_large(self._line + 1, self._most_object_bytes))
+
+    def _broken(self, refusal: Refusal) -> Unit:
+        self.is_broken = True
+        return Unit((refusal,), self._end, self._line)
+
+    def rest(self) -> Unit | None:
+        """Return that the last array is cut, if it is."""
+        if self.is_broken or not self._waiting_bytes:
+            return None
+        refusal = Refusal(self._line + 1, "The file breaks off within an array.")
+        return Unit((refusal,), self._end, self._line)
+
+
+def _packed_parts(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
+    arrays = Arrays(0, 0, MOST_OBJECT_BYTES)
+    for content in contents:
+        for unit in arrays.of(content):
+            yield from unit.found
+        if arrays.is_broken:
+            return
+    if rest := arrays.rest():
+        yield from rest.found
 
 
 def part_of(item: object, number: int) -> Part | Refusal:

@@ -71,7 +71,7 @@ class _Run:
     notes: list[str] = field(default_factory=list)
     refused_count: int = 0
     part_count: int = 0
-    request_count: int = 0
+    numbers: traced.Numbering = field(default_factory=traced.Numbering)
     rank_count: float = 0
     io_rank_count: float = 0
     last_end_s: float = -np.inf
@@ -278,14 +278,7 @@ def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
 
 
 def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
-    rows = _joined(pieces)
-    for part in rows.iter_slices(traced.BATCH_ROWS):
-        numbers = pl.int_range(run.request_count, run.request_count + part.height, eager=True)
-        run.request_count += part.height
-        yield traced.rows(
-            TRACE_REQUESTS,
-            part.to_dict() | {"request": numbers, "module": _MODULE, "rank": -1, "is_nested": False},
-        )
+    return run.numbers.rows(TRACE_REQUESTS, _joined(pieces), module=_MODULE, rank=-1, is_nested=False)
 
 
 def _trace(run: _Run) -> Batch:
@@ -317,7 +310,7 @@ def _module(run: _Run) -> Batch:
             "outcome": "partial" if reasons else "sound",
             "reason": "; ".join(reasons[:10]) + "." if reasons else None,
             "is_partial": False,
-            "record_count": run.request_count,
+            "record_count": run.numbers.counts[TRACE_REQUESTS.name],
             "counters": json.dumps(finite) if finite else None,
         },
     )

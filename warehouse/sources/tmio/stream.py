@@ -24,15 +24,12 @@ from iosig.warehouse.sources.tmio.parts import (
     ARRAYS,
     BOM,
     IO_TIME,
-    UNPACKING_FAULTS,
     UNSTATED,
+    Arrays,
     Part,
     Refusal,
-    cut_array,
-    new_unpacker,
-    not_unpacked,
+    Unit,
     parsed,
-    part_of,
     parts_of,
     too_large,
 )
@@ -50,8 +47,6 @@ _BLANK = b" \t\r\n"
 #: JSON Lines; MessagePack; MessagePack of which nothing more can be read
 FORMS = ("lines", "arrays", "broken")
 _LINES, _ARRAYS, _BROKEN = FORMS
-#: bytes that are unpacked at once
-_PIECE_BYTES = 1 << 19
 
 #: the end of a file that has another one after it
 _AT_END = -1
@@ -77,25 +72,16 @@ class StreamedFlush:
     seen: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Unit:
-    """What a line or an array says, the place after it, and how many there are up to it."""
-
-    found: Sequence[Part | Refusal]
-    end: int
-    line: int
-
-
 class _Units(Protocol):
     """What cuts the bytes of a file into lines or arrays."""
 
     is_broken: bool
 
-    def of(self, content: bytes) -> Iterator[_Unit]:
+    def of(self, content: bytes) -> Iterator[Unit]:
         """Yield the units that these bytes complete."""
         ...
 
-    def rest(self) -> _Unit | None:
+    def rest(self) -> Unit | None:
         """Return what the last bytes are if nothing follows them: a unit, or a refusal; None if there are none."""
         ...
 
@@ -134,7 +120,7 @@ class TmioStream:
             return []
         if self._units is None:
             self._form = self._form or (_ARRAYS if content[:1] in ARRAYS else _LINES)
-            kind: type[_Arrays] | type[_Lines] = _Arrays if self._form == _ARRAYS else _Lines
+            kind: type[Arrays] | type[_Lines] = Arrays if self._form == _ARRAYS else _Lines
             self._units = kind(self.end, self._line, self._most_object_bytes)
         return [flush for unit in self._units.of(content) for flush in self._taken(unit)]
 
@@ -153,7 +139,7 @@ class TmioStream:
         writes into it, by whatever name it goes.
         """
         rest = self._units.rest() if self._units is not None else None
-        flushes = [] if rest is None else list(self._taken(_Unit(rest.found, _AT_END, 0)))
+        flushes = [] if rest is None else list(self._taken(Unit(rest.found, _AT_END, 0)))
         self._units = self._form = None
         self.end = self._line = 0
         last = [replace(flush, end=0, form=None) for flush in flushes if flush.end == _AT_END]
@@ -175,7 +161,7 @@ class TmioStream:
         last = self.pending()
         return flushes if last is None else [*flushes, last]
 
-    def _taken(self, unit: _Unit) -> Iterator[StreamedFlush]:
+    def _taken(self, unit: Unit) -> Iterator[StreamedFlush]:
         modes = {part.mode for part in unit.found if isinstance(part, Part)}
         if modes & self._seen.keys():
             if self._has_units:
@@ -272,7 +258,7 @@ class _Lines:
         #: the first line, if it is no whole JSON but could begin a document of many lines
         self._doubtful: tuple[bytes, Refusal] | None = None
 
-    def of(self, content: bytes) -> Iterator[_Unit]:
+    def of(self, content: bytes) -> Iterator[Unit]:
         """Yield the lines that these bytes complete."""
         place = 0
         while (stop := content.find(b"\n", place)) >= 0:
@@ -287,7 +273,7 @@ class _Lines:
         else:
             self._begun += rest
 
-    def rest(self) -> _Unit | None:
+    def rest(self) -> Unit | None:
         """Return the last line, which has no end: it counts, and its bytes are used up, if it is whole."""
         was_first, line = self._is_first, self._line + 1
         content = bytes(self._begun).removeprefix(BOM).strip()
@@ -297,12 +283,12 @@ class _Lines:
             found = self._read(content, line, is_last=True) if content else self._with_doubtful()
         if any(isinstance(part, Part) for part in found):
             self._begun = bytearray()
-            return _Unit(found, self._offset, self._line)
+            return Unit(found, self._offset, self._line)
         # It may yet be the first line, if its end comes all the same.
         self._is_first = was_first
-        return _Unit(found, self._offset - len(self._begun) - self._skipped, self._line) if found else None
+        return Unit(found, self._offset - len(self._begun) - self._skipped, self._line) if found else None
 
-    def _ended(self, last: bytes) -> Iterator[_Unit]:
+    def _ended(self, last: bytes) -> Iterator[Unit]:
         """Yield what a line is whose last bytes came, if it is not blank."""
         self._line += 1
         content: bytes | bytearray = self._begun + last if self._begun else last
@@ -315,7 +301,7 @@ class _Lines:
         else:
             return
         if found:
-            yield _Unit(found, self._offset, self._line)
+            yield Unit(found, self._offset, self._line)
 
     def _with_doubtful(self, *found: Part | Refusal) -> list[Part | Refusal]:
         doubtful, self._doubtful, self._is_first = self._doubtful, None, False
@@ -347,57 +333,3 @@ def _is_cut(content: bytes) -> bool:
     except (RecursionError, ValueError):
         return False
     return True
-
-
-# ---- MessagePack
-
-
-class _Arrays:
-    """The arrays of MessagePack; after broken content, nothing can be told until another file comes."""
-
-    def __init__(self, offset: int, line: int, most_object_bytes: int) -> None:
-        self.is_broken = False
-        self._most_object_bytes = most_object_bytes
-        self._unpacker = new_unpacker(None, max(most_object_bytes, 2 * _PIECE_BYTES))
-        self._start, self._fed_bytes = offset, 0
-        self._end, self._line = offset, line
-
-    def of(self, content: bytes) -> Iterator[_Unit]:
-        """Yield the arrays that these bytes complete."""
-        place = 0
-        while place < len(content) and not self.is_broken:
-            # An array is found to be too large at the same byte, however the bytes arrive.
-            stop = place + min(_PIECE_BYTES, self._most_object_bytes + 1 - self._waiting_bytes)
-            yield from self._of_piece(content[place:stop])
-            place = stop
-
-    @property
-    def _waiting_bytes(self) -> int:
-        """The bytes of an array that is not whole."""
-        return self._start + self._fed_bytes - self._end
-
-    def _of_piece(self, piece: bytes) -> Iterator[_Unit]:
-        try:
-            self._unpacker.feed(piece)
-            self._fed_bytes += len(piece)
-            for item in self._unpacker:
-                end = self._start + self._unpacker.tell()
-                if end - self._end > self._most_object_bytes:
-                    break
-                self._end, self._line = end, self._line + 1
-                yield _Unit((part_of(item, self._line),), end, self._line)
-        except (*UNPACKING_FAULTS, MemoryError) as error:
-            yield self._broken(not_unpacked(error, self._line + 1))
-            return
-        if self._waiting_bytes > self._most_object_bytes:
-            yield self._broken(too_large(self._line + 1, self._most_object_bytes))
-
-    def _broken(self, refusal: Refusal) -> _Unit:
-        self.is_broken = True
-        return _Unit((refusal,), self._end, self._line)
-
-    def rest(self) -> _Unit | None:
-        """Return that the last array is cut, if it is."""
-        if self.is_broken or not self._waiting_bytes:
-            return None
-        return _Unit((cut_array(self._line + 1),), self._end, self._line)

@@ -3,7 +3,6 @@ the operations those of its op_keys.rs."""
 
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -13,12 +12,11 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import glljobstat
 from iosig.warehouse.sources.counters.glljobstat import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
-from tests.warehouse.sources.counter_reading import mutated, read_counters
+from tests.warehouse.sources.batch_reading import read_counters
 
 T = 1723114647
 
@@ -83,16 +81,6 @@ def test_what_is_called_bytes_and_is_a_count_is_no_bytes(tmp_path: Path) -> None
     assert rows.select("total_written_bytes", "total_write_count").rows() == [(None, 3), (None, 4)]
 
 
-@pytest.mark.parametrize("size", one_in(2, [3, 7]))
-def test_the_size_of_pieces_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    path = write(tmp_path, list(chain(*(logged(second, job, second) for second in range(0, 50, 10) for job in "ab"))))
-    whole = read_rows(path)
-    assert whole[0].height == 10
-    monkeypatch.setattr(glljobstat, "_PIECE_ROWS", size)
-    for found, expected in zip(read_rows(path), whole, strict=True):
-        assert found.equals(expected)
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     one_in(
@@ -117,21 +105,3 @@ def test_other_tables_are_refused(tmp_path: Path) -> None:
         read_rows(write(tmp_path, logged(0, "1", 5), value=pl.col("value").cast(pl.Float64)))
     with pytest.raises(InputRefused, match="No operation"):
         read_rows(write(tmp_path, [(0, "1", "ops", 5)]))
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    """Parquet has checksums of nothing here: what it reads of a damaged file, another reader has to read as well."""
-    path = write(
-        tmp_path, list(chain(*(logged(second, job, second * 4096) for second in range(0, 50, 10) for job in "abcd")))
-    )
-    path.write_bytes(mutated(path.read_bytes(), seed))
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        found = pl.read_parquet(path).filter(operation="write").with_columns(pl.col("timestamp").cast(pl.Int64))
-        sound = {(job, at_ms, value) for at_ms, job, _, value in found.rows()}
-        told = rows.filter(pl.col("total_write_count") > 0).select(
-            "job_key", pl.col("scraped_at").dt.timestamp("ms"), "total_write_count"
-        )
-        assert set(told.rows()) <= sound
-        assert refused["remedy"].null_count() == 0

@@ -3,7 +3,6 @@ BeeGFS as its source writes them (beegfs-mon, TSDatabase.cpp)."""
 
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,15 +11,13 @@ import pytest
 
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import influx_line
 from iosig.warehouse.sources.counters.influx_line import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
-from tests.budget import one_in
 from tests.naive.sources.counters import influx_line as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1723114647
 OST = (
@@ -176,37 +173,6 @@ def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) 
 # ---- what is damaged
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    one_in(
-        3,
-        [
-            ("write_bytes=8192i", "write_bytes=81x2i", "no whole number"),
-            ("write_bytes=8192i", "write_bytes=8192.5", "no whole number"),
-            ("write_bytes=8192i", "write_bytes=-8192i", "no whole number"),
-            ("write_bytes=8192i", "write_bytes=99999999999999999999i", "no whole number"),
-            ("write_bytes=8192i", "write_bytes8192i", "fewer counters|no whole number|damaged"),
-            ("write_bytes=8192i", 'write_bytes="8192"', "no whole number"),
-            ("jobid=j1,", "", "no tag for the job"),
-            ("jobstats_create=2i", "create=2i", "not the job's"),
-            ("jobstats_create=2i,", "", "fewer counters"),
-            ("000000000\nlustre2", "00000000\nlustre2", "no time"),
-            (",name=fs1-OST0001 ", ",nome=fs1-OST0001 ", "not say its target"),
-            ("host=oss1,", "host=oss1,,", "damaged"),
-            ("host=oss1,", "host=oss1,host=oss2,", "damaged"),
-            ("lustre2,", "lustre2 ,", "damaged|no time"),
-            ("lustre2,", "lu\x00tre2", "no point"),
-        ],
-    ),
-)
-def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
-    good, bad, last = job("j0", 4096), job("j1", 8192) + "lustre2", job("j2", 4096)
-    assert old in bad
-    rows, _, refused = read_text(tmp_path, good + (bad.replace(old, new) + last.removeprefix("lustre2")))
-    assert refused["reason"].str.contains(reason).all()
-    assert (refused["line"].to_list(), rows["job_key"].to_list()) == ([2], ["j0", "j2"])
-
-
 def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
     client = "lustre2,client=10.2.4.{n}@o2ib,name=fs1-OST0001 write_bytes={n}i " + f"{T}000000000\n"
     text = "".join(client.format(n=n) for n in range(1, 13))
@@ -218,33 +184,3 @@ def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
 def test_a_table_or_another_text_is_no_line_protocol() -> None:
     for text in (b"time,name\n1,2\n", b"lustre2,name=x write_bytes=1i\n", b"a b c\n", b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "\n# a comment\n" + "".join(job(f"j{n}", second * n, second) for second in range(0, 60, 10) for n in (1, 2))
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(influx_line, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    text = "".join(
-        job(f"{n}", 4096 * n, second, f"fs1-OST000{t}") for second in (0, 10) for t in range(2) for n in range(1, 9)
-    )
-    content = mutated(text.encode(), seed)
-    path = tmp_path / "metrics.out"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        sound = [
-            (found["target"], found["job_key"], found["at_us"], *(found.get(name) for name in COUNTS))
-            for found in naive.points(content.decode("utf-8", "replace"))
-        ]
-        for row in rows.to_dicts():
-            at_us = round(row["scraped_at"].timestamp() * 1e6)
-            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
-        assert refused["remedy"].null_count() == 0

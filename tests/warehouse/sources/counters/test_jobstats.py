@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,15 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import jobstats, jobstats_text
+from iosig.warehouse.sources.counters import jobstats_text
 from iosig.warehouse.sources.counters.jobstats import SOURCE
 from iosig.warehouse.sources.files.limits import Limits, limited
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
-from tests.budget import one_in
 from tests.naive.sources.counters import jobstats as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1723114647
 
@@ -255,32 +253,6 @@ def test_a_target_without_jobs_is_a_snapshot_without_entries(tmp_path: Path) -> 
 # ---- what is damaged
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "reason"),
-    [
-        ("snapshot_time:   172", "snapshot_time:   x72", 4, "not as Lustre writes it"),
-        ("samples:           2", "samples:          -2", 8, "not as Lustre writes it"),
-        ("sum:             8192", "sum: 99999999999999999999", 8, "not as Lustre writes it"),
-        ("  write: ", "  punch: ", 3, "a counter more than once"),
-        ("  snapshot_time:   1723114652.000000000 secs.nsecs\n", "", 3, "no snapshot_time"),
-        ("job_id:          43", 'job_id:          "43', 3, "not as Lustre writes it"),
-        ("  punch", " \x00punch", 10, "not as Lustre writes it"),
-        ("unit: bytes, min:     4096", "unit: reqs, min:     4096", 8, "not as Lustre writes it"),
-    ],
-)
-def test_a_damaged_entry_is_refused_by_its_line_and_the_others_land(
-    tmp_path: Path, old: str, new: str, line: int, reason: str
-) -> None:
-    text = header() + entry("43", 5, 8192)
-    assert text.count(old) == 1
-    rows, scrapes, refused = read_text(tmp_path, text.replace(old, new) + entry("44", 5, 8192))
-    assert rows["job_key"].to_list() == ["44"]
-    assert scrapes["entry_count"].to_list() == [2]
-    assert refused["line"][0] == line
-    assert reason in refused["reason"][0]
-    assert refused["remedy"][0]
-
-
 @pytest.mark.parametrize("lines", range(1, 9))
 def test_an_entry_that_is_cut_at_a_line_is_refused(tmp_path: Path, lines: int) -> None:
     cut = "".join(entry("44", 5, 8192).splitlines(keepends=True)[:lines])
@@ -312,15 +284,7 @@ def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.
         read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
 
 
-@pytest.mark.parametrize("size", [200, 1000, 3000])
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = rounds(0, 0, 4096, None, 4096, 8192).replace("\n", "\r\n")
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", size)
-    monkeypatch.setattr(jobstats, "_READ_BYTES", size)
-    monkeypatch.setattr(jobstats, "_BATCH_ROWS", 2)
-    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
-        assert found.equals(expected)
+def test_entries_of_no_known_time_are_counted_in_their_rounds(tmp_path: Path) -> None:
     untimed = rounds(0, 0, 4096, None, 4096, 8192, before=False)
     assert read_text(tmp_path, untimed)[1]["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
 
@@ -331,24 +295,6 @@ def good_text() -> str:
         + header("fs1-OST0002")
         + "".join(entry(f"{number}", 60 + number, 4096 * number) for number in range(9))
     )
-
-
-@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    content = mutated(good_text().encode(), seed)
-    path = tmp_path / "stats"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        sound = [_told(found) for found in naive.entries(content.decode("utf-8", "replace").replace("\r\n", "\n"))]
-        for row in rows.to_dicts():
-            at_us = round(row["sampled_at"].timestamp() * 1e6)
-            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
-        assert refused["remedy"].null_count() == 0
-
-
-def _told(found: dict[str, Any]) -> tuple[Any, ...]:
-    return found["target"], found["job_key"], found["snapshot_time"], *(found.get(name) for name in COUNTS)
 
 
 # ---- landing

@@ -3,7 +3,6 @@ samplers lustre_ost (lustre_ost_general.c, lustre_ost_job_stats.c) and lustre_cl
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +11,10 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import ldms_csv
 from iosig.warehouse.sources.counters.ldms_csv import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from tests.budget import one_in
-from tests.naive.sources.counters import ldms_csv as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
+from tests.warehouse.sources.batch_reading import read_counters, read_written
 
 T = 1723114647
 START = "#Time,Time_usec,ProducerName,"
@@ -169,90 +165,6 @@ def test_a_sites_own_columns_are_named_in_the_settings(tmp_path: Path) -> None:
 # ---- what is damaged
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    one_in(
-        3,
-        [
-            (",8192,", ",81x2,", "no whole number"),
-            (",8192,", ",8192.5,", "no whole number"),
-            (",8192,", ",-8192,", "no whole number"),
-            (",8192,", ",,", "no whole number"),
-            (",8192,", ",99999999999999999999,", "no whole number"),
-            (",8192,", ",8192,8192,", "fields"),
-            (",8192,", ",", "fields"),
-            (",3200,", ",3201,", "two times"),
-            (",3200,", ",,", "two times"),
-            (f"{T}.003200", "x.003200", "time is none"),
-            (f"{T}.003200", "17.003200", "time is none"),
-            ("fs1-OST0001", "", "not say its target"),
-            (f"{T}.0", f"#{T}.0", "header is damaged"),
-            (f"{T}.0", f"\x00{T}.0", "not UTF-8"),
-        ],
-    ),
-)
-def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
-    bad = ost(4096, 8192)
-    assert old in bad
-    rows, _, refused = read_text(tmp_path, OST + ost(1, 1, -10) + bad.replace(old, new) + ost(1, 2, 10))
-    assert refused["reason"].str.contains(reason).all()
-    assert (refused["line"].to_list(), rows["total_written_bytes"].to_list()) == ([3], [1, 2])
-
-
-def test_a_last_line_without_an_end_may_be_cut(tmp_path: Path) -> None:
-    rows, _, refused = read_text(tmp_path, OST + ost(1, 1) + ost(1, 2, 10).removesuffix("\n"))
-    assert (rows.height, refused.select("line", "reason").rows()) == (
-        1,
-        [(3, "The last line has no end: it may be cut.")],
-    )
-
-
-@pytest.mark.parametrize(
-    ("header", "reason"),
-    [
-        (JOBS.replace("job_id", "job_ie"), "one of job_id and snapshot_time"),
-        (JOBS.replace("snapshot_time", "snapshot_tine"), "one of job_id and snapshot_time"),
-        (JOBS.replace("ost,", "osd,"), "None of the columns"),
-        (OST.replace("punch", "sync"), "more than once"),
-    ],
-)
-def test_rows_under_a_header_that_nobody_understands_are_refused(tmp_path: Path, header: str, reason: str) -> None:
-    with pytest.raises(InputRefused, match=reason):
-        read_text(tmp_path, header + job("1", 2))
-
-
 def test_a_table_of_something_else_is_no_store_csv() -> None:
     for text in (b"Time,a\n1,2\n", b"polled_at,controller\n", f"{T}.003200,3200,a,b,c\n".encode(), b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = OST + "".join(ost(second, 2, second) for second in range(0, 60, 10)) + "\n" + OST + ost(99, 99, 70)
-    whole = read_text(tmp_path, text)
-    assert whole[0].height == 7
-    monkeypatch.setattr(ldms_csv, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    if seed % 2:
-        text = OST + "".join(ost(n, 4096 * n, n // 4 * 10, 300 + n, f"fs1-OST000{n % 4}") for n in range(16))
-    else:
-        text = JOBS + "".join(job(f"{n}", 4096 * n, n // 8 * 10, 300 + n, n // 8 * 10) for n in range(16))
-    content = mutated(text.encode(), seed)
-    path = tmp_path / "lustre_ost"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        sound = [
-            (found["target"], found["job_key"], found["at_us"], *(found.get(name) for name in COUNTS))
-            for found in naive.rows(content.decode("utf-8", "replace"))
-        ]
-        for row in rows.to_dicts():
-            at_us = round(row["scraped_at"].timestamp() * 1e6)
-            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
-        assert refused["remedy"].null_count() == 0

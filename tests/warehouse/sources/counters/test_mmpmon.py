@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,13 +7,11 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.counters import mmpmon
 from iosig.warehouse.sources.counters.mmpmon import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
-from tests.budget import one_in
 from tests.naive.sources.counters import mmpmon as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters, read_written
 
 T = 1579358234
 
@@ -67,41 +64,3 @@ def test_what_mmpmon_prints_of_other_requests_is_passed_over(tmp_path: Path) -> 
     assert rows["total_written_bytes"].to_list() == [5]
     with pytest.raises(InputRefused, match="no counters of a file system"):
         read_text(tmp_path, whole)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    one_in(3, [("_bw_ 5", "_bw_ -5"), ("_bw_ 5", "_bw_ 5.5"), ("_bw_ 5", "_bw_"), ("_bw_ 5", "_bv_ 5"), (" _iu_ 6", ""),
-     (f"{T}", "17"), ("_tu_ 53212", "_tu_ 5321200"), ("_fs_io_s_ ", "fs_io_s_ "), ("_rc_ 0", "_rc_ x"),
-     ("_bw_ 5", "_bw_ 9999999999999999999"), ("\n", "")]),
-)  # fmt: skip
-def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str) -> None:
-    rows, _, refused = read_text(tmp_path, line(4, -10) + line(5).replace(old, new))
-    assert (rows["total_written_bytes"].to_list(), refused["line"].to_list()) == ([4], [2])
-
-
-@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "".join(line(second // 20, second) for second in range(0, 60, 10))
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(mmpmon, "BLOCK_BYTES", size)
-    for end in ("\n", "\r\n"):
-        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
-            assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    content = mutated("".join(line(n * 4096, n * 10, node=f"rw0{n % 3}") for n in range(12)).encode(), seed)
-    path = tmp_path / "mmpmon"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        names = ("target", "filesystem", *COUNTS)
-        sound = [
-            (found["at_us"], *(found.get(name) for name in names))
-            for found in naive.rows(content.decode("utf-8", "replace"))
-        ]
-        for row in rows.to_dicts():
-            assert (round(row["scraped_at"].timestamp() * 1e6), *(row[name] for name in names)) in sound
-        assert refused["remedy"].null_count() == 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.counters import prometheus as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from tests.warehouse.sources.batch_reading import COUNTS, read_counters
 
 T = 1723114647
 
@@ -236,36 +235,6 @@ def test_a_label_that_one_line_of_a_snapshot_has_alone_is_refused_there(tmp_path
 # ---- what is damaged
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("} 8192", "} 81x2", "no whole number"),
-        ("} 8192", "} 8192.5", "no whole number"),
-        ("} 8192", "} -8192", "no whole number"),
-        ("} 8192", "} NaN", "no whole number"),
-        ("} 8192", "} 81920000000000000000", "no whole number"),
-        ('{component="ost",jobid="j1",operation', '{component="ost",jobid=j1",operation', "quotes"),
-        ("lustre_up 1\n", "lustre_up one\n", "no metric"),
-        ("lustre_up 1\n", "lvstre_up 1\n", "No line declares"),
-        ("lustre_up 1\n", 'lustre_read_bytes_total{component="osd",target="a"} 1\n', "component `osd`"),
-        ("lustre_up 1\n", 'lustre_job_read_bytes_total{component="ost",target="a"} 1\n', "no label for the job"),
-        ("lustre_up 1\n", 'lustre_job_write_bytes_total{component="ost",target="a",jobid="j"x} 1\n', "no whole number"),
-        ("lustre_up 1\n", 'lustre_job_write_bytes_total{target;"a",jobid="j"} 1\n', "labels of the line"),
-        ("lustre_up 1\n", 'lustre_job_write_bytes_total{jobid="j"} 1\n', "no label for its target"),
-    ],
-)
-def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
-    text = snapshot(4096, 8192)
-    if old.startswith("{"):
-        text = text.replace(
-            'jobid="j1",operation="punch",component="ost"', 'jobid=j1",operation="punch",component="ost"'
-        )
-    rows, _, refused = read_text(tmp_path, text.replace(old, new))
-    assert refused["reason"].str.contains(reason).any()
-    expected = ["j0", "j1"] if old == "lustre_up 1\n" else ["j0"]
-    assert rows["job_key"].to_list() == expected
-
-
 def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) -> None:
     text = snapshot(4096, 8192)
     doubled = text + text.splitlines()[2] + "\n"
@@ -273,28 +242,3 @@ def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) ->
     rows, _, refused = read_text(tmp_path, text + text.splitlines()[2].replace("4096", "4097") + "\n")
     assert rows["job_key"].to_list() == ["j1"]
     assert "comes twice" in refused["reason"][0]
-
-
-@pytest.mark.parametrize("size", [150, 1000])
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = "".join(f"{T + second}\n" + snapshot(second, 7, 9) for second in range(0, 60, 10)).replace("\n", "\r\n")
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(prometheus, "BLOCK_BYTES", size)
-    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
-        assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    text = "".join(snapshot(*range(4096, 40960, 4096), target=f"fs1-OST000{n}") for n in range(3))
-    content = mutated(text.encode(), seed)
-    path = tmp_path / "oss1.prom"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        rows, _, refused = read_counters(SOURCE, path)
-        sound = set(naive.values(content.decode("utf-8", "replace")))
-        for row in rows.to_dicts():
-            for name in COUNTS:
-                told = row["target"], row["job_key"], name, row[name]
-                assert row[name] is None or name == "total_other_count" or told in sound
-        assert refused["remedy"].null_count() == 0

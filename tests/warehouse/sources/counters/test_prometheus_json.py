@@ -12,7 +12,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters.prometheus import SOURCE
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import recognize
-from tests.warehouse.sources.counter_reading import read_counters
+from tests.warehouse.sources.batch_reading import read_counters
 
 T = 1723114600
 

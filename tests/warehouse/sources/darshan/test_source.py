@@ -227,15 +227,6 @@ def test_offsets_that_were_not_asked_for_are_unknown(landed: dict[str, Tables]) 
         assert offsets.is_not_null().all() == is_known
 
 
-def test_a_compressed_log_is_read_as_well(tmp_path: Path) -> None:
-    import gzip
-
-    log = SHIPPED / "tests" / "input" / "sample.darshan"
-    packed = tmp_path / "sample.darshan.gz"
-    packed.write_bytes(gzip.compress(log.read_bytes()))
-    assert tables_of(packed)["trace_records"].equals(tables_of(log)["trace_records"])
-
-
 # ---- one bad log among many
 
 

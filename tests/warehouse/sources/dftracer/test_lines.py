@@ -6,11 +6,11 @@ import gzip
 import json
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.dftracer.lines import Lines, Reader
+from iosig.warehouse.sources.dftracer.lines import Lines, quick
+from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
@@ -73,12 +73,11 @@ def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
 
 
 def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
-    with duckdb.connect() as connection:
-        reader = Reader(connection, tmp_path)
+    with Engine(tmp_path) as engine:
         for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
-            assert reader.quick(Lines.of([(0, Block(1, 1, bad.encode()))])) is None
+            assert quick(Lines.of([(0, Block(1, 1, bad.encode()))]), engine) is None
         good = (_called('"fname":"/5","hhash":15,"fhash":"12345678901e3456"'), _said("thread_name", '"name":"5"'))
-        assert reader.quick(Lines.of([(0, Block(1, 2, "\n".join(good).encode()))])) is not None
+        assert quick(Lines.of([(0, Block(1, 2, "\n".join(good).encode()))]), engine) is not None
 
 
 def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.sources.dftracer import nesting
 from iosig.warehouse.sources.dftracer.files import KEPT
+from iosig.warehouse.sources.rows.engine import Engine
 from tests.budget import examples
 
 Row = tuple[int, int, int, int, int | None]
@@ -61,6 +61,6 @@ def test_rows_come_thread_by_thread_and_once(tmp_path: Path) -> None:
     rows = frame([(1, 2, 5, 1, 8), (0, 2, 9, 1, 8), (0, 1, 3, 9, 8), (0, 2, 3, 9, 8)])
     rows.write_parquet(tmp_path / "a.parquet")
     rows.head(2).write_parquet(tmp_path / "b.parquet")
-    with duckdb.connect() as connection:
-        (found,) = nesting.in_order(connection, [tmp_path / "b.parquet", tmp_path / "a.parquet"])
+    with Engine(tmp_path) as engine:
+        (found,) = engine.rows(nesting.IN_ORDER, [tmp_path / "b.parquet", tmp_path / "a.parquet"])
     assert found.select("tid", "ts", "layer").rows() == [(0, 3, 1), (0, 3, 2), (0, 9, 2), (1, 5, 2)]

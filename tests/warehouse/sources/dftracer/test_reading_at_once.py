@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -16,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer import files
 from iosig.warehouse.sources.dftracer.files import FileRead, sifted
-from iosig.warehouse.sources.dftracer.lines import Reader
 from iosig.warehouse.sources.rows.delimited import LINE
+from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.budget import examples
 from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
@@ -26,12 +25,12 @@ from tests.warehouse.sources.dftracer_landing import landed
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    with duckdb.connect() as connection:
-        yield Reader(connection, tmp_path_factory.mktemp("scratch"))
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with Engine(tmp_path_factory.mktemp("scratch")) as opened:
+        yield opened
 
 
-def read(reader: Reader, lines: list[bytes], *, is_careful: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return good and refused lines; those of two inputs, all at once as far as they can be, or one by one."""
     middle = len(lines) // 2
     parts = [part for part in (lines[:middle], lines[middle:]) if part]
@@ -40,15 +39,15 @@ def read(reader: Reader, lines: list[bytes], *, is_careful: bool) -> tuple[pl.Da
     ]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(files, "_MANY_LINES", 1 << 40 if is_careful else 2)
-        told = sifted(pieces, reader)
+        told = sifted(pieces, engine)
     return told.rows.with_columns(pl.col("name", "called").cast(pl.String)), told.refused.sort(LINE, "raw")
 
 
-def require_alike(reader: Reader, *lines: str | bytes) -> int:
+def require_alike(engine: Engine, *lines: str | bytes) -> int:
     """Assert that lines are read at once as they are one by one; return how many are good."""
     content = [line if isinstance(line, bytes) else line.encode() for line in lines]
     (rows, refused), (naive_rows, naive_refused) = (
-        read(reader, content, is_careful=is_careful) for is_careful in (False, True)
+        read(engine, content, is_careful=is_careful) for is_careful in (False, True)
     )
     assert rows.equals(naive_rows)
     assert refused.equals(naive_refused)
@@ -60,10 +59,10 @@ def event(name: str = '"read"', ts: str = "1700000000000001", args: str = '"ret"
 
 
 @pytest.mark.parametrize("digits", [1, 7, 8, 9, 15, 16, 17, 18])
-def test_numbers_of_all_lengths(reader: Reader, digits: int) -> None:
+def test_numbers_of_all_lengths(engine: Engine, digits: int) -> None:
     values = [10 ** (digits - 1), 10**digits - 1, 5 * 10 ** (digits - 1) + 3 % 10**digits]
     lines = [event('"open"', args=f'"ret":{value}').encode() for value in values]
-    rows, refused = read(reader, lines, is_careful=False)
+    rows, refused = read(engine, lines, is_careful=False)
     assert (rows["ret"].to_list(), refused.height) == (values, 0)
 
 
@@ -94,8 +93,8 @@ def test_numbers_of_all_lengths(reader: Reader, digits: int) -> None:
         (b"\x00", False),
     ],
 )
-def test_one_line_among_sound_ones(reader: Reader, line: str | bytes, is_good: bool) -> None:
-    assert require_alike(reader, *[event()] * 9, line, *[event()] * 4) == 13 + is_good
+def test_one_line_among_sound_ones(engine: Engine, line: str | bytes, is_good: bool) -> None:
+    assert require_alike(engine, *[event()] * 9, line, *[event()] * 4) == 13 + is_good
 
 
 _VALUES = st.one_of(
@@ -116,7 +115,7 @@ _EVENTS = st.lists(st.tuples(_OWN, _ARGS), min_size=1, max_size=4)
 
 
 def _require_lines_alike(
-    reader: Reader, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, *, is_ascii: bool
+    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, *, is_ascii: bool
 ) -> None:
     """Read lines of some events, each with other digits many times, some of them damaged, in both ways."""
     rng, lines = random.Random(seed), []
@@ -128,24 +127,24 @@ def _require_lines_alike(
                 cells[rng.randrange(len(cells))] = rng.choice('0"\\{}[]:,-.e \t')
             lines.append("".join(cells))
     rng.shuffle(lines)
-    require_alike(reader, *lines)
+    require_alike(engine, *lines)
 
 
 @settings(max_examples=examples(20), deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
 def test_any_line_is_read_as_by_itself(
-    reader: Reader, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
+    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
-    _require_lines_alike(reader, events, seed, is_ascii=is_ascii)
+    _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
 
 
 @pytest.mark.long
 @settings(max_examples=500, deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
 def test_many_lines_are(
-    reader: Reader, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
+    engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
-    _require_lines_alike(reader, events, seed, is_ascii=is_ascii)
+    _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
 
 
 # ---- files

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.answers.single.one_input import TraceInput, opened
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.events import source
@@ -28,6 +24,7 @@ from iosig.warehouse.store.store import Store
 from tests import request_event_files
 from tests.budget import examples
 from tests.request_event_files import Plan
+from tests.warehouse.sources.batch_reading import UTC_ZONE, Tables, tables_of
 
 HEADER = "layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction,file,is_collective"
 GOOD = (
@@ -39,19 +36,12 @@ GOOD = (
     "storage,s1,0,7,write,,1.8,1.9,100,write,,",
     "application,,3,7,request,,2.0,3.0,50,read,,",
 )
-Tables = dict[str, pl.DataFrame]
 #: what stays the same, whatever a file looks like
 EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 
 
-def landed(path: Path, reading: Reading | None = None) -> Tables:
-    """Return all rows by table; each batch meets its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, reading or Reading(time_zone="UTC")):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
+def landed(path: Path, reading: Reading = UTC_ZONE) -> Tables:
+    return tables_of(source.read(path, reading))
 
 
 def put(folder: Path, *lines: str, header: str = HEADER, name: str = "events.csv") -> Path:
@@ -120,14 +110,6 @@ def test_events_land_in_all_tables_of_a_trace(tmp_path: Path) -> None:
     assert (module["outcome"], module["record_count"], module["reason"]) == ("sound", 7, None)
     assert json.loads(module["counters"])["application.request"] == 2
     assert "rejects" not in found
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
-def test_compressed_text_is_the_same(tmp_path: Path, pack: Any) -> None:
-    plain = of(tmp_path, *GOOD)
-    path = tmp_path / "events.csv.packed"
-    path.write_bytes(pack((tmp_path / "events.csv").read_bytes()))
-    assert landed(path)["request_events"].equals(plain["request_events"])
 
 
 def test_text_and_parquet_are_the_same(tmp_path: Path) -> None:
@@ -276,18 +258,6 @@ def test_parquet_rows_are_refused_with_what_they_hold(tmp_path: Path) -> None:
 def test_a_table_without_a_good_row_is_refused_whole(tmp_path: Path, lines: tuple[str, ...], reason: str) -> None:
     with pytest.raises(InputRefused, match=reason):
         of(tmp_path, *lines)
-
-
-def test_damaged_files_are_refused_whole(tmp_path: Path) -> None:
-    path = tmp_path / "e.parquet"
-    request_event_files.write(path, Plan(rank_count=8))
-    content = path.read_bytes()
-    path.write_bytes(content[:100] + bytes(400) + content[500:])
-    with pytest.raises(InputRefused):
-        landed(path)
-    path.write_bytes(gzip.compress(put(tmp_path, *GOOD * 500).read_bytes())[:-20])
-    with pytest.raises(InputRefused, match="damaged"):
-        landed(path)
 
 
 def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:

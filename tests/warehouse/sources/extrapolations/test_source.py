@@ -111,16 +111,6 @@ def test_a_damaged_record_in_a_trace_is_refused(tmp_path: Path, text: str) -> No
         rows_of(in_trace(tmp_path / "trace", text))
 
 
-def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    whole = in_trace(tmp_path / "whole").read_bytes()
-    packed = gzip.compress(in_json(tmp_path / "json").read_bytes())
-    for number, content in enumerate([whole[:-9], whole[:100], b"PAR1", b"", packed[:-5], packed[:12], b"\x00" * 99]):
-        path = tmp_path / f"{number}"
-        path.write_bytes(content)
-        with pytest.raises(InputRefused):
-            rows_of(path)
-
-
 def test_no_more_of_a_file_is_read_than_a_record_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 1 << 16)
     path = tmp_path / "bomb"

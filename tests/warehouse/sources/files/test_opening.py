@@ -18,6 +18,7 @@ from iosig.warehouse.sources.files.opening import (
     compression,
     content_hash,
     open_bytes,
+    parquet_footer,
     plain_file,
     read_head,
     text_lines,
@@ -269,7 +270,7 @@ def test_a_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
 def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
     path = tmp_path / "bomb"
-    path.write_bytes(pack(b"x\n" * 5_000_000))
+    path.write_bytes(pack(b"x\n" * 200_000))
     with open_bytes(path) as file, pytest.raises(InputRefused, match="more than 100 times its size"):
         file.read()
     path.write_bytes(pack(CONTENT))
@@ -289,3 +290,20 @@ def test_a_line_that_is_too_long_is_none_and_the_next_one_is_read(tmp_path: Path
         (5, True, 4000),
     ]
     assert isinstance(found[2][2], opening.CutLine)
+
+
+@pytest.mark.parametrize(
+    ("content", "footer"),
+    [
+        (b"PAR1" + b"rows" + b"foot" + b"\x04\0\0\0PAR1", b"foot"),
+        (b"PAR1" + b"foot" + b"\x04\0\0\0PAR1", b"foot"),
+        (b"PAR1" + b"foot" + b"\x04\0\0\0PARE", b""),
+        (b"PAR1" + b"foot" + b"\x05\0\0\0PAR1", b""),
+        (b"PAR1" + b"foot" + b"\xff\xff\xff\xffPAR1", b""),
+        (b"PAR1" + b"\0\0\0\0PAR1", b""),
+        (b"PAR1", b""),
+        (b"", b""),
+    ],
+)
+def test_the_footer_of_a_parquet_file_is_as_long_as_its_end_says(tmp_path: Path, content: bytes, footer: bytes) -> None:
+    assert parquet_footer(written(tmp_path, content)) == footer

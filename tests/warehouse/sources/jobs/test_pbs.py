@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs.pbs import SKIPPED, SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading
-from tests.warehouse.sources.log_reading import content_lines, read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 TORQUE_END = (
     "12/21/2009 15:27:00;E;6.edge.example.edu;user=jones group=staff jobname=impi-hybrid queue=ccr ctime=1261424924 "
@@ -171,51 +170,9 @@ def test_the_record_stamp_is_local_time_and_stands_in_for_a_missing_end(tmp_path
     assert "occurs twice in America/Chicago" in refused["reason"][0]
 
 
-def test_bad_lines_are_refused_with_their_reason(tmp_path: Path) -> None:
-    lines = {
-        "garbage": "The line is no accounting record.",
-        "12/21/2009 15:27;E;6.edge;user=jones": "The line is no accounting record.",
-        "12/21/2009 15:27:00;X;6.edge;user=jones": "There is no record type X.",
-        "12/21/2009 15:27:00;E;6.edge;user=jones resources_us": (
-            "The record holds resources_us, which is no key=value."
-        ),
-        "12/21/2009 15:27:00;E;6.edge;jobname=my job": "The record holds job, which is no key=value.",
-        "12/21/2009 15:27:00;E;6.edge;Exit_status=ok": "The exit status ok is no number.",
-        "12/21/2009 15:27:00;E;;user=jones": "The record has no job id.",
-        "12/21/2009 15:27:00;E;6.edge;start=soon": "The start time soon is not a time.",
-        "12/21/2009 15:27:00;S;6.edge;Resource_List.nodect=-1": "The number of nodes is given as -1.",
-        "13/41/2009 15:27:00;E;6.edge;user=jones": "The end time 2009-13-41T15:27:00 is not a time.",
-    }
-    rows, refused = read_lines(tmp_path, *lines, TORQUE_END)
-    assert rows["line"].to_list() == [len(lines) + 1]
-    assert refused["reason"].to_list() == list(lines.values())
-    assert refused["raw"].to_list() == list(lines)
-    assert refused["remedy"].null_count() == 0
-
-
 def test_a_zone_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Mars"):
         read_lines(tmp_path, TORQUE_END, zone="Mars")
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
-    dice = random.Random(seed)
-    content = bytearray("\n".join([TORQUE_END, PBS_END] * 10).encode())
-    for _ in range(10):
-        place = dice.randrange(len(content))
-        if dice.random() < 0.5:
-            content[place] = dice.randrange(256)
-        else:
-            del content[place : place + dice.randint(1, 50)]
-    path = tmp_path / "log"
-    path.write_bytes(content)
-    rows, refused = read_log(SOURCE, path)
-    seen = rows["line"].to_list() + refused["line"].to_list()
-    assert len(seen) == len(set(seen))
-    left_out = content_lines(bytes(content)) - set(seen)
-    lines = bytes(content).split(b"\n")
-    assert all(lines[number - 1][20:21].decode() in SKIPPED for number in left_out)
 
 
 def test_ten_thousand_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

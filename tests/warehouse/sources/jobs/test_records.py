@@ -14,7 +14,7 @@ def test_what_the_contract_forbids_is_refused_by_its_rule() -> None:
     records = settle(cells, "UTC")
     assert records.rows["line"].to_list() == [1]
     assert records.refused.select("line", "reason", "raw").rows() == [
-        (0, "The record breaks the rule line_at_least_1.", "zero"),
+        (0, "The line is below 1.", "zero"),
         (2, "The record has no job id.", "two"),
     ]
     assert records.refused["remedy"].null_count() == 0

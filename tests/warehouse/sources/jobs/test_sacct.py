@@ -1,26 +1,21 @@
 from __future__ import annotations
 
-import contextlib
-import gzip
-import random
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
-from iosig.warehouse.errors import InputRefused, UsageError
+from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
 from iosig.warehouse.sources.jobs.sacct import SOURCE
 from iosig.warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import content_lines, read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 STATES = JOB_RECORDS.column("state").choices
 HEADER = "JobID|User|State|Start|End"
@@ -416,31 +411,6 @@ def test_a_start_after_the_end_lands_for_the_quality_gate_to_judge(tmp_path: Pat
 # ---- files
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, lambda content: pa.compress(content, "zstd", asbytes=True)])
-def test_compressed_logs_read_like_plain_ones(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
-    plain = write(tmp_path, HEADER, *(f"{number}|a|CD|1500000000|1500000060" for number in range(500)))
-    packed = tmp_path / "packed"
-    packed.write_bytes(compress(plain.read_bytes()))
-    assert read_log(SOURCE, packed)[0].equals(read_log(SOURCE, plain)[0])
-
-
-@pytest.mark.parametrize("compress", [gzip.compress, lambda content: pa.compress(content, "zstd", asbytes=True)])
-def test_a_cut_compressed_log_is_refused_whole(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / "log.packed"
-    path.write_bytes(compress((HEADER + "\n" + "1|a|CD|1500000000|1500000060\n" * 500).encode())[:-20])
-    with pytest.raises(InputRefused, match="damaged"):
-        read_log(SOURCE, path)
-
-
-def test_crlf_byte_order_mark_and_lines_that_are_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"\xef\xbb\xbfJobID|State\r\n1|COMPLETED\r\n2|\xff\xfe\r\n3|\x00\r\n4|FAILED")
-    rows, refused = read_log(SOURCE, path)
-    assert rows.select("line", "job_id", "state").rows() == [(2, "1", "COMPLETED"), (5, "4", "FAILED")]
-    assert refused["line"].to_list() == [3, 4]
-    assert refused["reason"].unique().to_list() == ["The line is not UTF-8 text."]
-
-
 @pytest.mark.parametrize("content", ["", "\n\n", HEADER, HEADER + "\n" + HEADER + "\n"])
 def test_a_log_without_records_lands_nothing(tmp_path: Path, content: str) -> None:
     path = tmp_path / "log"
@@ -509,57 +479,6 @@ def test_written_records_read_back_equal_in_any_order_and_choice_of_fields(tmp_p
     assert rows.select(names).to_dicts() == [{name: record[name] for name in names} for record in records]
     absent = [name for name in FIELD_OF if name not in names]
     assert all(rows[name].null_count() == len(records) for name in absent)
-
-
-def good_log() -> bytes:
-    states = ["COMPLETED", "CANCELLED by 12", "FAILED", "TIMEOUT", "NF"]
-    lines = [
-        f"{1000 + n}_{n}|user{n}|{states[n % 5]}|2020-01-{n % 28 + 1:02}T00:00:00|2020-02-01T10:00:00|{n % 9}|n[1-{n}]"
-        for n in range(24)
-    ]
-    return "\n".join(["JobID|User|State|Start|End|NNodes|NodeList", *lines, ""]).encode()
-
-
-def mutated(content: bytes, seed: int) -> bytes:
-    dice = random.Random(seed)
-    damaged = bytearray(content)
-    for _ in range(dice.randint(1, 12)):
-        place = dice.randrange(len(damaged))
-        match dice.randrange(4):
-            case 0:
-                damaged[place] = dice.randrange(256)
-            case 1:
-                damaged[place] ^= 1 << dice.randrange(8)
-            case 2:
-                del damaged[place : place + dice.randint(1, 60)]
-            case _:
-                damaged[place:place] = dice.randbytes(dice.randint(1, 8))
-    return bytes(damaged[: dice.randint(len(damaged) // 2, len(damaged))] if seed % 3 == 0 else damaged)
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
-    content = mutated(good_log(), seed)
-    path = tmp_path / "log"
-    path.write_bytes(content)
-    rows, refused = read_log(SOURCE, path)
-    seen = rows["line"].to_list() + refused["line"].to_list()
-    assert len(seen) == len(set(seen))
-    assert content_lines(content) - set(seen) <= {1}
-    assert set(seen) <= content_lines(content)
-
-
-def test_mutations_do_damage() -> None:
-    assert len({mutated(good_log(), seed) for seed in range(24)}) == 24
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_damaged_compressed_log_is_read_or_refused(tmp_path: Path, seed: int) -> None:
-    path = tmp_path / "log.gz"
-    path.write_bytes(mutated(gzip.compress(good_log()), seed))
-    with contextlib.suppress(InputRefused):
-        SOURCE.sniff(read_head(path))
-        read_log(SOURCE, path)
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import gzip
 import json
 import random
 import time
@@ -17,7 +16,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.sacct_json import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 Json = dict[str, Any]
 
@@ -229,33 +228,6 @@ def test_unset_and_infinite_numbers_are_null(tmp_path: Path) -> None:
     assert rows.select("job_id", "started_at", "node_count").rows() == [("1", None, None), ("2", None, 7)]
 
 
-def test_malformed_jobs_are_refused_and_the_others_land(tmp_path: Path) -> None:
-    changes: list[tuple[Json, str]] = [
-        ({"time": "soon"}, "time is no object"),
-        ({"steps": 5}, "steps is no list"),
-        ({"name": ["a"]}, "name is no text"),
-        ({"user": True}, "user is no text"),
-        ({"account": "\ud800"}, "account is no valid Unicode text"),
-        ({"time": {"start": {"set": True, "number": {}}}}, "time.start is no number"),
-        ({"time": {"start": "soon"}}, "The start time soon is not a time."),
-        ({"time": {"start": 1e30}}, "The start time 1e+30 is not a time."),
-        ({"time": {"start": float("nan")}}, "The start time nan is not a time."),
-        ({"allocation_nodes": -4}, "The number of nodes is given as -4."),
-        ({"allocation_nodes": 10**30}, "The number of nodes is given as"),
-        ({"state": {"current": ["EXPLODED"]}}, "The state EXPLODED is none of Slurm's."),
-        ({"job_id": None}, "The record has no job id."),
-        ({"job_id": ""}, "The record has no job id."),
-    ]
-    plain = {key: value for key, value in JOB_21_08.items() if key != "steps"}
-    rows, refused = read_jobs(tmp_path, JOB_24_05, *(plain | change for change, _ in changes), JOB_21_08)
-    assert rows.height == 5
-    assert refused["line"].to_list() == list(range(3, 3 + len(changes)))
-    for said, (_, reason) in zip(refused["reason"], changes, strict=True):
-        assert reason in said
-    assert refused["remedy"].null_count() == 0
-    assert refused["raw"].str.starts_with('{"account": ').all()
-
-
 @pytest.mark.parametrize("job", [5, None, "job", [1]])
 def test_what_is_no_job_is_refused(tmp_path: Path, job: object) -> None:
     rows, refused = read_jobs(tmp_path, job, {"job_id": 1})
@@ -303,12 +275,6 @@ def test_an_empty_export_lands_nothing(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path)
     assert rows.is_empty()
     assert refused.is_empty()
-
-
-def test_compressed_exports(tmp_path: Path) -> None:
-    path = tmp_path / "log.json.gz"
-    path.write_bytes(gzip.compress(json.dumps({"jobs": [JOB_21_08]}).encode()))
-    assert read_log(SOURCE, path)[0].height == 3
 
 
 def damaged(value: Any, dice: random.Random) -> Any:

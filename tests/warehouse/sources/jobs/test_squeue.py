@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.quality import REJECTS
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs import slurm_commands, squeue
-from iosig.warehouse.sources.protocol import Batch, Reading, recognize
+from iosig.warehouse.sources.protocol import Reading, recognize
 from tests.servers import slurm
+from tests.warehouse.sources.batch_reading import UTC_ZONE, gathered
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: as Slurm 22.05.8 writes it
@@ -30,13 +29,8 @@ JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NO
 
 
 def batches(path: Path) -> tuple[pl.DataFrame, list[str]]:
-    found: list[Batch] = []
-    for batch in squeue.read(path, Reading(time_zone="UTC")):
-        frames.require(batch.rows, batch.table)
-        found.append(batch)
-    rows = [batch.rows for batch in found if batch.table != REJECTS]
-    reasons = [reason for batch in found if batch.table == REJECTS for reason in batch.rows["reason"]]
-    return pl.concat(rows) if rows else pl.DataFrame(), reasons
+    rows, refused = gathered(squeue.read(path, UTC_ZONE), QUEUE_RECORDS)
+    return rows, refused["reason"].to_list()
 
 
 def test_answers_one_after_the_other_are_known_by_their_content_and_have_their_times(tmp_path: Path) -> None:
@@ -67,22 +61,6 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
     with pytest.raises(InputRefused, match="no STATE"):
         batches(path)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_damage_refuses_rows_or_the_file_and_nothing_else(tmp_path: Path) -> None:
-    draw, path = random.Random(3), tmp_path / "queue"
-    content = f"1772366400\n{ANSWER}".encode()
-    for _ in range(320):
-        place = draw.randrange(len(content))
-        piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
-        path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
-        try:
-            rows, _ = batches(path)
-        except InputRefused:
-            continue
-        assert rows.height <= 4
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.quality import REJECTS
-from iosig.warehouse.errors import InputRefused
+from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.jobs import squeue_json
 from iosig.warehouse.sources.protocol import Reading, recognize
+from tests.warehouse.sources.batch_reading import gathered
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECONDS = round(AT.timestamp())
@@ -40,13 +38,9 @@ def job(is_new: bool, **told: Any) -> dict[str, Any]:
     return known | {name: number(value) if isinstance(value, int) else value for name, value in told.items()}
 
 
-def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, ...]:
     path.write_text(json.dumps({"meta": {"Slurm": {}}, "jobs": jobs, "errors": []}, indent=1))
-    rows, refused = [pl.DataFrame()], [frames.empty(REJECTS)]
-    for batch in squeue_json.read(path, Reading()):
-        frames.require(batch.rows, batch.table)
-        (refused if batch.table == REJECTS else rows).append(batch.rows)
-    return rows[-1], refused[-1]
+    return gathered(squeue_json.read(path, Reading()), QUEUE_RECORDS)
 
 
 def test_versions_say_the_same(tmp_path: Path) -> None:
@@ -90,31 +84,3 @@ def test_a_job_that_is_not_as_slurm_writes_it_is_refused_by_itself(
     assert refused["line"].to_list() == [2, 3]
     assert reason in refused["reason"][0]
     assert "icon" in refused["raw"][0]
-
-
-def test_what_is_cut_is_refused_after_the_jobs_before(tmp_path: Path) -> None:
-    path = tmp_path / "squeue.json"
-    read(path, job(False), job(False))
-    path.write_text(path.read_text()[:-200])
-    with pytest.raises(InputRefused, match="no valid JSON after 1 items"):
-        [*squeue_json.read(path, Reading())]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_damage_refuses_jobs_or_the_file_and_nothing_else(tmp_path: Path) -> None:
-    draw, path = random.Random(3), tmp_path / "squeue.json"
-    read(path, *(job(is_new) for is_new in (True, False)))
-    content = path.read_bytes()
-    for _ in range(320):
-        place = draw.randrange(len(content))
-        piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
-        path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
-        count = 0
-        try:
-            for batch in squeue_json.read(path, Reading()):
-                frames.require(batch.rows, batch.table)
-                count += batch.height
-        except InputRefused:
-            continue
-        assert count <= 2

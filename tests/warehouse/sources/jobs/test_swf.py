@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,11 +8,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
 from iosig.warehouse.sources.protocol import Head
 from tests.budget import examples
-from tests.warehouse.sources.log_reading import content_lines, read_log
+from tests.warehouse.sources.batch_reading import read_log
 
 START = 749458803
 ZERO = datetime.fromtimestamp(START, UTC)
@@ -118,35 +116,6 @@ def test_parts_of_a_swapped_job_are_in_its_own_line(tmp_path: Path) -> None:
     ]
 
 
-def test_bad_lines_are_refused_with_their_reason(tmp_path: Path) -> None:
-    negative = "A submit, wait or run time is negative, or longer than three centuries."
-    lines = {
-        LINE.rpartition(" ")[0]: "The line has 17 fields where the format has 18.",
-        LINE + " 1": "The line has 19 fields where the format has 18.",
-        LINE.replace("128", "many"): "The field many is no number.",
-        LINE.replace("128", "nan"): "The field nan is no number.",
-        LINE.replace("128", "1.5"): "The field 1.5 must be a whole number.",
-        LINE.replace("1460", "-3"): negative,
-        LINE.replace("1460", "1e30"): negative,
-        LINE.replace(" 1 7", " 9 7"): "There is no status 9.",
-        "-1" + LINE[1:]: "The record has no job id.",
-        LINE.replace(" 128", " -5", 1): "The number of tasks is given as -5.",
-        LINE.replace("1460", "9999999999"): "The start time lies outside 1970 to 2261.",
-    }
-    rows, refused = read_lines(tmp_path, *HEADER, *lines, LINE)
-    assert rows.height == 1
-    assert refused["reason"].to_list() == list(lines.values())
-    assert refused["raw"].to_list() == list(lines)
-    assert refused["remedy"].null_count() == 0
-
-
-@pytest.mark.parametrize("value", [None, "UNKNOWN", "-1", "", "1e9"])
-def test_a_log_that_does_not_say_when_it_begins_is_refused_whole(tmp_path: Path, value: str | None) -> None:
-    comments = [] if value is None else [f"; UnixStartTime: {value}"]
-    with pytest.raises(InputRefused, match="when it begins"):
-        read_lines(tmp_path, *comments, LINE)
-
-
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -182,28 +151,6 @@ def test_written_jobs_read_back_equal(tmp_path: Path, jobs: list[tuple[int, int,
     assert refused.is_empty()
     names = ["job_id", "submitted_at", "started_at", "ended_at", "task_count", "state"]
     assert rows.select(names).rows() == expected
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
-    dice = random.Random(seed)
-    jobs = "\n".join(f"{number} {LINE.partition(' ')[2]}" for number in range(1, 60)).encode()
-    content = bytearray(jobs)
-    for _ in range(8):
-        place = dice.randrange(len(content))
-        if dice.random() < 0.5:
-            content[place] = dice.randrange(256)
-        else:
-            del content[place : place + dice.randint(1, 40)]
-    content = bytearray("\n".join(HEADER).encode() + b"\n") + content
-    path = tmp_path / "log"
-    path.write_bytes(content)
-    rows, refused = read_log(SOURCE, path)
-    seen = rows["line"].to_list() + refused["line"].to_list()
-    assert len(seen) == len(set(seen))
-    lines = bytes(content).split(b"\n")
-    left_out = content_lines(bytes(content)) - set(seen)
-    assert all(lines[number - 1].lstrip().startswith(b";") for number in left_out)
 
 
 def test_sixty_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

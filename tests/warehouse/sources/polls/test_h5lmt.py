@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -122,30 +121,6 @@ def test_targets_are_matched_by_name(tmp_path: Path) -> None:
     path = archives.pylmt(tmp_path / "b.h5lmt", TIMES, READ, WRITE, write_names=["x", "y"])
     with pytest.raises(InputRefused, match="same targets"):
         read_input(SOURCE, path)
-
-
-@pytest.mark.usefixtures("in_a_child")
-def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    whole = archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE).read_bytes()
-    path = tmp_path / "b.h5lmt"
-    for size in (100, len(whole) - 100):
-        path.write_bytes(whole[:size])
-        with pytest.raises(InputRefused):
-            read_input(SOURCE, path)
-    for place in range(0, len(whole), len(whole) // 4):
-        path.write_bytes(whole[:place] + b"\xff\xfe\x81\x00" + whole[place + 4 :])
-        try:
-            read_input(SOURCE, path)
-        except InputRefused:
-            continue
-
-
-@pytest.mark.usefixtures("in_a_child")
-def test_a_compressed_archive_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5lmt.gz"
-    path.write_bytes(gzip.compress(archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE).read_bytes()))
-    assert recognize(read_head(path)) is SOURCE
-    assert read_input(SOURCE, path)[0].height == 8
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sqlite3
@@ -61,17 +60,6 @@ def test_another_database_behind_the_url_is_read_whole(tmp_path: Path) -> None:
     other = [(1, 7, 1, 1), (1, 9, 2, 2), (1, 12, 4, 4)]
     batches, _ = read_url(f"sqlite:///{database(tmp_path, other)}", Reading(time_zone="UTC"), cursor)
     assert gathered(batches)[0].height == 2
-
-
-def test_a_compressed_copy_and_odd_names_are_read(tmp_path: Path) -> None:
-    path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
-    odd = tmp_path / "a b?mode=rwc&x=%41#'.gz"
-    odd.write_bytes(gzip.compress(path.read_bytes()))
-    assert recognize(read_head(odd)) is SOURCE
-    assert read_input(SOURCE, odd)[0].height == 1
-    plain = tmp_path / "c d?mode=rwc&x=%41#'"
-    plain.write_bytes(path.read_bytes())
-    assert read_input(SOURCE, plain)[0].height == 1
 
 
 def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:

@@ -148,15 +148,6 @@ def test_a_table_without_a_column_is_refused_by_name(tmp_path: Path) -> None:
         read_input(SOURCE, path)
 
 
-def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
-    path = database(tmp_path, [(1, ts, ts, ts) for ts in range(60)] * 200)
-    content = path.read_bytes()
-    for damaged in (content[: len(content) // 2], content[:5000] + b"\xff" * 20000 + content[25000:], content[:100]):
-        path.write_bytes(damaged)
-        with pytest.raises(InputRefused, match=r"cannot be read|no table"):
-            read_input(SOURCE, path)
-
-
 def test_urls_that_no_driver_understands_are_usage_errors_and_show_no_password() -> None:
     for url in ("not a url", "oracle9://me:secret@host/db", "mysql://me:secret@host:port/db"):
         with pytest.raises(UsageError) as error:

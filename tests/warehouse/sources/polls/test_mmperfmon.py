@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import tarfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -10,9 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.polls import POLLS
-from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_bytes, read_head
 from iosig.warehouse.sources.polls import mmperfmon
@@ -20,20 +16,10 @@ from iosig.warehouse.sources.polls.mmperfmon import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from tests.budget import one_in
 from tests.naive.sources.polls import mmperfmon as naive
-from tests.warehouse.sources.counter_reading import mutated
+from tests.warehouse.sources.batch_reading import read_input
 
 DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
 FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
-
-
-def read_polls(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    found = {table: [frames.empty(table)] for table in (POLLS, REJECTS)}
-    for batch in SOURCE.read(path, reading or Reading(time_zone="UTC")):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found[batch.table].append(batch.rows)
-    polls, rejects = (pl.concat(parts) for parts in found.values())
-    return polls, rejects.sort("line")
 
 
 def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str = "2019-05-15-12:01:00") -> str:
@@ -49,11 +35,11 @@ def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str
     return text
 
 
-def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
     path = folder / "mmperfmon.out"
     path.write_text(text)
     assert recognize(read_head(path)) == SOURCE
-    return read_polls(path, reading)
+    return read_input(SOURCE, path, reading)
 
 
 def totals(text: str) -> Counter[tuple[str, str]]:
@@ -80,7 +66,7 @@ def landed(polls: pl.DataFrame) -> Counter[tuple[str, str]]:
 def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / name
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     with open_bytes(path) as file:
         text = file.read().decode()
     assert refused.is_empty()
@@ -93,7 +79,7 @@ def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: 
 def test_real_archives_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / f"mmperfmon.2019-05-15-{name}.tgz"
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     expected: Counter[tuple[str, str]] = Counter()
     with tarfile.open(path) as packed:
         for member in packed:
@@ -111,22 +97,22 @@ def test_an_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.M
             (tmp_path / f"{number}.out").write_text(text)
             packed.add(tmp_path / f"{number}.out", f"read/{number}.out")
     assert recognize(read_head(path)) == SOURCE
-    polls, refused = read_polls(path)
+    polls, refused = read_input(SOURCE, path)
     assert (polls.height, refused["line"].to_list()) == (5 + 8 + 5, [21])
     assert sorted(polls["controller"].unique()) == ["nsd1:d0:read", "nsd1:d1:read", "nsd1:d9:read"]
     monkeypatch.setattr(mmperfmon, "MOST_BYTES", 300)
     with pytest.raises(InputRefused, match="entry of the archive is longer"):
-        read_polls(path)
+        read_input(SOURCE, path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(InputRefused):
-        read_polls(path)
+        read_input(SOURCE, path)
 
 
 def test_what_is_no_storage_is_refused_for_that_reason(shared_data: Path) -> None:
     path = shared_data / "gpfs" / "mmperfmon-usage.txt.gz"
     assert recognize(read_head(path)) == SOURCE
     with pytest.raises(InputRefused, match="None of the columns counts bytes"):
-        read_polls(path)
+        read_input(SOURCE, path)
 
 
 def test_a_bucket_is_a_poll_with_its_right_edge(tmp_path: Path) -> None:
@@ -190,34 +176,6 @@ def test_a_query_whose_columns_nobody_knows_is_refused_as_a_whole(
     assert polls["controller"].unique().to_list() == ["nsd1:d0:read"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    one_in(
-        3,
-        [
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       60x", "no number"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       -60", "no number"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00", "cells"),
-            ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00   600 kB", "cells"),
-            ("2 2019-05-15-12:02:00", "2 2019-05-15-25:02:00", "bucket"),
-            ("2 2019-05-15-12:02:00", "2 2019-05-15 12:02:00", "no row"),
-            ("2 2019-05-15-12:02:00", "1 2019-05-15-12:02:00", "not above"),
-        ],
-    ),
-)
-def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
-    text = good_text(3)
-    assert text.count(old) == 1
-    polls, refused = read_text(tmp_path, text.replace(old, new))
-    assert refused["reason"].str.contains(reason).all()
-    assert (refused["line"].to_list(), polls.height) == ([9], 12)
-
-
-def test_a_last_line_without_an_end_may_be_cut(tmp_path: Path) -> None:
-    polls, refused = read_text(tmp_path, good_text(3).rstrip())
-    assert (polls.height, refused["reason"].to_list()) == (12, ["The last line has no end: it may be cut."])
-
-
 def test_local_times_that_a_clock_change_repeats_are_refused(tmp_path: Path) -> None:
     text = query([DISK.format("d", "bytes_read")], [[n] for n in range(4)], begin="2019-10-27-02:58:00")
     polls, refused = read_text(tmp_path, text, Reading(time_zone="Europe/Berlin"))
@@ -244,33 +202,3 @@ def test_a_query_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_another_text_is_no_query() -> None:
     for text in (b"Legend:\nred: 1\n", b"a,b\n1,2\n", b""):
         assert not SOURCE.sniff(Head("x", text))
-
-
-@pytest.mark.parametrize("size", one_in(2, [100, 1000]))
-def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    text = good_text() + good_text(2)
-    whole = read_text(tmp_path, text)
-    monkeypatch.setattr(mmperfmon, "BLOCK_BYTES", size)
-    for found, expected in zip(read_text(tmp_path, text.replace("\n", "\r\n")), whole, strict=True):
-        assert found.equals(expected)
-
-
-@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
-    content = mutated((good_text() + good_text(2)).encode(), seed)
-    path = tmp_path / "mmperfmon.out"
-    path.write_bytes(content)
-    with contextlib.suppress(InputRefused):
-        polls, refused = read_polls(path)
-        sound = {
-            (f"{node}:{names[-1]}:{direction}", stamp, value)
-            for whose, direction, stamp, value in naive.moved(content.decode("utf-8", "replace"))
-            if len(parts := whose.split("|")) >= 3
-            for node, names in [(parts[0], parts[2:])]
-        }
-        for row in polls.to_dicts():
-            stamp = row["polled_at"].strftime("%Y-%m-%d-%H:%M:%S")
-            rate = row["read_bytes_per_s"] if row["controller"].endswith(":read") else row["write_bytes_per_s"]
-            value = None if rate is None else round(rate * row["interval_s"], 3)
-            assert (row["controller"], stamp, value) in sound
-        assert refused["remedy"].null_count() == 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -98,29 +97,6 @@ def test_an_input_of_several_pieces_is_read_again(
     assert pieces[1].equals(whole[1])
 
 
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    content = path.read_bytes()
-    for size in (4, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:size])
-        with pytest.raises(InputRefused, match="Parquet"):
-            read_input(SOURCE, path)
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_flipped_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    content = path.read_bytes()
-    for place in range(0, len(content), 7):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        try:
-            rows, refused = read_input(SOURCE, path)
-        except InputRefused:
-            continue
-        assert rows.height + refused.height <= 4
-
-
 def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no column ts"):
         read_input(SOURCE, write(tmp_path), Reading(time_zone="UTC", columns={"polled_at": "ts"}))
@@ -128,12 +104,6 @@ def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
         read_input(SOURCE, write(tmp_path, polled_at=[[1], [2], [3], [4]]))
     with pytest.raises(InputRefused):
         read_input(SOURCE, write(tmp_path, read_bytes_per_s=[[1], [2], [3], [4]]))
-
-
-def test_a_compressed_copy_is_read(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_input(SOURCE, path)[0].height == 4
 
 
 @pytest.mark.parametrize("held_rows", [0, 3, 100])

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
-from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.predictions import source
 from iosig.warehouse.sources.predictions.lines import line_of
@@ -56,10 +55,3 @@ def test_records_land_once_and_by_day(tmp_path: Path) -> None:
     assert rows["source_file"].unique().to_list() == ["printed.jsonl"]
     assert rows["line"].to_list() == [2, 3, 4]
     assert first.landing.refused_count == 1
-
-
-def test_a_file_that_is_cut_in_its_compression_is_refused_whole(tmp_path: Path) -> None:
-    path = printed(tmp_path / "a", *range(1, 200))
-    path.write_bytes(gzip.compress(path.read_bytes())[:-30])
-    with pytest.raises(InputRefused):
-        landed(Store(tmp_path / "warehouse"), path)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import tarfile
@@ -112,12 +111,11 @@ def test_a_text_begins_with_a_call(start: bytes, is_line: bool) -> None:
     assert is_text(start) == is_line
 
 
-def test_an_export_is_told_by_its_footer() -> None:
+def test_an_export_is_told_by_its_footer(tmp_path: Path) -> None:
     footer = b"..tstart..tend..func_id..args_10"
     tail = len(footer).to_bytes(4, "little") + b"PAR1"
-    assert is_exported(io.BytesIO(b"PAR1" + footer + tail))
-    assert not is_exported(io.BytesIO(b"PAR1" + footer.replace(b"tend", b"tond") + tail))
-    assert not is_exported(io.BytesIO(b"PAR1"))
+    assert is_exported(written(tmp_path / "export", b"PAR1" + footer + tail))
+    assert not is_exported(written(tmp_path / "other", b"PAR1" + footer.replace(b"tend", b"tond") + tail))
 
 
 # ---- archives

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import polars as pl
 
 from iosig.warehouse.contracts import TABLES, frames
 from iosig.warehouse.contracts.polls import POLLS
-from iosig.warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, no_number, of_contract, sift
 
 
 def fault(column: str, limit: int) -> Fault:
-    return Fault(pl.col(column) > limit, pl.format("{} is above {}.", pl.col(column), pl.lit(limit)), pl.lit("Less."))
+    return Fault(pl.col(column) > limit, pl.format("{} is above {}.", pl.col(column), pl.lit(limit)), "Less.")
 
 
 def test_a_row_says_its_first_fault_and_the_others_stay() -> None:
@@ -39,7 +41,7 @@ def test_every_rule_of_a_contract_is_said_in_words() -> None:
         assert len(of_contract(table)) == len(frames.rules(table))
     names = frames.rules(POLLS)
     assert len(of_contract(POLLS, but=("interval_s_not_null",))) == len(names) - 1
-    said = [pl.select(fault.reason).item() for fault in of_contract(POLLS)]
+    said = [fault.reason for fault in of_contract(POLLS)]
     assert "There is no controller." in said
     assert "The read_bytes_per_s is not a finite number." in said
     assert "The interval_s is below 1e-06." in said
@@ -51,3 +53,12 @@ def test_a_cell_that_is_no_number_is_shown() -> None:
     found = sift(rows, [no_number("given", "n")])
     assert found.rows["line"].to_list() == [2, 3]
     assert found.refused["reason"].to_list() == [f"`{'x' * 60}` is no number: it stands for n."]
+
+
+def test_rows_are_held_to_a_table_of_which_they_lack_columns_that_may_be_null() -> None:
+    rows = pl.DataFrame({"line": [1, 2, 3], "controller": ["a", "b", "c"], "reason": [None, "Why.", None],
+                         "remedy": [None, "How.", None], "interval_s": [1.0, 1.0, -1.0]})  # fmt: skip
+    kept = rows.with_columns(polled_at=pl.lit(datetime(2026, 1, 1, tzinfo=UTC)), filesystem=pl.lit("lake"))
+    found = held_to(POLLS, kept, NOTED)
+    assert found.rows.select("line", "read_iops").rows() == [(1, None)]
+    assert found.refused.select("line", "reason").rows() == [(2, "Why."), (3, "The interval_s is below 1e-06.")]

@@ -6,7 +6,7 @@ import pytest
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
-from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, reject_frame, rejects
+from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, refused_rows, reject_frame, rejects
 
 
 def test_rows_become_a_batch_of_the_contract() -> None:
@@ -52,3 +52,13 @@ def test_of_sifted_rows_there_is_to_land_what_is_there() -> None:
     assert [batch.rows["line"].to_list() for batch in both] == [[1], [3]]
     assert all(batch.rows.columns == list(REJECTS.column_names) for batch in both)
     assert list(Sifted(good.clear(), refused.clear()).batches(REJECTS)) == []
+
+
+def test_rows_are_refused_for_one_reason_or_each_for_its_own() -> None:
+    rows = pl.DataFrame(
+        {"line": [3, 5], "text": ["x", "y"], "said": ["one.", "two."]}, schema_overrides={"line": pl.Int32}
+    )
+    assert refused_rows(rows, "Why.", "How.").rows() == [(3, "Why.", "How.", None), (5, "Why.", "How.", None)]
+    found = refused_rows(rows, pl.col("said"), "How.", "text")
+    assert found.schema == SCHEMA
+    assert found.rows() == [(3, "one.", "How.", "x"), (5, "two.", "How.", "y")]

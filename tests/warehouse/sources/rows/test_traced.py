@@ -6,8 +6,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS, TRACES
+from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_REQUESTS, TRACES
 from iosig.warehouse.sources.protocol import Batch
+from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.traced import Coded, Nullable, joined, rows
 
 
@@ -74,3 +75,20 @@ def test_rows_of_batches_are_joined_in_order_however_they_are_given() -> None:
     assert whole.schema == frames.schema(TRACE_REQUESTS)
     assert whole["host"].to_list() == ["b", "a", "b", "c", "b", "b", "d", "e", "a", "a", "f", "f", "c"]
     assert_frame_equal(joined(given[:1]), given[0].rows)
+
+
+def test_rows_are_numbered_over_batches_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced, "BATCH_ROWS", 2)
+    numbering = traced.Numbering()
+    known = pl.DataFrame({"rank": [0, 1, 2], "direction": ["read"] * 3})
+    batches = [*numbering.rows(TRACE_REQUESTS, known, module="POSIX"), *numbering.rows(TRACE_REQUESTS, known)]
+    assert [batch.rows["request"].to_list() for batch in batches] == [[0, 1], [2], [3, 4], [5]]
+    assert batches[1].rows.select("rank", "module").rows() == [(2, "POSIX")]
+    assert list(numbering.rows(TRACE_METADATA, pl.DataFrame({"rank": []}))) == []
+    assert numbering.counts == {"trace_requests": 6}
+
+
+def test_files_have_the_numbers_that_they_are_given() -> None:
+    (batch,) = traced.files({"/a": 4, None: 0})
+    assert batch.rows.select("file_number", "path").rows() == [(4, "/a"), (0, None)]
+    assert list(traced.files({})) == []

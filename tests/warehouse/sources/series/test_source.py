@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ def write(folder: Path, text: str, name: str = "job-17-reads.csv") -> Path:
     return path
 
 
-def read_series(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_series(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
     return read_input(SOURCE, path, reading, SERIES)
 
 
@@ -209,13 +208,6 @@ def test_volumes_are_what_the_naive_twin_confirms(tmp_path: Path, readings: list
     for volume, flag, (rise, word) in zip(volumes, rows["flag"], naive.confirmed(values)[1:], strict=True):
         assert flag == word
         assert volume is None if word == "reset" else volume == pytest.approx(rise)
-
-
-def test_a_compressed_series_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "job-1-writes.csv.gz"
-    path.write_bytes(gzip.compress(b"0 1\n1 2\n"))
-    rows, _ = read_series(path)
-    assert rows.select("subject_id", "direction", "bytes_per_s").rows() == [("job-1-writes", "write", 1.0)]
 
 
 def quarters(rows: pl.DataFrame) -> list[float]:

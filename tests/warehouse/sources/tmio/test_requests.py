@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.tmio import requests
 from tests.budget import examples
 from tests.naive.sources.tmio import source as naive
+from tests.warehouse.sources.batch_reading import tables_of
 
 NUMBERS = st.one_of(st.integers(-3, 9), st.floats(-1e3, 1e12), st.sampled_from([float("nan"), float("inf"), 0.0]))
 TIMES = st.one_of(st.integers(0, 9), st.floats(0, 10), st.just(float("nan")))
@@ -29,20 +28,12 @@ def written(path: Path, flushes: list[list[tuple[float, float, float]]]) -> None
     path.write_text("\n".join(lines))
 
 
-def tables(path: Path) -> dict[str, pl.DataFrame]:
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in requests.read(path):
-        frames.require(batch.rows, batch.table)
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
-
-
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.tuples(NUMBERS, TIMES, TIMES), max_size=8), min_size=1, max_size=4))
 def test_requests_equal_the_slow_twins(tmp_path: Path, flushes: list[list[tuple[float, float, float]]]) -> None:
     path = tmp_path / "trace"
     written(path, flushes)
-    found = tables(path)
+    found = tables_of(requests.read(path))
     good, refused = naive.requests(phase for flush in flushes for phase in flush)
     rows = found["trace_requests"].select("began_s", "ceased_s", "request_bytes").rows() if good else []
     assert rows == good
@@ -58,4 +49,4 @@ def test_large_traces_come_in_batches(tmp_path: Path, monkeypatch: pytest.Monkey
     sizes = [batch.rows.height for batch in requests.read(path) if batch.table.name == "trace_requests"]
     assert sum(sizes) == 490
     assert max(sizes) <= 100
-    assert tables(path)["trace_requests"]["request"].to_list() == list(range(490))
+    assert tables_of(requests.read(path))["trace_requests"]["request"].to_list() == list(range(490))

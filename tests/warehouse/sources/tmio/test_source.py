@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.sources.tmio import source
-
-Tables = dict[str, pl.DataFrame]
+from tests.warehouse.sources.batch_reading import Tables, tables_of
 
 
 def landed(path: Path) -> Tables:
-    """Return all rows by table; each batch meets its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, Reading()):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
+    return tables_of(source.read(path, Reading()))
 
 
 def of(tmp_path: Path, content: str | bytes) -> Tables:
@@ -204,11 +195,6 @@ def test_no_requests_are_no_fault(tmp_path: Path) -> None:
     )
 
 
-def test_compressed_traces_land(tmp_path: Path) -> None:
-    packed = gzip.compress(json.dumps({"read_sync": mode([1], [0], [1])}).encode())
-    assert of(tmp_path, packed)["trace_requests"].height == 1
-
-
 # ---- disagreement and refusal
 
 
@@ -292,8 +278,3 @@ def test_a_bad_line_is_refused_and_the_rest_lands(tmp_path: Path, line: str, wor
 def test_what_cannot_be_read_at_all_is_refused_whole(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputRefused):
         of(tmp_path, content)
-
-
-def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused):
-        of(tmp_path, gzip.compress(GOOD.encode() * 1000)[:-20])

@@ -1,0 +1,474 @@
+"""What each format makes of each kind of damage: one table, with a small valid input of each format.
+
+A cell says what is expected: the input is refused, or its rows land without those that are rejected, or they land as
+they were. `changed` marks what no reader of the format can see. Another kind of damage is another entry of `DAMAGE`
+(whole files) or `CHANGES` (values of one format).
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import zstandard
+
+from iosig.warehouse.sources.files import opening
+from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.protocol import sources
+from tests.budget import examples
+from tests.warehouse.sources.malformed_values import CHANGES, Change
+from tests.warehouse.sources.samples import (
+    Expected,
+    Sample,
+    changed,
+    lost,
+    none,
+    read,
+    recognized,
+    refused,
+    same,
+    samples,
+    sound,
+)
+
+BOM = b"\xef\xbb\xbf"
+LOGS = "sacct squeue pbs swf"
+TABLES = "polls-csv request-events-csv"
+JSON = "sacct-json squeue-json prometheus-json extrapolations"
+PARQUET = "polls-parquet glljobstat request-events-parquet"
+HDF5 = "h5lmt tokio"
+NO_TEXT = f"{PARQUET} {HDF5} lmt-database tmio-msgpack recorder-tar darshan"
+
+
+def _within(junk: bytes) -> Callable[[Sample], bytes]:
+    """Return damage that puts bytes into the sample's value."""
+
+    def damaged(sample: Sample) -> bytes:
+        place = sample.content.index(sample.value) + len(sample.value) // 2
+        return sample.content[:place] + junk + sample.content[place:]
+
+    return damaged
+
+
+def _with_line(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Sample], bytes]:
+    """Return damage to the lines, given where the one with the sample's value is."""
+
+    def damaged(sample: Sample) -> bytes:
+        lines = sample.content.splitlines(keepends=True)
+        return b"".join(change(lines, next(at for at, line in enumerate(lines) if sample.value in line)))
+
+    return damaged
+
+
+#: by kind of damage: how it is done, and what is expected of which formats
+DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
+    "empty": (
+        lambda _: b"",
+        {
+            "sacct squeue pbs swf predictions": none(),
+            "series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
+            "recorder-txt recorder-tar": refused("is empty"),
+            "sacct-json squeue-json extrapolations": refused("no valid JSON"),
+            f"{TABLES} request-events-parquet": refused("no column"),
+            "polls-parquet glljobstat": refused("Parquet content"),
+            HDF5: refused("HDF5 content"),
+            "lmt-database": refused("no table OST_DATA"),
+            "jobstats": refused("no job statistics"),
+            "ldms-csv": refused("No header"),
+            "mmpmon": refused("no counters"),
+            "dftracer": refused("No line"),
+            "tmio-jsonl tmio-msgpack": refused("No flush"),
+            "darshan": refused("no Darshan log"),
+        },
+    ),
+    "another file": (
+        lambda _: b"hello\nworld\n",
+        {
+            "sacct": none(2, "no header with JobID"),
+            "squeue": none(2, "no header precedes"),
+            "pbs": none(2, "no accounting record"),
+            "predictions": none(2, "no prediction"),
+            "swf": refused("does not say when it begins"),
+            "sacct-json squeue-json extrapolations tmio-jsonl tmio-msgpack": refused("JSON"),
+            f"{TABLES} request-events-parquet": refused("no column"),
+            "polls-parquet glljobstat": refused("Parquet content"),
+            HDF5: refused("HDF5 content"),
+            "lmt-database": refused("not a database"),
+            "series": refused("Neither a header"),
+            "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the"),
+            "jobstats": refused("no job statistics"),
+            "ldms-csv": refused("No header"),
+            "mmpmon": refused("no counters"),
+            "dftracer": refused("No line"),
+            "recorder-txt": refused("begins with a call"),
+            "recorder-tar": refused("of which rank"),
+            "darshan": refused("no Darshan log"),
+        },
+    ),
+    "cut in the middle": (
+        lambda sample: sample.content[: len(sample.content) // 2],
+        {
+            "sacct pbs swf": lost(2, 1),
+            "squeue": lost(3, 1, "other fields"),
+            "polls-csv": lost(4, 1, "3 fields"),
+            "request-events-csv": lost(5, 1, "3 fields"),
+            "series": lost(3, 1, "1 fields"),
+            JSON: refused("no valid JSON"),
+            PARQUET: refused("Parquet content"),
+            HDF5: refused("truncated file"),
+            "lmt-database": refused("malformed"),
+            "mmperfmon": lost(10, 1, "no end"),
+            "jobstats influx-line": lost(2, 1),
+            "ldms-csv": lost(3, 1, "no end"),
+            "mmpmon": lost(2, 1, "no end"),
+            # an exporter's text has no end of its own
+            "prometheus-prom": changed(0),
+            "dftracer": lost(3, 1, "no JSON"),
+            "tmio-jsonl": refused("no whole JSON"),
+            "tmio-msgpack": lost(3, 1, "breaks off"),
+            "recorder-txt": lost(2, 1, "none of recorder2text"),
+            "recorder-tar": refused("breaks off"),
+            "darshan": refused("ends within it"),
+            "predictions": lost(2, 1, "breaks off"),
+        },
+    ),
+    "cut by nine bytes": (
+        lambda sample: sample.content[:-9],
+        {
+            # the last field may be shorter by itself
+            "sacct": changed(0),
+            "squeue": lost(1, 1, "other fields"),
+            "pbs": lost(1, 1, "no key=value"),
+            "swf": lost(1, 1, "15 fields"),
+            "polls-csv": lost(1, 1, "2 fields"),
+            "request-events-csv": lost(1, 1, "9 fields"),
+            "series": changed(-2),
+            JSON: refused("no valid JSON"),
+            PARQUET: refused("Parquet content"),
+            HDF5: refused("truncated file"),
+            "lmt-database": refused("malformed"),
+            "mmperfmon": lost(2, 1, "no end"),
+            "jobstats influx-line": lost(1, 1),
+            "ldms-csv mmpmon": lost(1, 1, "no end"),
+            "prometheus-prom": lost(1, 2, "quotes|fewer counters"),
+            "dftracer": same(1, "no JSON"),
+            "tmio-jsonl": lost(6, 1, "no whole JSON"),
+            "tmio-msgpack": same(1, "breaks off"),
+            "recorder-txt": lost(1, 1, "none of recorder2text"),
+            "recorder-tar": same(),
+            "darshan": lost(3),
+            "predictions": lost(1, 1, "breaks off"),
+        },
+    ),
+    "without the last line end": (
+        lambda sample: sample.content.removesuffix(b"\n"),
+        {
+            f"{LOGS} {TABLES} {JSON} {NO_TEXT} series jobstats influx-line prometheus-prom": same(),
+            "dftracer tmio-jsonl recorder-txt predictions": same(),
+            # what ends within a number would pass for another one
+            "mmperfmon": lost(2, 1, "no end"),
+            "ldms-csv mmpmon": lost(1, 1, "no end"),
+        },
+    ),
+    "twice": (
+        lambda sample: sample.content * 2,
+        {
+            f"{LOGS} predictions": changed(3),
+            "sacct-json squeue-json prometheus-json extrapolations": refused("no valid JSON"),
+            "polls-csv": changed(4, 1, "not a time"),
+            "request-events-csv": changed(7, 1, "no number of seconds"),
+            "series": same(5),
+            f"{PARQUET} {HDF5} lmt-database recorder-tar": same(),
+            "mmperfmon": changed(10),
+            "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer": same(),
+            "tmio-jsonl": changed(25),
+            "tmio-msgpack": changed(6),
+            "recorder-txt": changed(1, 2, "begins before the one before"),
+            "darshan": refused("the file has"),
+        },
+    ),
+    "junk behind the end": (
+        lambda sample: sample.content + b"\x00\xff junk\n",
+        {
+            f"{LOGS} {TABLES} series ldms-csv dftracer": same(1, "not UTF-8"),
+            JSON: refused("no valid JSON"),
+            PARQUET: refused("Parquet content"),
+            f"{HDF5} lmt-database recorder-tar": same(),
+            "mmperfmon": same(1, "no row"),
+            "jobstats": lost(1, 1, "not as Lustre writes it"),
+            "influx-line mmpmon prometheus-prom recorder-txt predictions tmio-jsonl": same(1),
+            "tmio-msgpack": same(8),
+            "darshan": refused("the file has"),
+        },
+    ),
+    "a line twice": (
+        _with_line(lambda lines, at: [*lines[: at + 1], *lines[at:]]),
+        {
+            "sacct squeue pbs swf polls-csv request-events-csv predictions": changed(1),
+            "series mmperfmon jobstats": same(1),
+            "influx-line ldms-csv mmpmon prometheus-prom dftracer": same(),
+            "recorder-txt": changed(1),
+        },
+    ),
+    "without a line": (
+        _with_line(lambda lines, at: [*lines[:at], *lines[at + 1 :]]),
+        {
+            "sacct squeue pbs swf predictions": lost(1),
+            "polls-csv": changed(-1),
+            "request-events-csv influx-line ldms-csv mmpmon dftracer recorder-txt": lost(1),
+            "series": changed(-1),
+            "mmperfmon": lost(2),
+            "jobstats": lost(2, 1, "not as Lustre writes it"),
+            "prometheus-prom": lost(1, 1, "fewer counters"),
+        },
+    ),
+    "the last two lines swapped": (
+        lambda sample: b"".join((lines := sample.content.splitlines(keepends=True))[:-2] + lines[:-3:-1]),
+        {
+            "sacct squeue pbs swf polls-csv request-events-csv predictions": same(),
+            "series": changed(-1, 1, "not later"),
+            "mmperfmon": lost(2, 1, "not above"),
+            "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer": same(),
+            "recorder-txt": lost(1, 1, "begins before the one before"),
+        },
+    ),
+    "without its first line": (
+        lambda sample: sample.content.partition(b"\n")[2],
+        {
+            "sacct": lost(3, 3, "no header with JobID"),
+            "squeue mmperfmon prometheus-prom dftracer": same(),
+            "pbs influx-line mmpmon recorder-txt predictions": lost(1),
+            "swf": refused("does not say when it begins"),
+            TABLES: refused("no column"),
+            "series": same(),
+            "jobstats": changed(0),
+            "ldms-csv": refused("No header"),
+        },
+    ),
+    "CRLF": (
+        lambda sample: sample.content.replace(b"\n", b"\r\n"),
+        {
+            f"{LOGS} {TABLES} {JSON} series mmperfmon": same(),
+            "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl recorder-txt predictions": same(),
+        },
+    ),
+    "byte order mark": (
+        lambda sample: BOM + sample.content,
+        {
+            f"{LOGS} {TABLES} sacct-json squeue-json prometheus-json series mmperfmon": same(),
+            "jobstats influx-line ldms-csv mmpmon prometheus-prom dftracer tmio-jsonl predictions": same(),
+            "extrapolations": refused("BOM"),
+            "recorder-txt": refused("begins with a call"),
+        },
+    ),
+    "UTF-16": (
+        lambda sample: sample.content.decode().encode("utf-16"),
+        {
+            "sacct swf": lost(3, 5, "not UTF-8"),
+            "squeue": lost(3, 6, "not UTF-8"),
+            "pbs": lost(3, 4, "not UTF-8"),
+            "predictions": lost(3, 4, "no valid JSON"),
+            "sacct-json squeue-json": same(),
+            TABLES: refused("no column"),
+            "series": refused("Neither a header"),
+            "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the"),
+            "jobstats": refused("no job statistics"),
+            "ldms-csv": refused("No header"),
+            "mmpmon": refused("no counters"),
+            "dftracer": refused("No line"),
+            "tmio-jsonl": lost(12, 3, "no whole JSON"),
+            "recorder-txt": refused("begins with a call"),
+            "extrapolations": refused("no valid JSON"),
+        },
+    ),
+    **{
+        f"{name} in a value": (
+            _within(junk),
+            {
+                f"{LOGS} {TABLES} ldms-csv dftracer": lost(1, 1, "not UTF-8"),
+                "series": changed(-1, 1, "not UTF-8"),
+                "sacct-json": json_expected or lost(2, 2, "no valid Unicode|its job is refused"),
+                "squeue-json": json_expected or lost(1, 1, "no valid Unicode"),
+                "prometheus-json": json_expected or lost(2, 1, "no valid Unicode"),
+                "extrapolations": refused("no valid JSON"),
+                "mmperfmon": lost(2, 1, "no row"),
+                "jobstats": lost(1, 1, "not as Lustre writes it"),
+                "prometheus-prom": lost(1, 2, "fewer counters"),
+                "influx-line mmpmon recorder-txt": changed(0),
+                "predictions": lost(1, 1, "no valid JSON"),
+            },
+        )
+        for name, junk, json_expected in (
+            ("NUL", b"\0", refused("Invalid control character")),
+            ("a byte that is no text", b"\xff", refused("can't decode")),
+            ("a lone surrogate", b"\xed\xa0\x80", None),
+        )
+    },
+    "a line end in a value": (
+        _within(b"\n"),
+        {
+            "sacct squeue swf polls-csv request-events-csv ldms-csv mmpmon dftracer recorder-txt": lost(1, 2),
+            "predictions": lost(1, 2, "no prediction"),
+            "pbs series": changed(0, 1),
+            "sacct-json squeue-json prometheus-json extrapolations": refused("Invalid control character"),
+            "mmperfmon": lost(2, 2, "no row"),
+            "jobstats": lost(2, 2),
+            "influx-line": lost(1, 1, "no time"),
+            "prometheus-prom": lost(1, 3),
+        },
+    ),
+    "an overlong value": (
+        _within(b"x" * (1 << 20)),
+        {
+            f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.line_bytes"),
+            "series": changed(-1, 1, "limits.line_bytes"),
+            # an item of JSON has a limit of its own
+            "sacct-json squeue-json prometheus-json": changed(0),
+            "predictions": refused("limits.line_bytes"),
+            "mmperfmon": lost(2, 1, "no row"),
+            "prometheus-prom": lost(1, 2, "fewer counters"),
+            "jobstats influx-line mmpmon recorder-txt": changed(0),
+            "dftracer": lost(1, 1, "not UTF-8"),
+            "extrapolations": changed(0),
+        },
+    ),
+    "an empty value": (
+        lambda sample: sample.content.replace(sample.value, b"", 1),
+        {
+            "sacct squeue pbs sacct-json squeue-json prometheus-json ldms-csv influx-line": changed(0),
+            "jobstats recorder-txt extrapolations predictions": changed(0),
+            "swf": lost(1, 1, "17 fields"),
+            "polls-csv": lost(1, 1, "no controller"),
+            "request-events-csv": lost(1, 1, "no event"),
+            "series": changed(-1),
+            "mmperfmon": lost(2, 1, "no row"),
+            "mmpmon": lost(1, 1, "not as mmpmon prints it"),
+            "prometheus-prom": lost(1, 2, "fewer counters"),
+            "dftracer": lost(1, 1, "no JSON"),
+        },
+    ),
+    "packed by gzip": (lambda sample: gzip.compress(sample.content), {"*": same()}),
+    "packed by zstd": (lambda sample: zstandard.compress(sample.content), {"*": same()}),
+    "packed and cut": (
+        lambda sample: gzip.compress(sample.content, mtime=0)[:-9],
+        {
+            f"{LOGS} polls-csv predictions": refused("damaged after line"),
+            "jobstats influx-line ldms-csv mmpmon": refused("damaged after line"),
+            "sacct-json squeue-json": refused("no valid JSON"),
+            # what comes before the end is there, and said to be cut
+            "dftracer": same(),
+            "*": refused("damaged|cannot be read"),
+        },
+    ),
+}  # fmt: skip
+
+
+def _expected(cells: dict[str, Expected], key: str) -> Expected | None:
+    named = [expected for keys, expected in cells.items() if key in keys.split()]
+    assert len(named) < 2, key
+    return named[0] if named else cells.get("*")
+
+
+def _cases() -> Iterator[tuple[str, str]]:
+    for kind, (_, cells) in DAMAGE.items():
+        for key in samples():
+            if _expected(cells, key) is not None:
+                yield kind, key
+
+
+@pytest.mark.parametrize("key", samples())
+def test_a_sample_is_sound_and_recognized_plain_and_packed(key: str) -> None:
+    outcome, sample = sound(key), samples()[key]
+    assert outcome.refusal is None
+    assert outcome.rows(sample.table)
+    for content in (sample.content, gzip.compress(sample.content)):
+        assert recognized(sample, content) == sample.format
+
+
+@pytest.mark.parametrize(("kind", "key"), list(_cases()))
+def test_damage_is_told_and_nothing_else_is_lost(kind: str, key: str) -> None:
+    damage, cells = DAMAGE[kind]
+    expected = _expected(cells, key)
+    assert expected is not None
+    expected.check(key, read(samples()[key], damage(samples()[key])))
+
+
+def test_the_table_is_whole() -> None:
+    assert {sample.format for sample in samples().values()} == {source.name for source in sources()}
+    texts = {key for key, sample in samples().items() if sample.value}
+    for kind, (_, cells) in DAMAGE.items():
+        there = {key for key in samples() if _expected(cells, key) is not None}
+        assert there == set(samples()) or texts - there <= {"tmio-jsonl", *JSON.split()}, kind
+
+
+@pytest.mark.parametrize(("key", "change"), [(key, change) for key, own in CHANGES.items() for change in own])
+def test_a_value_that_cannot_be_costs_its_row(key: str, change: Change) -> None:
+    old, replacements, expected = change
+    before, there, after = samples()[key].content.decode().rpartition(old)
+    assert there, f"the sample has no {old!r}"
+    for new in replacements:
+        expected.check(key, read(samples()[key], f"{before}{new}{after}".encode()))
+
+
+@pytest.mark.parametrize("key", samples())
+def test_no_name_of_a_folder_means_anything(key: str) -> None:
+    sample = samples()[key]
+    same().check(key, read(sample, name=f"w[1]*? #%41;\\$HOME'\"=~\n/hive=1/file:/caf\udce9/{sample.name}"))
+
+
+@pytest.mark.parametrize("key", samples())
+def test_the_ending_of_a_name_says_nothing(key: str) -> None:
+    sample = samples()[key]
+    same().check(key, read(sample, name=f"{sample.name.split('.')[0]}.csv"))
+
+
+@pytest.mark.parametrize("key", samples())
+def test_what_unpacks_to_more_than_the_limit_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = samples()[key]
+    monkeypatch.setattr(opening, "_FREE_BYTES", 0)
+    with limited(Limits(expansion_ratio=0.1)):
+        refused("limits.expansion_ratio").check(key, read(sample, gzip.compress(sample.content)))
+
+
+# ---- lone surrogates, which JSON can spell and no column can hold
+
+
+def _spoilt(document: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield copies of a document, each with a lone surrogate in one name or text, and where that is."""
+
+    def places(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        # a line that is no JSON, as a bracket, has no escapes
+        if isinstance(value, str) and value not in ("[", "]"):
+            yield path
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                yield (*path, ("name", name))
+                yield from places(each, (*path, name))
+        elif isinstance(value, list):
+            for number in range(len(value)):
+                yield from places(value[number], (*path, number))
+
+    for path in places(document, ()):
+        spoilt = copy.deepcopy(document)
+        holder = spoilt
+        for part in path[:-1]:
+            holder = holder[part]
+        if isinstance(path[-1], tuple):
+            holder[path[-1][1] + "\ud800"] = holder.pop(path[-1][1])
+        else:
+            holder[path[-1]] += "\ud800"
+        yield path, spoilt
+
+
+@pytest.mark.parametrize("key", [key for key, sample in samples().items() if sample.document is not None])
+def test_a_lone_surrogate_anywhere_is_no_bug(key: str) -> None:
+    sample = samples()[key]
+    spoilt = list(_spoilt(sample.document))
+    assert len(spoilt) > 10
+    for path, document in random.Random(key).sample(spoilt, examples(len(spoilt))):
+        outcome = read(sample, sample.write(document).encode())
+        assert outcome.refusal or outcome.tables or outcome.rejects.height, path
