@@ -131,7 +131,7 @@ def _draw(told: Answer, target: Path, style: Style) -> None:
     from iosig.answers.attribution.figure import view_of
     from iosig.reports.attribution import draw
 
-    draw(view_of(told), target, target.suffix[1:].lower(), style)
+    draw(view_of(told)).write(target, style)
     click.echo(f"Drawn: {target}", err=True)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from iosig.reports.style import (
     GREY,
     GROUND,
     INK,
-    LIGHT,
     NOTE_POINTS,
     ORANGE,
     PALE,
@@ -31,7 +29,6 @@ from iosig.reports.style import (
     SKY,
     SOFT,
     VERMILION,
-    Style,
 )
 from iosig.reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
@@ -116,11 +113,6 @@ class AdviceView:
         return text
 
 
-def draw(view: AdviceView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
 # ---- layout
 
 
@@ -155,7 +147,9 @@ def _size(view: AdviceView) -> tuple[float, float]:
     return _WIDTH_IN, _TOP_IN + _legend_in(view) + rows + _BOTTOM_IN - 0.3
 
 
-def _compose(figure: Figure, view: AdviceView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: AdviceView) -> None:
+    """Draw a row for each file system, the best first: its expected load, and what each delay leaves contended."""
     _headings(figure, view)
     rows, colours = _rows(view), _colours(view)
     has_others = any(name not in colours for one in rows for name, _ in one.layers)

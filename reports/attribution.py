@@ -7,14 +7,12 @@ what was polled, and what is between is nobody's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, Style
+from iosig.reports.style import GREY, HUES, INK, PALE
 from iosig.reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -72,22 +70,14 @@ class AttributionView:
         return f"{plain(name, _NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
 
 
-def draw(view: AttributionView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: AttributionView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
-
-
 def _size(view: AttributionView) -> tuple[float, float]:
     count = len(view.traffic)
     return _WIDTH_IN, _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
 
 
-def _compose(figure: Figure, view: AttributionView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: AttributionView) -> None:
+    """Draw a panel for each direction, below one legend."""
     names = (
         f"Who moved the bytes of {plain(view.filesystem, _NAME_CHARACTERS)}",
         f"from {view.began} on",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, VERMILION, Style
+from iosig.reports.style import GREY, HUES, INK, PALE, VERMILION
 from iosig.reports.texts import RATES, TIMES, plain, rate_text, unit_for
 from iosig.transforms.arrays import Reals
 
@@ -72,13 +71,13 @@ class ForecastView:
         return f"{rate_text(mean)} expected in the mean, {rate_text(most)} in {when}"
 
 
-def draw(view: ForecastView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    height = _TOP_IN + _legend_in(view) + _PANEL_IN + _BOTTOM_IN + _NOTE_IN * len(view.collisions)
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path, kind, style)
+def _size(view: ForecastView) -> tuple[float, float]:
+    return _WIDTH_IN, _TOP_IN + _legend_in(view) + _PANEL_IN + _BOTTOM_IN + _NOTE_IN * len(view.collisions)
 
 
-def _compose(figure: Figure, view: ForecastView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: ForecastView) -> None:
+    """Draw the rates to come, with a note below for each hour in which bursts meet."""
     names = (f"The load to come of {plain(view.filesystem, _NAME_CHARACTERS)}", f"from {view.at}")
     panels.headings(figure, view.verdict, names, INK)
     colours = _colours(view)

@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports.findings import files_text
 from iosig.reports.inline_svg import page_rules, svg_of
-from iosig.reports.panels import inch_axes
+from iosig.reports.panels import Picture, inch_axes
 from iosig.reports.slowdowns import most_there, slowed_text
 from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
 from iosig.reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
@@ -115,7 +115,8 @@ def sample_svg(document: Mapping[str, Any]) -> str:
             axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _SIDES)
             _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
 
-    return svg_of(size, compose, "samples", "What storage moved while the run went on, and its application's signature")
+    title = "What storage moved while the run went on, and its application's signature"
+    return svg_of(Picture(size, compose), "samples", title)
 
 
 def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:

@@ -1,11 +1,12 @@
-"""What panels of any picture are made of: columns of pixels, headings that fit, legends, the file."""
+"""Pictures, and what their panels are made of: columns of pixels, headings that fit, legends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+Data = ParamSpec("Data")
+#: width and height in inches
+Size = tuple[float, float]
 
 #: columns of pixels that a panel has, about, and so many values that they are drawn one by one
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
@@ -28,25 +32,58 @@ PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 
-def write(
-    size_inches: tuple[float, float],
-    compose: Callable[[Figure], None],
-    path: Path,
-    kind: str = "png",
-    style: Style | None = None,
-) -> None:
-    """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left.
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure that is composed when it is written: no display is needed and no figure is left."""
 
-    style: the one in force if not given.
+    size_in: Size
+    compose: Callable[[Figure], None]
+
+    def figure(self) -> Figure:
+        """Return the composed figure, in the style in force."""
+        figure = blank(self.size_in)
+        self.compose(figure)
+        return figure
+
+    def write(self, path: Path, style: Style | None = None, kind: str | None = None) -> None:
+        """Write all of the picture, or nothing.
+
+        style: the one in force if not given. kind: one of `KINDS`; if not given, the ending of the path.
+        """
+        kind = kind or path.suffix.lower().removeprefix(".")
+        if kind not in KINDS:
+            raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in KINDS)}")
+        with drawn_in(style or in_force()):
+            figure = self.figure()
+            with moved_into_place(path.absolute()) as temporary:
+                figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+
+def picture(
+    size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
+) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Picture]]:
+    """Turn a function that composes a figure from data into one that takes the data and returns the picture.
+
+    size_in: inches, or a function of the data. is_constrained: panels make room for all labels. pads: more room
+    between them [inches].
     """
-    with drawn_in(style or in_force()):
-        figure = blank(size_inches)
-        compose(figure)
-        with moved_into_place(path.absolute()) as temporary:
-            figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Picture]:
+        @wraps(compose)
+        def of(*data: Data.args, **options: Data.kwargs) -> Picture:
+            def composed(figure: Figure) -> None:
+                if is_constrained:
+                    figure.set_layout_engine("constrained", **pads or {})
+                compose(figure, *data, **options)
+
+            return Picture(size_in(*data, **options) if callable(size_in) else size_in, composed)
+
+        return of
+
+    return decorated
 
 
-def blank(size_inches: tuple[float, float]) -> Figure:
+def blank(size_inches: Size) -> Figure:
     """Return a figure on which texts can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,12 +1,10 @@
-"""What figures of studies share: PNGs in the style in force, panels in rows, headlines and legends."""
+"""What figures of studies share: panels in rows, headlines and legends."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from iosig.reports import panels
 from iosig.reports.style import FINDING_POINTS
@@ -16,40 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Data = ParamSpec("Data")
-#: draws a figure into a file
-Draw = Callable[[Path], None]
-Size = tuple[float, float]
-
 #: of a headline
 _CHARACTERS_PER_INCH = 8
 #: marks of methods, which differ without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-def picture(
-    size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
-) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Draw]]:
-    """Turn a function that composes a figure from data into one that takes the data and returns what draws it.
-
-    size_in: width and height in inches, or a function of the data. is_constrained: panels make room for all labels.
-    pads: more room between them [inches].
-    """
-
-    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Draw]:
-        @wraps(compose)
-        def of(*data: Data.args, **options: Data.kwargs) -> Draw:
-            def composed(figure: Figure) -> None:
-                if is_constrained:
-                    figure.set_layout_engine("constrained", **pads or {})
-                compose(figure, *data, **options)
-
-            size = size_in(*data, **options) if callable(size_in) else size_in
-            return lambda path: panels.write(size, composed, path)
-
-        return of
-
-    return decorated
 
 
 def row_of_panels(

@@ -1,14 +1,20 @@
-"""What tests of pictures share: a fixture that keeps figures instead of writing them."""
+"""What tests of pictures share: figures as they would be written."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
-from iosig.reports import panels, style
+from iosig.reports import style
+from iosig.reports.panels import Picture
+
+
+def figure_of(picture: Picture) -> Figure:
+    """Return a picture's figure, laid out."""
+    with style.drawn_in():
+        figure = picture.figure()
+        figure.draw_without_rendering()
+    return figure
 
 
 @pytest.fixture
@@ -16,11 +22,8 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures as they would be written."""
     found: list[Figure] = []
 
-    def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with style.drawn_in():
-            figure = panels.blank(size)
-            compose(figure)
-        found.append(figure)
+    def keep(picture: Picture, _: object) -> None:
+        found.append(figure_of(picture))
 
-    monkeypatch.setattr(panels, "write", keep)
+    monkeypatch.setattr(Picture, "write", keep)
     return found

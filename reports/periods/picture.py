@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy.typing as npt
 from iosig.reports import panels, style
 from iosig.reports.panels import PIXEL_COLUMNS, Columns
 from iosig.reports.periods.view import Autocorrelation, Cosines, PeriodView
-from iosig.reports.style import LIGHT, Style
 from iosig.reports.texts import (
     RATES,
     TIMES,
@@ -122,18 +120,13 @@ def _plainest(values: Reals, per_cycle: float, width: int) -> int:
 # ---- panels
 
 
-def draw(view: PeriodView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path, kind, style)
+def _size_of_all(views: Sequence[PeriodView]) -> tuple[float, float]:
+    return _FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5
 
 
-def draw_all(views: Sequence[PeriodView], path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture of one signal and of what each of several methods says of it; the first one's panels below."""
-    size = (_FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5)
-    panels.write(size, lambda figure: _compose_all(figure, views), path, kind, style)
-
-
-def _compose_all(figure: Figure, views: Sequence[PeriodView]) -> None:
+@panels.picture(_size_of_all)
+def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
+    """Draw one signal and what each of several methods says of it; the panels below are the first method's."""
     main, height = views[0], float(figure.get_figheight())
     names = (plain(main.title), plain(main.direction), f"panels below: {main.method}")
     panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
@@ -195,7 +188,9 @@ def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, floa
     axes.set_xlabel(clock.label(has_utc_clock=views[0].has_utc_clock))
 
 
-def _compose(figure: Figure, view: PeriodView) -> None:
+@panels.picture(_FIGURE_INCHES)
+def draw(figure: Figure, view: PeriodView) -> None:
+    """Draw a signal over time, its spectrum and its autocorrelation, as one method sees them."""
     excerpt = _excerpt(view)
     if excerpt:
         figure.set_size_inches(_FIGURE_INCHES[0], 4 / 3 * _FIGURE_INCHES[1])

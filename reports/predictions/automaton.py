@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from iosig.reports import panels
+from iosig.reports.panels import Picture
 from iosig.reports.predictions.state_strips import (
     BOLD_LETTER,
     LABEL_POINTS,
@@ -24,13 +24,12 @@ from iosig.reports.predictions.state_strips import (
     RunClock,
     draw_strip,
     ink_on,
-    kind_of,
     sequence_of,
     state_color,
     state_number,
     text_inches,
 )
-from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SOFT, VERMILION, Style
+from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SOFT, VERMILION
 from iosig.reports.texts import counted, duration_text, plain
 from iosig.transforms.arrays import Reals
 from iosig.transforms.predictions.automaton import OTHER_STATES
@@ -72,10 +71,10 @@ _CAUSES = {
 # ---- the picture
 
 
-def draw(graph: Mapping[str, Any], target: Path, title: str, style: Style = LIGHT) -> None:
-    """Write the picture of `PhaseAutomaton.graph()`, a PNG or an SVG by the target's ending: all of it, or nothing."""
-    kind, layout = kind_of(target), _Layout.of(graph)
-    panels.write(layout.size_in, lambda figure: _compose(figure, graph, layout, title), target, kind, style)
+def draw(graph: Mapping[str, Any], title: str) -> Picture:
+    """Return the picture of `PhaseAutomaton.graph()`."""
+    layout = _Layout.of(graph)
+    return Picture(layout.size_in, lambda figure: _compose(figure, graph, layout, title))
 
 
 def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: str) -> None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from iosig.reports.style import FAINT, GROUND, HUES, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
 from iosig.reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
@@ -83,17 +81,9 @@ def _times(count: float) -> str:
     return f"about {counted(round(count), 'time')}" if count >= 1 else "less than once"
 
 
-def draw(view: ClockView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: ClockView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
-
-
-def _compose(figure: Figure, view: ClockView) -> None:
+@panels.picture(_SIZE_IN)
+def draw(figure: Figure, view: ClockView) -> None:
+    """Draw a mark for each rhythm, and curves between those whose bursts meet."""
     silent = f"{counted(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
     about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
     panels.headings(figure, view.finding, about, INK)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import CLASS_HUES, GROUND, INK, LIGHT, NOTE_POINTS, PALE, SOFT, WIDTH_IN, Style
+from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
 from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
@@ -74,17 +72,9 @@ class MapView:
         return sorted(known, key=lambda one: (-one.month_bytes, one.name))
 
 
-def draw(view: MapView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: MapView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
-
-
-def _compose(figure: Figure, view: MapView) -> None:
+@panels.picture(_SIZE_IN)
+def draw(figure: Figure, view: MapView) -> None:
+    """Draw a mark for each application, with the names of those that move most or are most bursty."""
     without = f"{counted(view.unknown_count, 'application')} without a signature not shown" * (view.unknown_count > 0)
     since = f"a month as in the {view.day_count:.3g} days of runs"
     panels.headings(figure, view.finding, ("Population map", plain(view.title, 60), since, without), INK)

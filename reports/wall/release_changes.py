@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import BLUE, FAINT, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
+from iosig.reports.style import BLUE, FAINT, GROUND, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
 from iosig.reports.texts import VOLUMES, counted, duration_text, plain, unit_for
 from iosig.transforms.arrays import Reals
 
@@ -126,16 +124,6 @@ def _most_of(change: DrawnChange) -> str:
     return f"{name} \u00d7 {ratio:.3g}"
 
 
-def draw(view: ChangesView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size_in(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: ChangesView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_size_in(view), lambda figure: _compose(figure, view), name, view.finding)
-
-
 # ---- layout
 
 
@@ -151,7 +139,9 @@ def _size_in(view: ChangesView) -> tuple[float, float]:
     return WIDTH_IN, _TOP_IN + _rows_in(view) + _FOOT_IN
 
 
-def _compose(figure: Figure, view: ChangesView) -> None:
+@panels.picture(_size_in)
+def draw(figure: Figure, view: ChangesView) -> None:
+    """Draw a row for each change, in panels of volumes, bursts and periods."""
     rows = _rows(view)
     more = f"the {len(rows)} largest of {len(view.shown)}" * (len(view.shown) > len(rows))
     between = f"{plain(view.before, 40)} (rings) to {plain(view.after, 40)} (disks)"

@@ -19,8 +19,7 @@ from iosig.studies.advice.running import (
     Results,
     compared,
 )
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import by_name
+from iosig.studies.pages import Draw, by_name
 
 #: whom a policy is compared with: what schedulers do now, and what they could do with mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
@@ -54,8 +53,8 @@ def values(results: Results) -> dict[str, object]:
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     return {
-        "policies": draw_policies(results.runs.filter(setting=USUAL)),
-        "settings": draw_settings(compared(results, RIVAL), list(SETTINGS), _SHOWN),
+        "policies": draw_policies(results.runs.filter(setting=USUAL)).write,
+        "settings": draw_settings(compared(results, RIVAL), list(SETTINGS), _SHOWN).write,
     }
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import style
+from iosig.reports.panels import picture
 from iosig.studies.attribution import hurting
 from iosig.studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
 from iosig.studies.attribution.ways import LIKELY, WAYS
-from iosig.studies.drawing import MARKERS, Draw, picture, plain_legend_below, row_of_panels
-from iosig.studies.pages import percent
+from iosig.studies.drawing import MARKERS, plain_legend_below, row_of_panels
+from iosig.studies.pages import Draw, percent
 from iosig.studies.sites import DAYS, FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ways": draw_ways(summed(results, "family"))}
+    return {"ways": draw_ways(summed(results, "family")).write}
 
 
 def summed(results: Results, *names: str) -> pl.DataFrame:

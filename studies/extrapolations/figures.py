@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.reports.panels import in_order
+from iosig.reports.panels import Size, in_order, picture
 from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import plain
-from iosig.studies.drawing import Size, headline, picture
+from iosig.studies.drawing import headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

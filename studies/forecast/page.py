@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from iosig.reports.panels import picture
 from iosig.reports.style import GREY, HUES
-from iosig.studies.drawing import MARKERS, Draw, headline, picture, plain_legend_below, row_of_panels
+from iosig.studies.drawing import MARKERS, headline, plain_legend_below, row_of_panels
 from iosig.studies.forecast.running import EVERY_S, Results, summed
 from iosig.studies.forecast.told import HORIZON, PAST_DAYS, STEP_S
 from iosig.studies.forecast.ways import WAYS
-from iosig.studies.pages import by_name, percent
+from iosig.studies.pages import Draw, by_name, percent
 from iosig.studies.sites import FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ranges": draw_ranges(summed(results.steps, "level", "way", "family", "seed"))}
+    return {"ranges": draw_ranges(summed(results.steps, "level", "way", "family", "seed")).write}
 
 
 # ---- the figure

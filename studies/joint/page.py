@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import style
-from iosig.studies.drawing import Draw, picture, plain_legend_below, row_of_panels
+from iosig.reports.panels import picture
+from iosig.studies.drawing import plain_legend_below, row_of_panels
 from iosig.studies.joint.real import APPLICATION_COUNT, RUN_COUNT
 from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
 from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
+from iosig.studies.pages import Draw
 from iosig.studies.signatures.sites import STUDIED
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"distances": draw_distances(distances(results))}
+    return {"distances": draw_distances(distances(results)).write}
 
 
 def _logged() -> list[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from iosig.reports.panels import in_order
+from iosig.reports.panels import Size, in_order, picture
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, Size, headline, picture
+from iosig.studies.drawing import MARKERS, headline
 from iosig.studies.pages import percent
 from iosig.studies.periods.scenarios import Experiment
 from iosig.transforms.arrays import Reals

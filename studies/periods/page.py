@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import Table, percent
+from iosig.studies.pages import Draw, Table, percent
 from iosig.studies.periods import figures as drawing
 from iosig.studies.periods.running import Results, example
 from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
@@ -55,10 +54,10 @@ def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     examples = [(words, example(setting, results.params.seed)) for words, setting in example_settings().items()]
     return {
-        **{name.replace("_", "-"): drawing.draw_errors(results.answers, name) for name in EXPERIMENTS},
-        "deviations": drawing.draw_deviations(results.answers),
-        "alarms": drawing.draw_alarms(results.alarms),
-        "traces": drawing.draw_examples(examples, SAMPLING_HZ),
+        **{name.replace("_", "-"): drawing.draw_errors(results.answers, name).write for name in EXPERIMENTS},
+        "deviations": drawing.draw_deviations(results.answers).write,
+        "alarms": drawing.draw_alarms(results.alarms).write,
+        "traces": drawing.draw_examples(examples, SAMPLING_HZ).write,
     }
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
+from iosig.reports.panels import picture
 from iosig.settings.model import Settings
-from iosig.studies.drawing import Draw, hide_frame, picture, row_of_panels
-from iosig.studies.pages import percent
+from iosig.studies.drawing import hide_frame, row_of_panels
+from iosig.studies.pages import Draw, percent
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
@@ -52,7 +53,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"shares": draw_shares(shares(results))}
+    return {"shares": draw_shares(shares(results)).write}
 
 
 def _right_by_level(results: Results, way: str) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, legend_below, picture
+from iosig.reports.panels import picture
+from iosig.studies.drawing import headline, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, picture
+from iosig.reports.panels import picture
+from iosig.studies.drawing import headline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iosig.studies.drawing import Draw
+from iosig.studies.pages import Draw
 from iosig.studies.scheduling.figures import draw_runs
 from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
 
@@ -19,4 +19,4 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"runs": draw_runs(results.runs)}
+    return {"runs": draw_runs(results.runs).write}

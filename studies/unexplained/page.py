@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import Draw, hide_frame, picture
-from iosig.studies.pages import percent
+from iosig.reports.panels import picture
+from iosig.studies.drawing import hide_frame
+from iosig.studies.pages import Draw, percent
 from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
 from iosig.studies.unexplained.real import DECOYS
 from iosig.studies.unexplained.running import ATTRIBUTED, Results
@@ -45,7 +46,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"tops": draw_tops(summed(results))}
+    return {"tops": draw_tops(summed(results)).write}
 
 
 def _day(results: Results) -> dict[str, float]:

@@ -17,10 +17,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports import advice, panels, style
 from iosig.reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
 from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
+from tests.drawn_figures import figure_of
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 100
@@ -64,11 +64,7 @@ def view(*filesystems: DrawnFilesystem) -> AdviceView:
 
 
 def composed(one: AdviceView) -> Figure:
-    with style.drawn_in():
-        figure = panels.blank(advice._size(one))
-        advice._compose(figure, one)
-        figure.draw_without_rendering()
-    return figure
+    return figure_of(draw(one))
 
 
 def legend(figure: Figure) -> list[str]:
@@ -165,7 +161,7 @@ def test_nothing_at_all_is_drawn(tmp_path: Path) -> None:
         contended_bytes=np.zeros(1), low_contended_bytes=0.0, high_contended_bytes=0.0,
     )  # fmt: skip
     one = replace(view(nothing), delays_s=np.zeros(1))
-    draw(one, tmp_path / "advice.png")
+    draw(one).write(tmp_path / "advice.png")
     assert one.verdict == "scratch, at once: 0 B contended"
 
 
@@ -173,14 +169,14 @@ def test_hostile_names_and_sizes_are_drawn(tmp_path: Path) -> None:
     name = "$\\frac{a}{b}$\x1b[31m\u202e" * 40
     huge = replace(filesystem(name, remark=name), capacity_bytes_per_s=1e-3, contended_bytes=np.full(len(DELAYS), 1e30))
     one = replace(view(huge), application=name)
-    draw(one, tmp_path / "advice.png")
+    draw(one).write(tmp_path / "advice.png")
     assert imread(tmp_path / "advice.png").shape[1] == 1440
     assert "\x1b" not in one.verdict
 
 
 def test_the_same_advice_is_the_same_picture(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
-        draw(view(), tmp_path / name)
+        draw(view()).write(tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 

@@ -27,8 +27,8 @@ COMPARED = pl.DataFrame(
     orient="row",
 )
 DRAWN: dict[str, Callable[[Path], None]] = {
-    "policies": lambda path: figures.draw_policies(RUNS)(path),
-    "settings": lambda path: figures.draw_settings(COMPARED, ("usual", "large"), POLICIES)(path),
+    "policies": lambda path: figures.draw_policies(RUNS).write(path),
+    "settings": lambda path: figures.draw_settings(COMPARED, ("usual", "large"), POLICIES).write(path),
 }
 
 

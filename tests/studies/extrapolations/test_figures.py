@@ -44,9 +44,9 @@ def maps() -> pl.DataFrame:
 
 
 DRAWN: dict[str, Callable[[Path], None]] = {
-    "sizes": lambda path: figures.draw_sizes(traces(), sizes(), "sizes")(path),
-    "times": lambda path: figures.draw_times(checks(), curves(), "times")(path),
-    "map": lambda path: figures.draw_map(maps(), "map")(path),
+    "sizes": lambda path: figures.draw_sizes(traces(), sizes(), "sizes").write(path),
+    "times": lambda path: figures.draw_times(checks(), curves(), "times").write(path),
+    "map": lambda path: figures.draw_map(maps(), "map").write(path),
 }
 
 
@@ -65,7 +65,7 @@ def test_sizes_go_straight_on(kept: list[Figure]) -> None:
 
 def test_a_few_programs_from_large_to_small_are_shown(kept: list[Figure]) -> None:
     names = tuple("abcdefgh")
-    figures.draw_sizes(traces(names), sizes(names[1:]), "sizes")(Path("any"))
+    figures.draw_sizes(traces(names), sizes(names[1:]), "sizes").write(Path("any"))
     assert kept[0].axes[0].get_legend_handles_labels()[1] == ["h", "f", "d", "b"]
 
 

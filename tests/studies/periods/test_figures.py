@@ -52,14 +52,14 @@ def alarms() -> pl.DataFrame:
 DRAWN: dict[str, Callable[[Path], None]] = {
     "compute_time": lambda path: figures.draw_errors(
         answers("compute_time", [2.75, 44.0], ["none", "low", "high"]), "compute_time"
-    )(path),
+    ).write(path),
     "desynchronization": lambda path: figures.draw_errors(
         answers("desynchronization", [0.0, 22.0]), "desynchronization"
-    )(path),
-    "variability": lambda path: figures.draw_errors(answers("variability", [0.0, 2.0]), "variability")(path),
-    "deviations": lambda path: figures.draw_deviations(answers("variability", [0.0, 2.0]))(path),
-    "alarms": lambda path: figures.draw_alarms(alarms())(path),
-    "examples": lambda path: figures.draw_examples([("one", np.ones(9)), ("two", np.arange(5.0))], 1.0)(path),
+    ).write(path),
+    "variability": lambda path: figures.draw_errors(answers("variability", [0.0, 2.0]), "variability").write(path),
+    "deviations": lambda path: figures.draw_deviations(answers("variability", [0.0, 2.0])).write(path),
+    "alarms": lambda path: figures.draw_alarms(alarms()).write(path),
+    "examples": lambda path: figures.draw_examples([("one", np.ones(9)), ("two", np.arange(5.0))], 1.0).write(path),
 }
 
 
@@ -76,7 +76,7 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr(figures, "_box", kept)
     table = answers("variability", [0.5, 0.1])
-    figures.draw_errors(table, "variability")(tmp_path / "any.png")
+    figures.draw_errors(table, "variability").write(tmp_path / "any.png")
     # in order of the values, and none for the method that finds nothing
     wanted = [
         float(np.median(np.clip(table.filter(pl.col("value") == value)["error_ratio"].drop_nulls(), 1e-4, 10.0)))

@@ -48,9 +48,9 @@ INTERVALS = pl.DataFrame(
     orient="row",
 )
 DRAWN: dict[str, Callable[[Path], None]] = {
-    "changes": lambda path: figures.draw_changes(CHANGES)(path),
-    "following": lambda path: figures.draw_following(FOLLOWING)(path),
-    "bursts": lambda path: figures.draw_bursts(BURSTS, INTERVALS, 0.8)(path),
+    "changes": lambda path: figures.draw_changes(CHANGES).write(path),
+    "following": lambda path: figures.draw_following(FOLLOWING).write(path),
+    "bursts": lambda path: figures.draw_bursts(BURSTS, INTERVALS, 0.8).write(path),
 }
 
 

@@ -61,16 +61,16 @@ def examples() -> list[Example]:
 
 
 DRAWN: dict[str, Callable[[Path], None]] = {
-    "accuracy": lambda path: figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title")(path),
-    "one level": lambda path: figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title")(path),
+    "accuracy": lambda path: figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title").write(path),
+    "one level": lambda path: figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title").write(path),
     "sweeps": lambda path: figures.draw_sweeps(
         summed("gamma", (0.1, 0.5), ("busy",)).filter(pl.col("method") == "robust"),
         [Varied("gamma", "words", 0.5), Varied("kappa", "of nothing", 0.9)],
         "title",
-    )(path),
-    "drift": lambda path: figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title")(path),
-    "times": lambda path: figures.draw_times(times(), "title")(path),
-    "examples": lambda path: figures.draw_examples(examples(), "title")(path),
+    ).write(path),
+    "drift": lambda path: figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title").write(path),
+    "times": lambda path: figures.draw_times(times(), "title").write(path),
+    "examples": lambda path: figures.draw_examples(examples(), "title").write(path),
 }
 
 
@@ -90,7 +90,7 @@ def test_points_are_the_means_with_their_quartiles(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(figures, "_points", kept)
     table = summed("levels", (0.0,), ("calm",))
-    figures.draw_accuracy(table, "title")(tmp_path / "any.png")
+    figures.draw_accuracy(table, "title").write(tmp_path / "any.png")
     assert [method for method, *_ in drawn] == ["robust"] * 4 + ["another"] * 4
     rows = table.filter(method="another")
     _, mean, bars = drawn[5]
@@ -113,7 +113,7 @@ def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
     monkeypatch.setattr(Axes, "plot", kept)
     table = summed("drift", (0.015, 0.0), ("calm",))
-    figures.draw_drift(table, "title")(tmp_path / "any.png")
+    figures.draw_drift(table, "title").write(tmp_path / "any.png")
     assert len(lines) == len(APPLICATIONS) * len(METHODS) * 2
     first = table.filter(application="first", method="robust").sort("value")
     assert lines[0] == ([0.0, 0.015], first["mean_cross_correlation"].to_list())
