@@ -7,6 +7,7 @@
 - `population` (`PopulationView`, `draw`): The picture of how a site's runs do their I/O.
 - `inline_svg` (`svg_of`, `page_rules`): A picture as an SVG element of a page: both grounds in one.
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
+- `layers` (`coloured`, `fill_layers`, `draw_legend_above`): What applications move, one on another.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Pictures, and what their panels are made of.
 - `slowdowns` (`slowed_text`, `most_there`): Bursts that were hurt, in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): One look of all pictures.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -171,6 +171,45 @@ def legend_above(axes: Axes) -> None:
             handlelength=1.6,
             columnspacing=1.2,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a legend: an area, or a line or mark."""
+
+    label: str
+    is_area: bool
+    style: Mapping[str, Any]
+
+
+def area(label: str, **style: Any) -> Entry:
+    """Return an entry with an area (`matplotlib.patches.Patch`)."""
+    return Entry(label, True, style)
+
+
+def line(label: str, **style: Any) -> Entry:
+    """Return an entry with a line or a mark (`matplotlib.lines.Line2D`)."""
+    return Entry(label, False, style)
+
+
+def draw_legend(
+    figure: Figure, entries: Sequence[Entry], place: tuple[float, float] | None = None, **options: Any
+) -> None:
+    """Draw a legend.
+
+    place: its upper left corner, as a share of the figure's width, and in inches below its top. options: of matplotlib.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(label=one.label, **one.style) if one.is_area else Line2D([], [], label=one.label, **one.style)
+        for one in entries
+    ]
+    if place:
+        anchor = (place[0], 1 - place[1] / figure.get_figheight())
+        options = {"loc": "upper left", "bbox_to_anchor": anchor, "borderaxespad": 0.0} | options
+    figure.legend(handles=handles, **options)
 
 
 def say(axes: Axes, text: str) -> None:

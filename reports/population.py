@@ -69,16 +69,9 @@ def draw(figure: Figure, view: PopulationView) -> None:
 
 
 def _legend(figure: Figure) -> None:
-    from matplotlib.patches import Patch
-
-    height = figure.get_figheight()
-    directions = [Patch(facecolor=colour, label=name) for name, colour in DIRECTION_HUES.items()]
-    classes = [Patch(facecolor=colour, label=name) for name, colour in CLASS_HUES.items()]
-    for handles, top_in in ((directions, _ROWS_IN[0] - 0.45), (classes, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
-        figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.06, 1 - top_in / height), ncols=len(handles),
-            fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.4, columnspacing=1.4,
-        )  # fmt: skip
+    for hues, top_in in ((DIRECTION_HUES, _ROWS_IN[0] - 0.45), (CLASS_HUES, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
+        entries = [panels.area(name, facecolor=colour) for name, colour in hues.items()]
+        panels.draw_legend(figure, entries, (0.06, top_in), ncols=len(entries), handlelength=1.4, columnspacing=1.4)
 
 
 def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:

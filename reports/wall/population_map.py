@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iosig.reports import panels
+from iosig.reports.panels import line
 from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
 from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from iosig.reports.wall.names import name_points
@@ -140,21 +141,19 @@ def _volume(value: float) -> str:
 
 def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
     """Tell the classes that there are, and what sizes mean."""
-    from matplotlib.lines import Line2D
-
     there = {one.label for one in found}
     marks = [
-        Line2D([], [], ls="", marker="o", ms=8, mfc=colour, mec=GROUND, label=name)
+        line(name, ls="", marker="o", ms=8, mfc=colour, mec=GROUND)
         for name, colour in CLASS_HUES.items()
         if name in there
     ]
     if there - set(CLASS_HUES):
-        marks.append(Line2D([], [], ls="", marker="o", ms=8, mfc=PALE, mec=GROUND, label="no class"))
+        marks.append(line("no class", ls="", marker="o", ms=8, mfc=PALE, mec=GROUND))
     for count in (1, 30, int(_MANY_RUNS)):
         size = float(_diameters(np.array([float(count)]))[0])
         label = f"{counted(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
-        marks.append(Line2D([], [], ls="", marker="o", ms=size, mfc="none", mec=SOFT, label=label))
-    figure.legend(
-        handles=marks, loc="center left", bbox_to_anchor=(_SIDES[0] - 0.012, 1 - 1.08 / _SIZE_IN[1]), ncols=len(marks),
-        fontsize=NOTE_POINTS, borderaxespad=0.0, handletextpad=0.4, columnspacing=1.3, handlelength=2.8,
+        marks.append(line(label, ls="", marker="o", ms=size, mfc="none", mec=SOFT))
+    panels.draw_legend(
+        figure, marks, (_SIDES[0] - 0.012, 1.08), loc="center left", ncols=len(marks), fontsize=NOTE_POINTS,
+        handletextpad=0.4, columnspacing=1.3, handlelength=2.8,
     )  # fmt: skip

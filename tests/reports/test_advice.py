@@ -17,7 +17,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
+from iosig.reports.advice import LAYER_COLOURS, MOST_ROWS, AdviceView, DrawnFilesystem, draw
 from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
 from tests.drawn_figures import figure_of
@@ -141,9 +141,9 @@ def test_the_legend_names_what_moves_most() -> None:
         "the application, best delay",
         "no room for this", "the application, at once", "no room for this, at once",
     ]  # fmt: skip
-    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=NAMED_LAYERS + 2))))
+    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=len(LAYER_COLOURS) + 2))))
     assert [name for name in told if name.startswith("eve/")] == [
-        f"eve/job{number}/8" for number in range(NAMED_LAYERS)
+        f"eve/job{number}/8" for number in range(len(LAYER_COLOURS))
     ]
     assert "other known jobs" in told
     assert "the application" in told
