@@ -12,6 +12,7 @@
 - `slowdowns` (`slowed_text`, `most_there`): Bursts that were hurt, in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): One look of all pictures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
+- `templates` (`environment`): The Jinja environment of all pages.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.
 - `networks/`: Networks as a picture and as a page that one can ask.
 - `site/`: The report site: static pages of a release.
