@@ -1,12 +1,15 @@
-"""What tests of pictures share: figures as they would be written."""
+"""What tests of pictures share."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+
 from matplotlib.figure import Figure
 
 from iosig.reports import style
 from iosig.reports.panels import Picture
+
+_STARTS = {"png": b"\x89PNG", "svg": b"<?xml"}
 
 
 def figure_of(picture: Picture) -> Figure:
@@ -17,13 +20,10 @@ def figure_of(picture: Picture) -> Figure:
     return figure
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures as they would be written."""
-    found: list[Figure] = []
-
-    def keep(picture: Picture, _: object) -> None:
-        found.append(figure_of(picture))
-
-    monkeypatch.setattr(Picture, "write", keep)
-    return found
+def assert_drawn_alike(picture: Picture, folder: Path, kind: str = "png") -> None:
+    """Write a picture twice, the same to the byte."""
+    first, second = folder / f"first.{kind}", folder / "deep" / f"second.{kind}"
+    picture.write(first)
+    picture.write(second)
+    assert first.read_bytes().startswith(_STARTS[kind])
+    assert first.read_bytes() == second.read_bytes()

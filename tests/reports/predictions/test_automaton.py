@@ -18,7 +18,7 @@ from iosig.reports.predictions import automaton as automaton_view
 from iosig.reports.predictions.automaton import draw
 from iosig.reports.predictions.state_strips import UNKNOWN, sequence_of
 from iosig.transforms.predictions.automaton import PhaseAutomaton
-from tests.drawn_figures import figure_of
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
 
 @pytest.fixture(autouse=True)
@@ -59,10 +59,7 @@ def words(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize("kind", sorted(panels.KINDS))
 def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
-    graph = followed([8.0, 16.0, None, 8.0]).graph()
-    for name in ("a", "b"):
-        draw(graph, "x").write(tmp_path / f"{name}.{kind}")
-    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    assert_drawn_alike(draw(followed([8.0, 16.0, None, 8.0]).graph(), "x"), tmp_path, kind)
 
 
 def test_png_is_an_image(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from hypothesis import given, settings, strategies as st
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 from matplotlib.text import Text
 
 from iosig.reports import panels, style
@@ -25,7 +24,7 @@ from iosig.reports.predictions.evaluations import PredictionView
 from iosig.reports.predictions.picture import draw
 from iosig.reports.predictions.state_strips import StateSequence
 from iosig.transforms.predictions.automaton import PhaseAutomaton
-from tests.drawn_figures import figure_of
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
 NUMBERS = dict.fromkeys(evaluations._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
 TEXTS = dict.fromkeys((*evaluations._TEXTS, *evaluations._NAMES), pl.String)
@@ -83,12 +82,7 @@ def labels(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize("kind", sorted(panels.KINDS))
 def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
-    view = PredictionView(rows([None, 8.0, 8.0]))
-    for name in ("a", "b"):
-        draw(view).write(tmp_path / f"{name}.{kind}")
-    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
-    if kind == "png":
-        assert imread(tmp_path / "a.png").shape[1] == 1320
+    assert_drawn_alike(draw(PredictionView(rows([None, 8.0, 8.0]))), tmp_path, kind)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 from iosig.studies.signatures import figures as figures
 from iosig.studies.signatures.figures import Example, Varied
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike
 
-ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("robust", "another")
 APPLICATIONS = ("first", "second", "third")
 
@@ -60,17 +58,17 @@ def examples() -> list[Example]:
     ]
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "accuracy": lambda path: figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title").write(path),
-    "one level": lambda path: figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title").write(path),
-    "sweeps": lambda path: figures.draw_sweeps(
+DRAWN = {
+    "accuracy": figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title"),
+    "one level": figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title"),
+    "sweeps": figures.draw_sweeps(
         summed("gamma", (0.1, 0.5), ("busy",)).filter(pl.col("method") == "robust"),
         [Varied("gamma", "words", 0.5), Varied("kappa", "of nothing", 0.9)],
         "title",
-    ).write(path),
-    "drift": lambda path: figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title").write(path),
-    "times": lambda path: figures.draw_times(times(), "title").write(path),
-    "examples": lambda path: figures.draw_examples(examples(), "title").write(path),
+    ),
+    "drift": figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title"),
+    "times": figures.draw_times(times(), "title"),
+    "examples": figures.draw_examples(examples(), "title"),
 }
 
 
