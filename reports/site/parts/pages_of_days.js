@@ -114,8 +114,8 @@ const longerCells = (row) => [durationText(row.longer_s), `${durationText(row.lo
 function showHurt(into, told) {
   const rows = rowsOf(told.hurt);
   into.append(make("p", {}, hurtText(rows.length, told.looked_count)));
-  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
-    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
+  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "trust", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
+    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), trustText(row.trust), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
   if (rows.length > 30) into.append(make("p", {}, `And ${countText(rows.length - 30)} more.`));
 }
 

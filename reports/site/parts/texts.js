@@ -25,6 +25,7 @@ const rateText = (rate) => (isKnown(rate) ? `${inUnits(rate, SIZES)}/s` : UNKNOW
 const durationText = (seconds) => inUnits(seconds, TIMES);
 const countText = (count) => (isKnown(count) ? Math.round(count).toLocaleString("en-US") : UNKNOWN);
 const numberText = (value) => (isKnown(value) ? digits(value) : UNKNOWN);
+const trustText = (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN);
 const ratioText = (value) => (isKnown(value) ? `${(100 * value).toFixed(value > 0.1 ? 0 : 1)} %` : UNKNOWN);
 const instantText = (seconds) =>
   isKnown(seconds) ? new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") : UNKNOWN;
