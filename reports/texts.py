@@ -68,6 +68,12 @@ def exact_duration_text(seconds: float) -> str:
     return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
 
 
+def duration_range_text(low_s: float, high_s: float) -> str:
+    """Return a range of times, both in the unit that fits the longer one."""
+    unit = unit_for(high_s, TIMES, "s")
+    return f"{low_s / unit.size:.3g} to {high_s / unit.size:.3g} {unit.name}"
+
+
 def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, str]]:
     """Return times between two, with their texts, for a logarithmic axis: so many at most, the roundest ones."""
     found: list[tuple[float, str]] = []

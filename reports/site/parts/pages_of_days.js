@@ -109,7 +109,7 @@ function ramp(low, high) {
 // Whose bytes stood there most: of a run or a burst that was hurt.
 const isKnownOther = (row) => row.first_application_id !== null && (row.first_bytes || 0) >= (row.nobodys_bytes || 0);
 const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.first_application_id), volumeText(row.first_bytes)] : [otherLink(null), volumeText(row.nobodys_bytes)]);
-const longerCells = (row) => [durationText(row.longer_s), `${durationText(row.low_longer_s)} to ${durationText(row.high_longer_s)}`];
+const longerCells = (row) => [durationText(row.longer_s), durationRangeText(row.low_longer_s, row.high_longer_s)];
 
 function showHurt(into, told) {
   const rows = rowsOf(told.hurt);

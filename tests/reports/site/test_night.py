@@ -120,7 +120,7 @@ def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
     page = page_of(replace(frames(), hurt=hurt, hurt_counts=counts))
     assert "2 were hurt, of 9 runs whose bursts were found in the traffic." in page
     assert '<a href="run.html#c/%3Cb%3E7/1772496000">&lt;b&gt;7</a>' in page
-    assert "<td>100 s</td><td>75 s to 125 s</td><td>0.25</td><td>2 of 3</td>" in page
+    assert "<td>100 s</td><td>75 to 125 s</td><td>0.25</td><td>2 of 3</td>" in page
     assert page.count('<a href="application.html#bob/s3d/4">bob/s3d/4</a></td><td>4 GB</td>') == 1
     assert page.count("<td>nobody known</td><td>1 GB</td>") == 1
     assert "Of no run on that day were the bursts found" in page_of(frames())
