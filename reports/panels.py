@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import numpy as np
 
 from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
-from iosig.reports.texts import shortened
+from iosig.reports.texts import duration_text, shortened, time_ticks
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
@@ -155,6 +156,33 @@ def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[floa
     """Add a panel, so many inches below the figure's top: margins do not grow with the figure."""
     whole, (left, right) = float(figure.get_figheight()), sides
     return figure.add_axes((left, 1 - (top_in + height_in) / whole, right - left, height_in / whole))
+
+
+def label_values(axis: Axis, text: Callable[[float], str]) -> None:
+    """Label the major ticks of an axis, and none between them."""
+    from matplotlib.ticker import NullFormatter
+
+    axis.set_major_formatter(lambda value, _: text(value))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_decades(axis: Axis, most: int, text: Callable[[float], str]) -> None:
+    """Label powers of ten of a logarithmic axis, and 2 and 5 of each where it spans few."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=most))
+    label_values(axis, text)
+
+
+def label_times(axis: Axis, low_s: float, high_s: float, most: int = 9) -> None:
+    """Label a logarithmic axis from one time to another as people tell times."""
+    ticks = time_ticks(low_s, high_s, most)
+    if len(ticks) > 1:
+        axis.set_ticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([], minor=True)
+    else:
+        label_values(axis, duration_text)
 
 
 def legend_above(axes: Axes) -> None:

@@ -99,6 +99,11 @@ def volume_text(value: float) -> str:
     return amount_text(value, VOLUMES, "B")
 
 
+def volume_tick_text(value: float) -> str:
+    """Return the bytes at a tick: rounding errors do not turn 1 GB into 1000 MB."""
+    return volume_text(value * (1 + 1e-9))
+
+
 def rate_text(value: float) -> str:
     """Return bytes per second as people write them."""
     return amount_text(value, RATES, "B/s")

@@ -15,7 +15,7 @@ import numpy as np
 
 from iosig.reports import panels
 from iosig.reports.style import FAINT, GROUND, HUES, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
-from iosig.reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
+from iosig.reports.texts import counted, plain, rate_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -106,31 +106,14 @@ def draw(figure: Figure, view: ClockView) -> None:
 
 
 def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
     axes.set_ylim(float(y.min()) / 4, float(y.max()) * 4)
-    low, high = axes.get_xlim()
-    ticks = time_ticks(low, high)
-    if len(ticks) > 1:
-        axes.set_xticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
-        axes.set_xticks([], minor=True)
-    else:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration_text(value)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    is_narrow = axes.get_ylim()[1] < 300 * axes.get_ylim()[0]
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=8))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    panels.label_times(axes.xaxis, *axes.get_xlim())
+    panels.label_decades(axes.yaxis, 8, volume_tick_text)
     axes.set_xlabel("period: from one burst to the next")
     axes.set_ylabel("bytes a burst")
-
-
-def _volume(value: float) -> str:
-    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
-    return f"{value / unit.size:.3g} {unit.name}"
 
 
 def _draw_rates(axes: Axes) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from iosig.reports import panels
 from iosig.reports.panels import line
 from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
-from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from iosig.reports.texts import counted, plain, volume_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -119,24 +119,12 @@ def _diameters(run_counts: Reals) -> Reals:
 
 
 def _label_axes(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    is_narrow = axes.get_xlim()[1] < 300 * axes.get_xlim()[0]
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(NullFormatter())
+    panels.label_decades(axes.xaxis, 12, volume_tick_text)
+    panels.label_decades(axes.yaxis, 12, "{:g}".format)
     axes.grid(zorder=0)
     axes.set_axisbelow(True)
     axes.set_xlabel("bytes a month")
     axes.set_ylabel("burstiness: peak rate over mean rate of a run")
-
-
-def _volume(value: float) -> str:
-    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
-    return f"{value / unit.size:.3g} {unit.name}"
 
 
 def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
