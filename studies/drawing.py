@@ -31,27 +31,14 @@ def row_of_panels(
         yield axes, value, frame.filter(**{column: value})
 
 
-def hide_frame(axes: Axes) -> None:
-    """Leave out the upper and the right edge of a panel."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
 def headline(figure: Figure, text: str) -> None:
     """Put over all panels what a figure shows, in lines that it is wide enough for."""
     lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_PER_INCH))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
 
 
-def legend_below(figure: Figure, axes: Axes, top: float = 1.0) -> None:
-    """Put the legend of one panel below all of them; top: where these end, as a share of the figure."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
-    figure.tight_layout(rect=(0.0, 0.065, 1.0, top))
-
-
-def plain_legend_below(figure: Figure, bottom: float = 0.08) -> None:
-    """Put the legend of the first panel below all of them; bottom: where these begin, as a share of the figure."""
+def legend_below(figure: Figure, bottom: float = 0.08, top: float = 1.0) -> None:
+    """Put the legend of the first panel below all of them; bottom, top: where these end, as shares of the figure."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels))
-    figure.tight_layout(rect=(0.0, bottom, 1.0, 1.0))
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
+    figure.tight_layout(rect=(0.0, bottom, 1.0, top))

@@ -27,11 +27,6 @@ RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
 _SHOWN = ("least mean", "correlation", "contention", "contention, short delay", "contention, delayed", "oracle")
 
 
-def document(results: Results) -> list[dict[str, object]]:
-    """Return the results as plain values."""
-    return results.runs.to_dicts()
-
-
 def values(results: Results) -> dict[str, object]:
     """Return what the page is made of."""
     rival, stronger, late = (compared(results, name) for name in (RIVAL, STRONGER_RIVAL, "least loaded, as late"))

@@ -22,9 +22,8 @@ from iosig.studies.pages import Draw
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
-    names = ("traces", "checks", "models", "sizes", "curves")
-    return {name: getattr(results, name).to_dicts() for name in names}
+    """Return what JSON has of the results."""
+    return {name: getattr(results, name) for name in ("traces", "checks", "models", "sizes", "curves")}
 
 
 def values(results: Results) -> dict[str, object]:

@@ -30,11 +30,6 @@ _SIZES = (32, 128, 1024, 1 << 30)
 _IS_RIGHT = pl.col("planted") == pl.col("named")
 
 
-def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
-    return {"answers": results.answers.to_dicts(), "clocks": results.clocks.to_dicts()}
-
-
 def values(results: Results) -> dict[str, object]:
     """Return what the page is made of."""
     outliers = results.answers.filter(planted="outlier", named="outlier")

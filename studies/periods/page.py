@@ -18,7 +18,7 @@ EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "var
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
+    """Return what JSON has of the results."""
     params = results.params
     names = [method.name for method in results.methods]
     is_traced = not results.answers.is_empty()
@@ -27,14 +27,14 @@ def document(results: Results) -> dict[str, object]:
         "draw_count": params.draw_count,
         "seed": params.seed,
         "methods": {method.name: method.doc for method in results.methods},
-        "highest_alarm_ratios": alarm_summary(results).to_dicts() if is_traced else [],
-        "errors": error_summary(results).to_dicts() if is_traced else [],
+        "highest_alarm_ratios": alarm_summary(results) if is_traced else [],
+        "errors": error_summary(results) if is_traced else [],
         "statements": [
             {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
             for words, stated, found in (statements(results) if is_traced else ())
         ],
-        "alarms": results.alarms.to_dicts(),
-        "unseen": results.unseen.to_dicts(),
+        "alarms": results.alarms,
+        "unseen": results.unseen,
     }
 
 

@@ -58,12 +58,12 @@ _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return all summaries as plain values."""
+    """Return what JSON has of the results."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
         "targets": [asdict(target) for target in targets(results)],
-        **{name: summarize(results).to_dicts() for name, summarize in _SUMMARIES.items()},
+        **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
     }
 
 

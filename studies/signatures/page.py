@@ -51,14 +51,14 @@ _BY_LEVEL = {"level": "level", "method": "method"}
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
+    """Return what JSON has of the results."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
         "methods": {method.name: method.doc for method in results.methods},
         "targets": [asdict(target) for target in targets(results)],
-        "summary": summary(results.answers).to_dicts(),
-        "times": results.times.to_dicts(),
+        "summary": summary(results.answers),
+        "times": results.times,
     }
 
 
