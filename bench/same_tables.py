@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from typing import Any
 import click
 import polars as pl
 
-from bench.table_comparison import compare_folders, in_order, report
+from bench.table_comparison import compare_folders, in_order
 
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -434,14 +433,12 @@ def compare_command(before: Path, after: Path, lines: int) -> None:
     found = list(compare_folders(before, after))
     if not found:
         raise click.UsageError("Neither folder holds any table or text.")
-    for line in report([compared for compared, _ in found], shutil.get_terminal_size((160, 24)).columns):
-        click.echo(line)
-    for _, difference in found:
-        for line in difference[:lines]:
+    for compared in found:
+        for line in (*compared.report(), *compared.diff[:lines]):
             click.echo(line)
-        if len(difference) > lines:
-            click.echo(f"… and {len(difference) - lines:,} lines more")
-    count = sum(bool(compared.differences) for compared, _ in found)
+        if len(compared.diff) > lines:
+            click.echo(f"… and {len(compared.diff) - lines:,} lines more")
+    count = sum(bool(compared.differences) for compared in found)
     click.echo(
         f"{count:,} of {len(found):,} tables and texts differ." if count else f"All {len(found):,} are the same."
     )

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import math
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
+from polars.testing import assert_series_equal
 
 from iosig.warehouse.contracts import TABLES
 
@@ -51,59 +47,52 @@ def in_order(table: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What became of a table or text: sizes and hashes on both sides, what differs, what may differ."""
+    """What became of a table or text: what differs, what may differ, and the diff of a text."""
 
     night: str
     name: str
-    row_counts: tuple[int | None, int | None]
-    column_counts: tuple[int | None, int | None]
-    hashes: tuple[str, str]
     differences: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+    diff: tuple[str, ...] = ()
 
-    def verdict(self) -> list[str]:
-        """Return what is to be said, a line each."""
-        if self.differences:
-            return [f"DIFFERS: {self.differences[0]}", *self.differences[1:], *self.allowed]
-        return list(self.allowed) or ["equal"]
+    def report(self) -> Iterator[str]:
+        """Yield the lines of a report."""
+        place = f"{self.night}/{self.name}"
+        yield from (f"{place} DIFFERS: {text}" for text in self.differences)
+        yield from (f"{place}: {text}" for text in self.allowed)
+        if not (self.differences or self.allowed):
+            yield f"{place}: equal"
 
 
 def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataFrame) -> Compared:
     """Compare two frames of a table, whose rows are in order, column by column."""
-    sides = _without_left_out(table, before), _without_left_out(table, after)
-    differences, near, allowed = list(_shape_differences(table, *sides)), [], []
+    differences, near, allowed = list(_shape_differences(table, before, after)), [], []
     if before.height == after.height:
-        for name in sides[0].columns:
-            if sides[1].schema.get(name) != sides[0].schema[name]:
+        for name in before.columns:
+            if after.schema.get(name) != before.schema[name] or (table, name) in LEFT_OUT:
                 continue
+            is_unequal = before[name].ne_missing(after[name])
             if (table, name) in JSON_COLUMNS:
-                unequal, notes = _unequal_documents(sides[0][name], sides[1][name])
+                is_unequal, notes = _unequal_documents(before[name], after[name])
                 allowed += [f"keys of {name} {note}" for note in notes]
-            else:
-                unequal = unequal_rows(sides[0][name], sides[1][name], RELATIVE)
-                if not unequal.any() and unequal_rows(sides[0][name], sides[1][name], 0.0).any():
-                    near.append(name)
-            if unequal.any():
-                first = _key_text(table, sides[0], int(unequal.argmax()))
-                differences.append(f"column {name}, {unequal.sum():,} rows, first at {first}")
+            elif is_unequal.any() and _is_near(before[name], after[name]):
+                near.append(name)
+                continue
+            if is_unequal.any():
+                first = _key_text(table, before, int(is_unequal.arg_max() or 0))
+                differences.append(f"column {name}, {is_unequal.sum():,} rows, first at {first}")
     if near:
         allowed.insert(0, f"within {RELATIVE:g}: {', '.join(near)}")
-    return Compared(
-        night,
-        table,
-        (before.height, after.height),
-        (before.width, after.width),
-        (content_hash(sides[0]), content_hash(sides[1])),
-        tuple(differences),
-        tuple(allowed),
-    )
+    return Compared(night, table, tuple(differences), tuple(allowed))
 
 
-def _without_left_out(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    # A column that is left out must still be there, and of its type.
-    return frame.with_columns(
-        pl.lit(None, dtype).alias(name) for name, dtype in frame.schema.items() if (table, name) in LEFT_OUT
-    )
+def _is_near(before: pl.Series, after: pl.Series) -> bool:
+    """Return whether floats, or lists of them, differ by no more than `RELATIVE`; NULL equals NULL, NaN equals NaN."""
+    try:
+        assert_series_equal(before, after, rel_tol=RELATIVE, abs_tol=0.0)
+    except AssertionError:
+        return False
+    return True
 
 
 def _shape_differences(table: str, before: pl.DataFrame, after: pl.DataFrame) -> Iterator[str]:
@@ -121,11 +110,11 @@ def _shape_differences(table: str, before: pl.DataFrame, after: pl.DataFrame) ->
     if before.height != after.height:
         key = [name for name in key_of(table, before) if after.schema.get(name) == before.schema[name]]
         common = min(before.height, after.height)
-        unequal = np.zeros(common, dtype=np.bool_)
+        is_unequal = pl.Series([False] * common, dtype=pl.Boolean)
         for name in key:
-            unequal |= unequal_rows(before[name].head(common), after[name].head(common), RELATIVE)
+            is_unequal |= before[name].head(common).ne_missing(after[name].head(common))
         longer = max(before, after, key=lambda frame: frame.height)
-        first = _key_text(table, longer, int(unequal.argmax()) if unequal.any() else common)
+        first = _key_text(table, longer, int(is_unequal.arg_max() or 0) if is_unequal.any() else common)
         yield f"{before.height:,} rows in A, {after.height:,} in B, first at {first}"
 
 
@@ -137,36 +126,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def unequal_rows(before: pl.Series, after: pl.Series, relative: float) -> npt.NDArray[np.bool_]:
-    """Return for each row whether two columns of one type differ there; floats may do so by that share of them.
-
-    NULL equals NULL, NaN equals NaN, 0 equals -0; lists are compared number by number.
-    """
-    if isinstance(before.dtype, pl.List):
-        return _unequal_lists(before, after, relative)
-    unequal = before.ne_missing(after).to_numpy()
-    if not before.dtype.is_float() or not relative or not unequal.any():
-        return unequal
-    rows = np.flatnonzero(unequal)
-    left, right = (side.gather(rows).fill_null(math.nan).to_numpy() for side in (before, after))
-    with np.errstate(invalid="ignore", over="ignore"):
-        is_near = np.abs(left - right) <= relative * np.maximum(np.abs(left), np.abs(right))
-    unequal = unequal.copy()
-    unequal[rows[is_near & np.isfinite(left) & np.isfinite(right)]] = False
-    return unequal
-
-
-def _unequal_lists(before: pl.Series, after: pl.Series, relative: float) -> npt.NDArray[np.bool_]:
-    lengths = before.list.len()
-    unequal = lengths.ne_missing(after.list.len()).to_numpy().copy()
-    rows = np.flatnonzero(~unequal & (lengths.fill_null(0).to_numpy() > 0))
-    if len(rows):
-        of_item = np.repeat(rows, lengths.gather(rows).to_numpy())
-        unequal[of_item[unequal_rows(before.gather(rows).explode(), after.gather(rows).explode(), relative)]] = True
-    return unequal
-
-
-def _unequal_documents(before: pl.Series, after: pl.Series) -> tuple[npt.NDArray[np.bool_], list[str]]:
+def _unequal_documents(before: pl.Series, after: pl.Series) -> tuple[pl.Series, list[str]]:
     """Compare two columns of JSON; returns the rows that differ, and the keys that only one side has."""
     only: dict[str, set[str]] = {"A": set(), "B": set()}
     unequal = [
@@ -174,7 +134,7 @@ def _unequal_documents(before: pl.Series, after: pl.Series) -> tuple[npt.NDArray
         for left, right in zip(before, after, strict=True)
     ]
     notes = [f"only in {side}: {', '.join(sorted(names))}" for side, names in only.items() if names]
-    return np.array(unequal, dtype=np.bool_), notes
+    return pl.Series(unequal, dtype=pl.Boolean), notes
 
 
 def _is_same(left: Any, right: Any, place: tuple[str, ...], only: dict[str, set[str]]) -> bool:
@@ -188,43 +148,13 @@ def _is_same(left: Any, right: Any, place: tuple[str, ...], only: dict[str, set[
     return type(left) is type(right) and bool(left == right)
 
 
-def content_hash(frame: pl.DataFrame) -> str:
-    """Return the SHA-256 of names, types and values of a frame, however they lie in memory."""
-    total = hashlib.sha256()
-    for column in frame:
-        total.update(f"{column.name}\0{column.dtype}\0{len(column)}\0".encode())
-        _hash_values(column, total)
-    return total.hexdigest()
-
-
-def _hash_values(column: pl.Series, total: hashlib._Hash) -> None:
-    total.update(np.packbits(column.is_null().to_numpy()).tobytes())
-    column = column.drop_nulls()
-    if isinstance(column.dtype, pl.List):
-        lengths = column.list.len()
-        total.update(lengths.to_numpy().tobytes())
-        _hash_values(column.filter(lengths > 0).explode(), total)
-    elif column.dtype == pl.String:
-        texts = [text.encode() for text in column]
-        total.update(np.array([len(text) for text in texts], dtype=np.int64).tobytes() + b"".join(texts))
-    elif column.dtype.is_float():
-        # One zero, and one NaN.
-        values = column.to_numpy() + 0.0
-        total.update(np.where(np.isnan(values), np.nan, values).tobytes())
-    else:
-        total.update(column.to_physical().to_numpy().tobytes())
-
-
-def compare_texts(name: str, before: str, after: str) -> tuple[Compared, list[str]]:
-    """Compare what commands printed, line by line; returns the unified diff too."""
-    sides = _lines(before), _lines(after)
-    hashes = hashlib.sha256(before.encode()).hexdigest(), hashlib.sha256(after.encode()).hexdigest()
-    difference: list[str] = []
-    if before != after:
-        difference += difflib.unified_diff(*sides, f"A {name}", f"B {name}", lineterm="", n=1)
-    count = sum(line.startswith(("+", "-")) for line in difference[2:])
-    told = (f"{count:,} lines of the diff",) if before != after else ()
-    return Compared("command", name, (len(sides[0]), len(sides[1])), (None, None), hashes, told), difference
+def compare_texts(name: str, before: str, after: str) -> Compared:
+    """Compare what commands printed, line by line."""
+    if before == after:
+        return Compared("command", name)
+    diff = tuple(difflib.unified_diff(_lines(before), _lines(after), f"A {name}", f"B {name}", lineterm="", n=1))
+    count = sum(line.startswith(("+", "-")) for line in diff[2:])
+    return Compared("command", name, (f"{count:,} lines of the diff",), diff=diff)
 
 
 def _lines(text: str) -> list[str]:
@@ -236,42 +166,15 @@ def _lines(text: str) -> list[str]:
     return found
 
 
-def _only_one(night: str, name: str, side: str) -> Compared:
-    return Compared(night, name, (None, None), (None, None), ("", ""), (f"only in {side}",))
-
-
-def compare_folders(before: Path, after: Path) -> Iterator[tuple[Compared, list[str]]]:
-    """Compare all that two folders hold; yields what became of each table and text, and the diff of texts."""
+def compare_folders(before: Path, after: Path) -> Iterator[Compared]:
+    """Compare all tables and texts that two folders hold."""
     names = sorted({path.relative_to(side) for side in (before, after) for path in side.glob("*/*.*")})
     for name in sorted(names, key=lambda name: (name.suffix == ".txt", name)):
         sides = before / name, after / name
         if not all(path.is_file() for path in sides):
-            yield _only_one(name.parent.name, name.stem, "A" if sides[0].is_file() else "B"), []
+            side = "A" if sides[0].is_file() else "B"
+            yield Compared(name.parent.name, name.stem, (f"only in {side}",))
         elif name.suffix == ".txt":
             yield compare_texts(name.stem, *(path.read_text(encoding="utf-8") for path in sides))
         else:
-            yield compare_tables(name.parent.name, name.stem, *(pl.read_parquet(path) for path in sides)), []
-
-
-def report(found: Sequence[Compared], width: int) -> Iterator[str]:
-    """Yield the lines of a table: night, table, rows, columns, hashes, verdict."""
-    heading = ("night", "table", "rows", "columns", "A", "B", "verdict")
-    rows = [
-        (one.night, one.name, _both(one.row_counts), _both(one.column_counts), *(text[:8] for text in one.hashes))
-        for one in found
-    ]
-    widths = [max(len(row[place]) for row in (heading, *rows)) for place in range(6)]
-    indent = sum(widths) + 2 * len(widths)
-    for row, verdict in zip((heading, *rows), (["verdict"], *(one.verdict() for one in found)), strict=True):
-        cells = (
-            text.rjust(size) if place in (2, 3) else text.ljust(size)
-            for place, (text, size) in enumerate(zip(row, widths, strict=False))
-        )
-        texts = list(chain.from_iterable(textwrap.wrap(text, max(width - indent, 30)) for text in verdict))
-        yield f"{'  '.join(cells)}  {texts[0]}"
-        yield from (" " * indent + text for text in texts[1:])
-
-
-def _both(counts: tuple[int | None, int | None]) -> str:
-    texts = dict.fromkeys("" if count is None else f"{count:,}" for count in counts)
-    return "/".join(texts)
+            yield compare_tables(name.parent.name, name.stem, *(pl.read_parquet(path) for path in sides))

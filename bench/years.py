@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 
 from bench.harness import Cost, iosig, process_cost
 from iosig.flows.steps import release as releasing
+from iosig.reports.panels import picture
 from iosig.reports.style import INK, PURPLE
 from iosig.settings.model import load
 from iosig.streams.landing import Told, land_paths
-from iosig.studies.drawing import picture
 from iosig.warehouse.contracts import table as contract
 from iosig.warehouse.releases import expiring, publishing, releases
 from iosig.warehouse.releases.locations import Part, part_of
@@ -312,7 +312,7 @@ def main() -> None:
         lines = (given.told / _LINES).read_text().splitlines()
         measured = [Measured(**json.loads(line)) for line in lines]
         (_DOCS / "years.md").write_text(told(measured, given.around, given.note))
-        draw(measured)(_DOCS / "figures" / "years.png")
+        draw(measured).write(_DOCS / "figures" / "years.png")
         return
     given.into.mkdir(parents=True)
     with (given.into / _LINES).open("w") as file:

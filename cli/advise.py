@@ -192,7 +192,7 @@ def _draw(advised: Advised, target: Path, style: Style) -> None:
     from iosig.answers.advice.figure import view_of
     from iosig.reports.advice import draw
 
-    draw(view_of(advised), target, target.suffix[1:].lower(), style)
+    draw(view_of(advised)).write(target, style)
     click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
 
 

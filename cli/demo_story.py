@@ -160,7 +160,7 @@ def _draw_signature(root: Path, release: Release, application: str, direction: s
     from iosig.answers.signatures.view import Asked, view_of
     from iosig.reports.signatures import draw
 
-    draw(view_of(Store(root), release, Asked(application, direction=direction)), target)
+    draw(view_of(Store(root), release, Asked(application, direction=direction))).write(target)
 
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
@@ -179,7 +179,7 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
     first = told.applications.head(3).iter_rows(named=True)
     names = ", ".join(f"{row['application']} ({row['explained_bytes'] / told.measured_bytes:.0%})" for row in first)
     if names:
-        draw(view_of(told), target)
+        draw(view_of(told)).write(target)
     return names
 
 

@@ -111,7 +111,7 @@ def _draw(told: Told, target: Path, style: Style) -> None:
     from iosig.answers.forecast.query import view_of
     from iosig.reports.forecast import draw
 
-    draw(view_of(told), target, target.suffix[1:].lower(), style)
+    draw(view_of(told)).write(target, style)
     click.echo(f"Drawn: {target}", err=True)
 
 

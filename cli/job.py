@@ -102,7 +102,7 @@ def _draw(told: ToldJob, target: Path, style: Style) -> None:
     from iosig.answers.job.query import heat_view
     from iosig.reports.findings import draw
 
-    draw(heat_view(told), target, target.suffix[1:].lower(), style)
+    draw(heat_view(told)).write(target, style)
     click.echo(f"Drawn: {target}", err=True)
 
 

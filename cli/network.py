@@ -145,7 +145,7 @@ def _draw(
             from iosig.reports.networks.picture import draw
 
             with _written(path):
-                draw(view, path, kind, style)
+                draw(view).write(path, style, kind)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
         from iosig.reports.networks.page import write_page

@@ -238,11 +238,8 @@ def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
     if not found.drawn:
         raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
     views = [_view_of(found, one) for one in found.drawn]
-    kind = target.suffix[1:].lower()
-    if len(views) > 1:
-        draw_all(views, target, kind, style)
-    else:
-        draw(views[0], target, kind, style)
+    picture = draw_all(views) if len(views) > 1 else draw(views[0])
+    picture.write(target, style)
     first = found.drawn[0]
     say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
 

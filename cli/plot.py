@@ -92,7 +92,7 @@ def signature_command(
 
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(obj[0], find(obj[0], release_id), asked)
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
     say(f"{target}: {printable(of)}")
     say(printable(view.verdict))
@@ -131,7 +131,7 @@ def who_command(
     begun = since or last_day(obj[0], release, filesystem, until)
     with opened(obj[0], release, TABLES) as connection:
         view = view_of(who(connection, Asked.of(filesystem, None, begun, until, direction)))
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     return _tell(target, view.finding)
 
 
@@ -165,7 +165,7 @@ def calendar_command(
     first, last = (None if at is None else at.date() for at in (since, until))
     with opened(obj[0], chosen_release(obj[0], release_id), TABLES) as connection:
         view = view_of(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     return _tell(target, view.finding)
 
 
@@ -183,7 +183,7 @@ def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: 
     release = chosen_release(obj[0], release_id)
     with opened(obj[0], release, TABLES) as connection:
         view = view_of(connection, release.release_id)
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     return _tell(target, view.finding)
 
 
@@ -204,7 +204,7 @@ def clock_command(
     release = chosen_release(obj[0], release_id)
     with opened(obj[0], release, TABLES) as connection:
         view = view_of(connection, release.release_id, direction or "write")
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     return _tell(target, view.finding)
 
 
@@ -232,7 +232,7 @@ def changes_command(
     before = chosen_release(obj[0], before_id) if before_id else _one_before(obj[0], after)
     with opened(obj[0], before, TABLES) as old, opened(obj[0], after, TABLES) as new:
         view = view_of(old, new, (before.release_id, after.release_id))
-    draw(view, target, _kind(target), style)
+    draw(view).write(target, style)
     return _tell(target, view.finding)
 
 
@@ -244,7 +244,3 @@ def _one_before(store: Store, after: Release) -> Release:
     if not earlier:
         raise NothingToDo(f"No release is kept from before {after.release_id}: nothing can have changed.")
     return max(earlier, key=lambda one: one.sequence)
-
-
-def _kind(target: Path) -> str:
-    return target.suffix[1:].lower()

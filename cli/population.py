@@ -83,7 +83,7 @@ def _draw(told: Population, title: str, target: Path, style: Style) -> None:
     from iosig.answers.population.figure import view_of
     from iosig.reports.population import draw
 
-    draw(view_of(told, title), target, target.suffix[1:].lower(), style)
+    draw(view_of(told, title)).write(target, style)
     click.echo(f"Drawn: {target}", err=True)
 
 

@@ -391,7 +391,8 @@ class _Session:
             else:
                 from iosig.reports.predictions import automaton as automaton_view
 
-                automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}", self.options["style"])
+                picture = automaton_view.draw(graph, f"Phases of {name}, {direction}")
+                picture.write(automaton, self.options["style"])
         for target in filter(None, (plot, automaton)):
             click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
 
@@ -406,7 +407,7 @@ class _Session:
             rows = [row for row in self.rows if (row["followed_id"], row["direction"]) == key]
         if not rows or rows[-1]["run_number"] != followed.run_number:
             raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
-        draw(view_of(rows, followed.predictors[direction]), target, self.options["style"])
+        draw(view_of(rows, followed.predictors[direction])).write(target, self.options["style"])
 
 
 @contextmanager

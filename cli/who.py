@@ -131,7 +131,7 @@ def _draw(told: Answer, target: Path, style: Style) -> None:
     from iosig.answers.attribution.figure import view_of
     from iosig.reports.attribution import draw
 
-    draw(view_of(told), target, target.suffix[1:].lower(), style)
+    draw(view_of(told)).write(target, style)
     click.echo(f"Drawn: {target}", err=True)
 
 
@@ -195,8 +195,8 @@ def _show_hurt(told: HurtAnswer, most_count: int) -> None:
 
 
 #: what a narrow terminal lacks first
-_HURT_LAST = ("bytes", "bursts")
-_HURT_COLUMNS = ("job", "application", "longer", "range", "bursts", "most there", "bytes")
+_HURT_LAST = ("bytes", "bursts", "trust")
+_HURT_COLUMNS = ("job", "application", "longer", "range", "trust", "bursts", "most there", "bytes")
 
 
 def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -211,6 +211,7 @@ def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
         shortened(row["application_id"], _MOST_HURT_CHARACTERS),
         f"{row['longer_s']:,.0f} s",
         f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f}",
+        "" if row["trust"] is None else f"{row['trust']:.2f}",
         f"{row['hurt_burst_count']}/{row['burst_count']}",
         shortened(name, _MOST_HURT_CHARACTERS),
         bytes_text(volume),

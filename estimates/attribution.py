@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -18,9 +17,6 @@ from iosig.transforms.attribution.explaining import Explained, explain_each, ran
 from iosig.transforms.attribution.runs import Runs
 from iosig.transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
 from iosig.warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
-
-if TYPE_CHECKING:
-    pass
 
 RUN = ("cluster", "job_id", "started_at", "filesystem")
 _WHO = (*RUN, "ended_on", "application_id")

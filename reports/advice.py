@@ -11,27 +11,24 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iosig.reports import panels
+from iosig.reports import layers, panels
+from iosig.reports.layers import fill_steps
+from iosig.reports.panels import Entry, area, line
 from iosig.reports.style import (
     BLUE,
     GREEN,
-    GREY,
     GROUND,
     INK,
-    LIGHT,
     NOTE_POINTS,
     ORANGE,
-    PALE,
     PURPLE,
     SKY,
     SOFT,
     VERMILION,
-    Style,
 )
 from iosig.reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
@@ -46,19 +43,16 @@ _WIDTH_IN = 12.0
 _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 #: more file systems than these make a picture that nobody can read: the best ones are drawn
 MOST_ROWS = 12
-#: applications that have a colour of their own; all others share one
-NAMED_LAYERS = 4
-_LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
-_OTHERS, _BACKGROUND = GREY, PALE
-_TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.62, 0.62, 0.22
+#: of applications that have a colour of their own; all others share one
+LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
+_TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
 #: left and right edge of both panels of a row; of the one panel where any start finds room
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
 #: bytes without room are worth a panel from this share of what the application moves on
 _LEAST_SHARE = 1e-3
 #: letters of a line of remarks in a row with two panels and with one, lines at most, and points of a line
 _REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
-_LEGEND_COLUMNS = 4
-_NAME_CHARACTERS, _LAYER_CHARACTERS, _REMARK_CHARACTERS = 60, 34, 2000
+_NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +110,6 @@ class AdviceView:
         return text
 
 
-def draw(view: AdviceView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
 # ---- layout
 
 
@@ -144,9 +133,7 @@ def _remark_lines(view: AdviceView, one: DrawnFilesystem) -> list[str]:
 
 
 def _legend_in(view: AdviceView) -> float:
-    # capacity, what is expected, background, others, the application twice, and both kinds of overload
-    entries = len(_colours(view)) + 8
-    return _LEGEND_ROW_IN * -(-entries // _LEGEND_COLUMNS) + 0.1
+    return layers.legend_in(_legend(view)) + 0.1
 
 
 def _size(view: AdviceView) -> tuple[float, float]:
@@ -155,11 +142,12 @@ def _size(view: AdviceView) -> tuple[float, float]:
     return _WIDTH_IN, _TOP_IN + _legend_in(view) + rows + _BOTTOM_IN - 0.3
 
 
-def _compose(figure: Figure, view: AdviceView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: AdviceView) -> None:
+    """Draw a row for each file system, the best first: its expected load, and what each delay leaves contended."""
     _headings(figure, view)
     rows, colours = _rows(view), _colours(view)
-    has_others = any(name not in colours for one in rows for name, _ in one.layers)
-    _legend(figure, colours, has_others=has_others, has_delays=any(one.best_delay_s > 0 for one in rows))
+    layers.draw_legend_above(figure, _legend(view))
     clock = unit_for(view.step_s * len(rows[0].demand_now), TIMES, "s")
     waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
     volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
@@ -206,37 +194,29 @@ def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) 
 
 def _colours(view: AdviceView) -> dict[str, str]:
     """Return the colours of the applications that move most, on all file systems together."""
-    moved: dict[str, float] = {}
-    for one in _rows(view):
-        for name, rates in one.layers:
-            moved[name] = moved.get(name, 0.0) + float(rates.sum())
-    names = sorted(moved, key=lambda name: (-moved[name], name))[:NAMED_LAYERS]
-    return dict(zip(names, _LAYER_COLOURS, strict=False))
+    moved = layers.moved([layer for one in _rows(view) for layer in one.layers])
+    return dict(zip(moved, LAYER_COLOURS, strict=False))
 
 
-def _legend(figure: Figure, colours: dict[str, str], *, has_others: bool, has_delays: bool) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles = [
-        Line2D([], [], color=INK, lw=1.3, ls="--", label="capacity"),
-        Line2D([], [], color=INK, lw=0.9, ls=":", label="load expected without it: a mean of what may come"),
-        Patch(facecolor=_BACKGROUND, label="background"),
-        *(Patch(facecolor=colour, label=plain(name, _LAYER_CHARACTERS)) for name, colour in colours.items()),
-        *([Patch(facecolor=_OTHERS, label="other known jobs")] if has_others else []),
-        Patch(facecolor=BLUE, label="the application, best delay" if has_delays else "the application"),
-        Patch(facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0, label="no room for this"),
+def _legend(view: AdviceView) -> list[Entry]:
+    rows, colours = _rows(view), _colours(view)
+    has_others = any(name not in colours for one in rows for name, _ in one.layers)
+    has_delays = any(one.best_delay_s > 0 for one in rows)
+    entries = [
+        line("capacity", color=INK, lw=1.3, ls="--"),
+        line("load expected without it: a mean of what may come", color=INK, lw=0.9, ls=":"),
+        area("background", facecolor=layers.NOBODY),
+        *layers.named(colours),
+        *([area("other known jobs", facecolor=layers.OTHERS)] if has_others else []),
+        area("the application, best delay" if has_delays else "the application", facecolor=BLUE),
+        area("no room for this", facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0),
     ]
     if has_delays:
-        handles += [
-            Patch(facecolor="none", edgecolor=VERMILION, lw=1.0, label="the application, at once"),
-            Patch(facecolor=GROUND, edgecolor=VERMILION, hatch=r"\\\\\\", lw=0, label="no room for this, at once"),
+        entries += [
+            area("the application, at once", facecolor="none", edgecolor=VERMILION, lw=1.0),
+            area("no room for this, at once", facecolor=GROUND, edgecolor=VERMILION, hatch=r"\\\\\\", lw=0),
         ]
-    height = figure.get_figheight()
-    figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / height),
-        ncols=_LEGEND_COLUMNS, fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
-    )  # fmt: skip
+    return entries
 
 
 # ---- what is expected
@@ -245,16 +225,13 @@ def _legend(figure: Figure, colours: dict[str, str], *, has_others: bool, has_de
 def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dict[str, str], clock: Unit) -> None:
     """Draw what a file system is expected to move: layer on layer, then the application, now and delayed."""
     edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
-    layers = _layers(one, colours)
-    load: Reals = np.sum([rates for _, rates in layers], axis=0)
+    background: Reals = np.full(len(one.demand_now), one.background_bytes_per_s)
+    drawn = [(layers.NOBODY, background), *layers.coloured(one.layers, colours)]
+    load: Reals = np.sum([rates for _, rates in drawn], axis=0)
     high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
     unit = unit_for(high, RATES, "B/s")
-    below: Reals = np.zeros(len(load))
-    for colour, rates in layers:
-        above: Reals = below + rates
-        _area(axes, edges, below, above, unit, facecolor=colour)
-        below = above
-    _draw_application(axes, edges, load, one, unit)
+    layers.fill_layers(axes, edges, drawn, unit.size)
+    _draw_application(axes, edges, load, one, unit.size)
     axes.plot((edges[:-1] + edges[1:]) / 2, one.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)
     axes.axhline(one.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
@@ -262,41 +239,25 @@ def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dic
     axes.set_ylabel(f"load [{unit.name}]")
 
 
-def _layers(one: DrawnFilesystem, colours: dict[str, str]) -> list[tuple[str, Reals]]:
-    """Return what lies on one another, with its colour: the background below, those without a name on top."""
-    background = (_BACKGROUND, np.full(len(one.demand_now), one.background_bytes_per_s))
-    order = [_BACKGROUND, *colours.values(), _OTHERS]
-    found = [background, *((colours.get(name, _OTHERS), rates) for name, rates in one.layers)]
-    return sorted(found, key=lambda layer: order.index(layer[0]))
-
-
-def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesystem, unit: Unit) -> None:
+def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesystem, size: float) -> None:
     """Draw the application on top of the load; what is above the capacity is hatched instead."""
     capacity: Reals = np.full(len(load), one.capacity_bytes_per_s)
     room: Reals = np.maximum(load, capacity)
     now: Reals = load + one.demand_now
     best: Reals = load + one.demand_best
-    _area(axes, edges, load, np.minimum(best, room), unit, facecolor=BLUE, alpha=0.85)
-    _hatch(axes, edges, room, np.maximum(best, room), unit, BLUE, "//////")
+    fill_steps(axes, edges, load / size, np.minimum(best, room) / size, facecolor=BLUE, alpha=0.85)
+    _hatch(axes, edges, room / size, np.maximum(best, room) / size, BLUE, "//////")
     if one.best_delay_s > 0:
-        _hatch(axes, edges, room, np.maximum(now, room), unit, VERMILION, r"\\\\\\")
+        _hatch(axes, edges, room / size, np.maximum(now, room) / size, VERMILION, r"\\\\\\")
         # in the same thin line whatever it covers
         outlined: Reals = np.where(one.demand_now > 0, now, np.nan)
-        _area(axes, edges, load, outlined, unit, facecolor="none", edgecolor=VERMILION, lw=1.0)
+        fill_steps(axes, edges, load / size, outlined / size, facecolor="none", edgecolor=VERMILION, lw=1.0)
 
 
-def _area(axes: Axes, edges: Reals, low: Reals, high: Reals, unit: Unit, **style: Any) -> None:
-    """Fill steps (n) from low to high; NaN leaves one out. Areas of so many steps are slow to draw as one patch."""
-    places = np.repeat(edges, 2)[1:-1]
-    axes.fill_between(
-        places, np.repeat(low / unit.size, 2), np.repeat(high / unit.size, 2), **{"lw": 0, "edgecolor": "none", **style}
-    )
-
-
-def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, unit: Unit, colour: str, hatch: str) -> None:
+def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str, hatch: str) -> None:
     if (high > low).any():
         shown: Reals = np.where(high > low, high, np.nan)
-        _area(axes, edges, low, shown, unit, facecolor="none", edgecolor=colour, hatch=hatch)
+        fill_steps(axes, edges, low, shown, facecolor="none", edgecolor=colour, hatch=hatch)
 
 
 def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit, volume: Unit) -> None:

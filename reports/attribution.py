@@ -7,14 +7,13 @@ what was polled, and what is between is nobody's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, Style
+from iosig.reports import layers, panels
+from iosig.reports.panels import Entry, area, line
+from iosig.reports.style import HUES, INK
 from iosig.reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -23,12 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN, _PANEL_IN = 12.0, 3.0
-_TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.5, 0.62, 0.22
+_TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.5, 0.62
 _SIDES = (0.075, 0.975)
-_LEGEND_COLUMNS = 4
 _DID = {"write": "wrote", "read": "read"}
-_OTHERS, _NOBODY = GREY, PALE
-_NAME_CHARACTERS = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,108 +65,70 @@ class AttributionView:
         of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
         did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
         nobody = max(1 - self.explained_bytes / self.measured_bytes, 0.0)
-        return f"{plain(name, _NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
-
-
-def draw(view: AttributionView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: AttributionView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
+        return f"{plain(name, layers.NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
 
 
 def _size(view: AttributionView) -> tuple[float, float]:
     count = len(view.traffic)
-    return _WIDTH_IN, _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
+    return _WIDTH_IN, _top_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
 
 
-def _compose(figure: Figure, view: AttributionView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: AttributionView) -> None:
+    """Draw a panel for each direction, below one legend."""
     names = (
-        f"Who moved the bytes of {plain(view.filesystem, _NAME_CHARACTERS)}",
+        f"Who moved the bytes of {plain(view.filesystem, layers.NAME_CHARACTERS)}",
         f"from {view.began} on",
         view.verdict,
     )
     panels.headings(figure, view.finding, names, INK)
-    colours = _colours(view)
-    _legend(figure, view, colours)
+    layers.draw_legend_above(figure, _legend(view))
     clock = unit_for(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
     for number, one in enumerate(view.traffic):
-        top = _TOP_IN + _legend_in(view) + number * (_PANEL_IN + _BETWEEN_IN)
-        axes = panels.inch_axes(figure, top, _PANEL_IN, _SIDES)
-        _draw_traffic(axes, view, one, colours, clock)
+        axes = panels.inch_axes(figure, _top_in(view) + number * (_PANEL_IN + _BETWEEN_IN), _PANEL_IN, _SIDES)
+        _draw_traffic(axes, view, one, clock)
         axes.set_title(one.direction)
         axes.tick_params(labelbottom=number == len(view.traffic) - 1)
     axes.set_xlabel(f"time after {view.began} [{clock.name}]", fontsize=9)
 
 
-def _colours(view: AttributionView) -> dict[str, str]:
-    """Return the colours of the applications that move most, in all directions together."""
-    return dict(zip(_moved(view), HUES, strict=False))
+def _top_in(view: AttributionView) -> float:
+    return _TOP_IN + layers.legend_in(_legend(view)) + 0.3
 
 
 def _moved(view: AttributionView) -> dict[str, float]:
-    """Return the sum of each application's rates, in all directions together, the highest first."""
-    moved: dict[str, float] = {}
-    for one in view.traffic:
-        for name, rates in one.layers:
-            moved[name] = moved.get(name, 0.0) + float(rates.sum())
-    return dict(sorted(moved.items(), key=lambda each: (-each[1], each[0])))
+    """Return what applications move in all directions together."""
+    return layers.moved([layer for one in view.traffic for layer in one.layers])
 
 
-def _others(view: AttributionView, colours: dict[str, str]) -> bool:
-    return any(name not in colours for one in view.traffic for name, _ in one.layers)
+def _colours(view: AttributionView) -> dict[str, str]:
+    """Return the colours of the applications that move most."""
+    return dict(zip(_moved(view), HUES, strict=False))
 
 
-def _legend_in(view: AttributionView) -> float:
+def _legend(view: AttributionView) -> list[Entry]:
     colours = _colours(view)
-    entries = len(colours) + 2 + _others(view, colours)
-    return _LEGEND_ROW_IN * -(-entries // _LEGEND_COLUMNS) + 0.3
-
-
-def _legend(figure: Figure, view: AttributionView, colours: dict[str, str]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles = [
-        Line2D([], [], color=INK, lw=0.9, label="measured"),
-        *(Patch(facecolor=colour, label=plain(name, _NAME_CHARACTERS)) for name, colour in colours.items()),
-        *([Patch(facecolor=_OTHERS, label="other applications")] if _others(view, colours) else []),
-        Patch(facecolor=_NOBODY, label="nobody's"),
+    has_others = len(_moved(view)) > len(colours)
+    return [
+        line("measured", color=INK, lw=0.9),
+        *layers.named(colours),
+        *([area("other applications", facecolor=layers.OTHERS)] if has_others else []),
+        area("nobody's", facecolor=layers.NOBODY),
     ]
-    figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / figure.get_figheight()),
-        ncols=_LEGEND_COLUMNS, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
-    )  # fmt: skip
 
 
-def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, colours: dict[str, str], clock: Unit) -> None:
+def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: Unit) -> None:
     """Draw a direction: layer on layer, what is nobody's above, and the line of what was measured."""
     count = len(one.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     known = np.nan_to_num(one.measured_bytes_per_s)
-    total = np.sum([rates for _, rates in one.layers], axis=0) if one.layers else np.zeros(count)
-    high = float(max(known.max(initial=0.0), np.max(total, initial=0.0)))
+    drawn = layers.coloured(one.layers, _colours(view))
+    total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
+    high = float(max(known.max(initial=0.0), total.max(initial=0.0)))
     unit = unit_for(high, RATES, "B/s")
-    named = dict(one.layers)
-    layers = [(colour, named[name]) for name, colour in colours.items() if name in named]
-    # all others are of one colour: as one layer, for there may be hundreds
-    others = [rates for name, rates in one.layers if name not in colours]
-    layers += [(_OTHERS, np.sum(others, axis=0))] if others else []
-    below: Reals = np.zeros(count)
-    for colour, rates in (*layers, (_NOBODY, np.maximum(known - total, 0.0))):
-        _area(axes, edges, below / unit.size, (below + rates) / unit.size, colour)
-        below = below + rates
-    places, line = np.repeat(edges, 2)[1:-1], np.repeat(one.measured_bytes_per_s / unit.size, 2)
-    axes.plot(places, line, color=INK, lw=0.7, zorder=3)
+    layers.fill_layers(axes, edges, [*drawn, (layers.NOBODY, np.maximum(known - total, 0.0))], unit.size)
+    places, rates = np.repeat(edges, 2)[1:-1], np.repeat(one.measured_bytes_per_s / unit.size, 2)
+    axes.plot(places, rates, color=INK, lw=0.7, zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
     axes.set_ylim(0.0, 1.08 * high / unit.size if high > 0 else 1.0)
     axes.set_ylabel(f"throughput [{unit.name}]")
-
-
-def _area(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str) -> None:
-    """Fill steps (n) from low to high."""
-    places = np.repeat(edges, 2)[1:-1]
-    axes.fill_between(places, np.repeat(low, 2), np.repeat(high, 2), facecolor=colour, lw=0, edgecolor="none")

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.panels import headings, inch_axes, write
+from iosig.reports.panels import headings, inch_axes, picture
 from iosig.reports.style import (
     DIRECTION_HUES,
     INK,
-    LIGHT,
     NOTE_POINTS,
     SHADES,
     SOFT,
     WIDTH_IN,
-    Style,
 )
 from iosig.reports.texts import (
     RATES,
@@ -114,22 +110,14 @@ def finding_of(maps: Sequence[RankTimes]) -> str:
     return f"{maps[0].module}: {', '.join(parts)}"
 
 
-def heat_svg(view: HeatView, name: str) -> str:
-    """Return the heat maps as an element of a page."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view), name, plain(view.finding))
-
-
-def draw(view: HeatView, path: FilePath, kind: str = "png", style: Style = LIGHT) -> None:
-    """Draw the heat maps into a file."""
-    write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
 def _size(view: HeatView) -> tuple[float, float]:
     each = _SUM_IN + _CELLS_IN + _GAP_IN + _BELOW_IN
     return WIDTH_IN, _TOP_IN + max(len(view.maps), 1) * each + 0.1
 
 
-def _compose(figure: Figure, view: HeatView) -> None:
+@picture(_size)
+def draw(figure: Figure, view: HeatView) -> None:
+    """Draw a heat map for each direction, with the sums of times above and of ranks beside it."""
     headings(figure, plain(view.finding), [plain(view.subject)], INK)
     until_s = max((float(one.time_edges_s[-1]) for one in view.maps), default=1.0)
     unit = unit_for(until_s, TIMES, "s")

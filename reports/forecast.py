@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iosig.reports import panels
-from iosig.reports.style import GREY, HUES, INK, LIGHT, PALE, VERMILION, Style
+from iosig.reports import layers, panels
+from iosig.reports.panels import Entry, area, line
+from iosig.reports.style import HUES, INK, VERMILION
 from iosig.reports.texts import RATES, TIMES, plain, rate_text, unit_for
 from iosig.transforms.arrays import Reals
 
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN, _PANEL_IN = 12.0, 3.8
-_TOP_IN, _BOTTOM_IN, _LEGEND_ROW_IN, _NOTE_IN = 0.95, 0.62, 0.22, 0.2
+_TOP_IN, _BOTTOM_IN, _NOTE_IN = 0.95, 0.62, 0.2
 _SIDES = (0.075, 0.975)
-_LEGEND_COLUMNS = 4
-_OTHERS, _UNKNOWN = GREY, PALE
-_NAME_CHARACTERS = 34
 #: the line of the capacity is drawn where it is no higher than so many times all else
 _MOST_ABOVE = 1.6
 
@@ -72,69 +69,52 @@ class ForecastView:
         return f"{rate_text(mean)} expected in the mean, {rate_text(most)} in {when}"
 
 
-def draw(view: ForecastView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    height = _TOP_IN + _legend_in(view) + _PANEL_IN + _BOTTOM_IN + _NOTE_IN * len(view.collisions)
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path, kind, style)
+def _size(view: ForecastView) -> tuple[float, float]:
+    return _WIDTH_IN, _top_in(view) + _PANEL_IN + _BOTTOM_IN + _NOTE_IN * len(view.collisions)
 
 
-def _compose(figure: Figure, view: ForecastView) -> None:
-    names = (f"The load to come of {plain(view.filesystem, _NAME_CHARACTERS)}", f"from {view.at}")
+@panels.picture(_size)
+def draw(figure: Figure, view: ForecastView) -> None:
+    """Draw the rates to come, with a note below for each hour in which bursts meet."""
+    names = (f"The load to come of {plain(view.filesystem, layers.NAME_CHARACTERS)}", f"from {view.at}")
     panels.headings(figure, view.verdict, names, INK)
-    colours = _colours(view)
-    _legend(figure, view, colours)
-    axes = panels.inch_axes(figure, _TOP_IN + _legend_in(view), _PANEL_IN, _SIDES)
-    _draw_rates(axes, view, colours)
+    layers.draw_legend_above(figure, _legend(view))
+    _draw_rates(panels.inch_axes(figure, _top_in(view), _PANEL_IN, _SIDES), view)
     clock = unit_for(view.step_s * len(view.expected_bytes_per_s), TIMES, "s")
     for number, one in enumerate(reversed(view.collisions)):
-        first, second = (plain(name, _NAME_CHARACTERS) for name in (one.first, one.second))
+        first, second = (plain(name, layers.NAME_CHARACTERS) for name in (one.first, one.second))
         hours = f"{one.from_s / clock.size:.3g} to {(one.from_s + 3600) / clock.size:.3g} {clock.name}"
         place = (0.12 + _NOTE_IN * number) / figure.get_figheight()
         figure.text(_SIDES[0], place, f"{hours}: bursts of {first} and {second} meet", fontsize=8.5, color=INK)
 
 
+def _top_in(view: ForecastView) -> float:
+    return _TOP_IN + layers.legend_in(_legend(view)) + 0.3
+
+
 def _colours(view: ForecastView) -> dict[str, str]:
     """Return the colours of the applications that move most."""
-    moved = {name: float(rates.sum()) for name, rates in view.layers}
-    names = sorted((name for name in moved if moved[name] > 0), key=lambda name: (-moved[name], name))
-    return dict(zip(names, HUES, strict=False))
+    return dict(zip(_moving(view), HUES, strict=False))
 
 
-def _entries(view: ForecastView) -> int:
-    optional = (view.is_near_capacity, view.without_bytes_per_s is not None, _others(view))
-    return len(_colours(view)) + 3 + sum(optional)
+def _moving(view: ForecastView) -> list[str]:
+    return [name for name, rates in layers.moved(view.layers).items() if rates > 0]
 
 
-def _others(view: ForecastView) -> bool:
+def _legend(view: ForecastView) -> list[Entry]:
     colours = _colours(view)
-    return any(name not in colours and rates.any() for name, rates in view.layers)
-
-
-def _legend_in(view: ForecastView) -> float:
-    return _LEGEND_ROW_IN * -(-_entries(view) // _LEGEND_COLUMNS) + 0.3
-
-
-def _legend(figure: Figure, view: ForecastView, colours: dict[str, str]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    without, capacity = view.without_bytes_per_s is not None, view.is_near_capacity
-    handles = [
-        Line2D([], [], color=INK, lw=1.4, label="expected"),
-        Patch(facecolor="none", edgecolor=INK, hatch="////", lw=0.5, label="80 % within"),
-        *(Patch(facecolor=colour, label=plain(name, _NAME_CHARACTERS)) for name, colour in colours.items()),
-        *([Patch(facecolor=_OTHERS, label="other applications")] if _others(view) else []),
-        Patch(facecolor=_UNKNOWN, label="not known yet"),
-        *([Line2D([], [], color=INK, lw=1.0, ls=":", label="without what is asked")] if without else []),
-        *([Line2D([], [], color=VERMILION, lw=1.0, ls="--", label="capacity")] if capacity else []),
+    return [
+        line("expected", color=INK, lw=1.4),
+        area("80 % within", facecolor="none", edgecolor=INK, hatch="////", lw=0.5),
+        *layers.named(colours),
+        *([area("other applications", facecolor=layers.OTHERS)] if len(_moving(view)) > len(colours) else []),
+        area("not known yet", facecolor=layers.NOBODY),
+        *([line("without what is asked", color=INK, lw=1.0, ls=":")] if view.without_bytes_per_s is not None else []),
+        *([line("capacity", color=VERMILION, lw=1.0, ls="--")] if view.is_near_capacity else []),
     ]
-    figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / figure.get_figheight()),
-        ncols=_LEGEND_COLUMNS, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
-    )  # fmt: skip
 
 
-def _draw_rates(axes: Axes, view: ForecastView, colours: dict[str, str]) -> None:
+def _draw_rates(axes: Axes, view: ForecastView) -> None:
     """Draw what is known, layer on layer, what is not on top, the range, and the line of what is expected."""
     count = len(view.expected_bytes_per_s)
     clock = unit_for(view.step_s * count, TIMES, "s")
@@ -142,22 +122,18 @@ def _draw_rates(axes: Axes, view: ForecastView, colours: dict[str, str]) -> None
     places = np.repeat(edges, 2)[1:-1]
     high = float(view.high_bytes_per_s.max(initial=0.0))
     unit = unit_for(high, RATES, "B/s")
-    order = [*colours.values(), _OTHERS]
-    layers = sorted(
-        ((colours.get(name, _OTHERS), rates) for name, rates in view.layers), key=lambda one: order.index(one[0])
+    drawn = [*layers.coloured(view.layers, _colours(view)), (layers.NOBODY, view.unknown_bytes_per_s)]
+    layers.fill_layers(axes, edges, drawn, unit.size)
+    low, top = view.low_bytes_per_s / unit.size, view.high_bytes_per_s / unit.size
+    layers.fill_steps(
+        axes, edges, low, top, facecolor="none", edgecolor=INK, hatch="////", lw=0.5, alpha=0.55, zorder=3
     )
-    below = np.zeros(count)
-    for colour, rates in (*layers, (_UNKNOWN, view.unknown_bytes_per_s)):
-        low, top = (np.repeat(line / unit.size, 2) for line in (below, below + rates))
-        axes.fill_between(places, low, top, facecolor=colour, lw=0, edgecolor="none")
-        below = below + rates
-    low, top = (np.repeat(line / unit.size, 2) for line in (view.low_bytes_per_s, view.high_bytes_per_s))
-    axes.fill_between(places, low, top, facecolor="none", edgecolor=INK, hatch="////", lw=0.5, alpha=0.55, zorder=3)
     axes.plot(places, np.repeat(view.expected_bytes_per_s / unit.size, 2), color=INK, lw=1.4, zorder=4)
     if view.without_bytes_per_s is not None:
-        line = np.repeat(view.without_bytes_per_s / unit.size, 2)
-        axes.plot(places, line, color=INK, lw=1.0, ls=":", zorder=4)
-    top_rate = 1.08 * max(high, float(below.max(initial=0.0)))
+        rates = np.repeat(view.without_bytes_per_s / unit.size, 2)
+        axes.plot(places, rates, color=INK, lw=1.0, ls=":", zorder=4)
+    total: Reals = sum((rates for _, rates in drawn), np.zeros(count))
+    top_rate = 1.08 * max(high, float(total.max(initial=0.0)))
     if view.capacity_bytes_per_s is not None and view.is_near_capacity:
         axes.axhline(view.capacity_bytes_per_s / unit.size, color=VERMILION, lw=1.0, ls="--", zorder=4)
         top_rate = max(top_rate, 1.05 * view.capacity_bytes_per_s)

@@ -1,8 +1,7 @@
 """A picture as an SVG element of a page: both grounds in one, texts as texts, nothing that a strict policy forbids.
 
 Colours are CSS variables by their roles (`var(--iosig-blue, #…)`), so that one element does for light and dark:
-`style_sheet` says what they are. An image has no variables: it is there once for each ground, by `GROUNDS`, and the
-rules of the page show one of them. There is no style attribute and no style element, which a page's policy would have
+`style_sheet` says what they are. There is no style attribute and no style element, which a page's policy would have
 to allow; ids begin with the picture's own name, so that several are apart.
 """
 
@@ -10,23 +9,17 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, fromstring, tostring
 
-from iosig.reports.panels import KINDS, blank
+from iosig.reports.panels import KINDS, Picture
 from iosig.reports.style import DARK, FONT, LIGHT, Style, drawn_in
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from iosig.reports.texts import plain
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _VARIABLES = {
     colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
     for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
 }
-#: what an image that is of one ground alone is called (its gid in matplotlib), by its style
-GROUNDS = ((LIGHT, "iosig-on-light"), (DARK, "iosig-on-dark"))
 #: digits that no screen shows
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
 #: a box as matplotlib writes it, from corner to corner and back
@@ -37,8 +30,8 @@ _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
 _LEFT_OUT = ("metadata", "style")
 
 
-def svg_of(size_inches: tuple[float, float], compose: Callable[[Figure], None], name: str, title: str) -> str:
-    """Return a figure as an `svg` element, as wide as what it stands in.
+def svg_of(picture: Picture, name: str, title: str) -> str:
+    """Return a picture as an `svg` element, as wide as what it stands in.
 
     name: of the picture, unlike that of any other on the page; letters, digits and hyphens. title: what a reader who
     does not see it is told.
@@ -47,17 +40,13 @@ def svg_of(size_inches: tuple[float, float], compose: Callable[[Figure], None], 
 
     with drawn_in(LIGHT):
         matplotlib.rcParams["svg.fonttype"] = "none"
-        # else images that lie upon each other become one
-        matplotlib.rcParams["image.composite_image"] = False
-        figure = blank(size_inches)
-        compose(figure)
         written = io.StringIO()
-        figure.savefig(written, format="svg", metadata=KINDS["svg"])
+        picture.figure().savefig(written, format="svg", metadata=KINDS["svg"])
     root = fromstring(written.getvalue())
     _clean(root, name)
     for size in ("width", "height", "version"):
         root.attrib.pop(size, None)
-    root.attrib |= {"role": "img", "aria-label": title, "font-family": f"{FONT}, Verdana, sans-serif"}
+    root.attrib |= {"role": "img", "aria-label": plain(title), "font-family": f"{FONT}, Verdana, sans-serif"}
     root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
     root.set("xmlns", _SVG.strip("{}"))
     return tostring(root, encoding="unicode")
@@ -70,21 +59,13 @@ def style_sheet(style: Style) -> str:
 
 def page_rules() -> str:
     """Return the rules that make pictures light or dark as the reader's system asks, or as `data-theme` says."""
-    (_, on_light), (_, on_dark) = GROUNDS
     light, dark = style_sheet(LIGHT), style_sheet(DARK)
-    is_dark, is_light = ":root:not([data-theme=light])", ":root:root:root"
     return (
         f":root {{ {light} }}\n"
-        f".{on_dark} {{ display: none; }}\n"
-        f"@media (prefers-color-scheme: dark) {{ {is_dark} {{ {dark} }} {_shown(is_dark, on_dark, on_light)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
         f":root[data-theme=dark] {{ {dark} }}\n"
-        f"{_shown(':root[data-theme=dark]', on_dark, on_light)}\n"
-        f"@media print {{ {is_light} {{ {light} }} {_shown(is_light, on_light, on_dark)} }}"
+        f"@media print {{ :root:root:root {{ {light} }} }}"
     )
-
-
-def _shown(where: str, shown: str, hidden: str) -> str:
-    return f"{where} .{shown} {{ display: inline; }} {where} .{hidden} {{ display: none; }}"
 
 
 def _clean(element: Element, name: str) -> None:
@@ -108,8 +89,6 @@ def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
             found += [_declared(part, name) for part in value.split(";") if part.strip()]
         elif key == f"{_XLINK}href":
             found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
-        elif key == "id" and value in (known for _, known in GROUNDS):
-            found.append(("class", value))
         elif key == "id":
             # groups are numbered, nothing refers to them
             found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))

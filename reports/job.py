@@ -5,9 +5,7 @@ Nothing in it is active: no script, nothing from elsewhere; names from logs are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +13,17 @@ import numpy as np
 
 from iosig.reports.findings import files_text
 from iosig.reports.inline_svg import page_rules, svg_of
-from iosig.reports.panels import inch_axes
+from iosig.reports.panels import Picture, inch_axes
 from iosig.reports.slowdowns import most_there, slowed_text
 from iosig.reports.style import BLUE, GREY, VERMILION, WIDTH_IN
-from iosig.reports.texts import RATES, TIMES, duration_text, plain, printable, ratio_text, unit_for, volume_text
+from iosig.reports.templates import environment
+from iosig.reports.texts import RATES, TIMES, plain, unit_for
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _TEMPLATE = "job.html"
-_UNKNOWN = "\N{EN DASH}"
-_MOST_CHARACTERS = 300
 _PANEL_IN, _GAP_IN = 1.5, 0.75
 _SIDES = (0.085, 0.985)
 #: panels of samples on a page, those of most bytes
@@ -46,58 +42,26 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
     document: as `iosig job --json` prints it. pictures: the heat maps of each of its traces, as SVG; None for none.
     """
     samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
-    return _template().render(
-        told=document,
-        kind=kind_of(document["job_id"], document["traces"]),
-        traces=list(zip(document["traces"], pictures, strict=True)),
-        samples=samples,
-        rules=page_rules(),
-        sizes=_SIZES,
-        files_text=files_text,
-        slowed_text=slowed_text,
-        most_there=most_there,
+    return (
+        environment(Path(__file__).parent)
+        .get_template(_TEMPLATE)
+        .render(
+            told=document,
+            kind=kind_of(document["job_id"], document["traces"]),
+            traces=list(zip(document["traces"], pictures, strict=True)),
+            samples=samples,
+            rules=page_rules(),
+            sizes=_SIZES,
+            files_text=files_text,
+            slowed_text=slowed_text,
+            most_there=most_there,
+        )
     )
 
 
 def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
     """Return what a name is of: a job, or a trace that names none and goes by its file's name; traces: their rows."""
     return "Trace" if traces and name == traces[0]["source_file"] else "Job"
-
-
-@cache
-def _template() -> Template:
-    return _environment().get_template(_TEMPLATE)
-
-
-def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters |= _FILTERS
-    return made
-
-
-def _known(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: _UNKNOWN if value is None else text(value)
-
-
-def _instant(value: datetime) -> str:
-    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-_FILTERS: dict[str, Callable[[Any], str]] = {
-    "volume": _known(volume_text),
-    "duration": _known(duration_text),
-    "ratio": _known(ratio_text),
-    "share": _known(lambda value: "less than 0.1%" if 0 < value < 0.001 else ratio_text(value)),
-    "number": _known(lambda value: f"{value:,.0f}"),
-    "instant": _known(_instant),
-    "name": _known(lambda value: printable(value, _MOST_CHARACTERS)),
-    "word": _known(lambda value: str(value).replace("_", " ")),
-}
 
 
 # ---- samples over signatures
@@ -115,7 +79,8 @@ def sample_svg(document: Mapping[str, Any]) -> str:
             axes = inch_axes(figure, 0.3 + number * (_PANEL_IN + _GAP_IN), _PANEL_IN, _SIDES)
             _draw_sample(axes, one, curves.get((one["filesystem"], one["direction"])))
 
-    return svg_of(size, compose, "samples", "What storage moved while the run went on, and its application's signature")
+    title = "What storage moved while the run went on, and its application's signature"
+    return svg_of(Picture(size, compose), "samples", title)
 
 
 def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:

@@ -1,25 +1,30 @@
-"""What panels of any picture are made of: columns of pixels, headings that fit, legends, the file."""
+"""Pictures, and what their panels are made of: columns of pixels, headings that fit, legends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
 from iosig.reports.style import DOTS_PER_INCH, FINDING_POINTS, SOFT, SUBJECT_POINTS, Style, drawn_in, in_force
-from iosig.reports.texts import shortened
+from iosig.reports.texts import duration_text, shortened, time_ticks
 from iosig.transforms.arrays import Ints, Reals
 from iosig.warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+Data = ParamSpec("Data")
+#: width and height in inches
+Size = tuple[float, float]
 
 #: columns of pixels that a panel has, about, and so many values that they are drawn one by one
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
@@ -28,25 +33,58 @@ PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 
-def write(
-    size_inches: tuple[float, float],
-    compose: Callable[[Figure], None],
-    path: Path,
-    kind: str = "png",
-    style: Style | None = None,
-) -> None:
-    """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left.
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure that is composed when it is written: no display is needed and no figure is left."""
 
-    style: the one in force if not given.
+    size_in: Size
+    compose: Callable[[Figure], None]
+
+    def figure(self) -> Figure:
+        """Return the composed figure, in the style in force."""
+        figure = blank(self.size_in)
+        self.compose(figure)
+        return figure
+
+    def write(self, path: Path, style: Style | None = None, kind: str | None = None) -> None:
+        """Write all of the picture, or nothing.
+
+        style: the one in force if not given. kind: one of `KINDS`; if not given, the ending of the path.
+        """
+        kind = kind or path.suffix.lower().removeprefix(".")
+        if kind not in KINDS:
+            raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in KINDS)}")
+        with drawn_in(style or in_force()):
+            figure = self.figure()
+            with moved_into_place(path.absolute()) as temporary:
+                figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+
+def picture(
+    size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
+) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Picture]]:
+    """Turn a function that composes a figure from data into one that takes the data and returns the picture.
+
+    size_in: inches, or a function of the data. is_constrained: panels make room for all labels. pads: more room
+    between them [inches].
     """
-    with drawn_in(style or in_force()):
-        figure = blank(size_inches)
-        compose(figure)
-        with moved_into_place(path.absolute()) as temporary:
-            figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Picture]:
+        @wraps(compose)
+        def of(*data: Data.args, **options: Data.kwargs) -> Picture:
+            def composed(figure: Figure) -> None:
+                if is_constrained:
+                    figure.set_layout_engine("constrained", **pads or {})
+                compose(figure, *data, **options)
+
+            return Picture(size_in(*data, **options) if callable(size_in) else size_in, composed)
+
+        return of
+
+    return decorated
 
 
-def blank(size_inches: tuple[float, float]) -> Figure:
+def blank(size_inches: Size) -> Figure:
     """Return a figure on which texts can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -120,6 +158,33 @@ def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[floa
     return figure.add_axes((left, 1 - (top_in + height_in) / whole, right - left, height_in / whole))
 
 
+def label_values(axis: Axis, text: Callable[[float], str]) -> None:
+    """Label the major ticks of an axis, and none between them."""
+    from matplotlib.ticker import NullFormatter
+
+    axis.set_major_formatter(lambda value, _: text(value))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_decades(axis: Axis, most: int, text: Callable[[float], str]) -> None:
+    """Label powers of ten of a logarithmic axis, and 2 and 5 of each where it spans few."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=most))
+    label_values(axis, text)
+
+
+def label_times(axis: Axis, low_s: float, high_s: float, most: int = 9) -> None:
+    """Label a logarithmic axis from one time to another as people tell times."""
+    ticks = time_ticks(low_s, high_s, most)
+    if len(ticks) > 1:
+        axis.set_ticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([], minor=True)
+    else:
+        label_values(axis, duration_text)
+
+
 def legend_above(axes: Axes) -> None:
     """Put the legend above the panel, beside its title, where it hides nothing."""
     handles, labels = axes.get_legend_handles_labels()
@@ -134,6 +199,45 @@ def legend_above(axes: Axes) -> None:
             handlelength=1.6,
             columnspacing=1.2,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a legend: an area, or a line or mark."""
+
+    label: str
+    is_area: bool
+    style: Mapping[str, Any]
+
+
+def area(label: str, **style: Any) -> Entry:
+    """Return an entry with an area (`matplotlib.patches.Patch`)."""
+    return Entry(label, True, style)
+
+
+def line(label: str, **style: Any) -> Entry:
+    """Return an entry with a line or a mark (`matplotlib.lines.Line2D`)."""
+    return Entry(label, False, style)
+
+
+def draw_legend(
+    figure: Figure, entries: Sequence[Entry], place: tuple[float, float] | None = None, **options: Any
+) -> None:
+    """Draw a legend.
+
+    place: its upper left corner, as a share of the figure's width, and in inches below its top. options: of matplotlib.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(label=one.label, **one.style) if one.is_area else Line2D([], [], label=one.label, **one.style)
+        for one in entries
+    ]
+    if place:
+        anchor = (place[0], 1 - place[1] / figure.get_figheight())
+        options = {"loc": "upper left", "bbox_to_anchor": anchor, "borderaxespad": 0.0} | options
+    figure.legend(handles=handles, **options)
 
 
 def say(axes: Axes, text: str) -> None:

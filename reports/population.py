@@ -6,13 +6,12 @@ After PEARC'18's Figures 2 to 5 (White et al., DOI 10.1145/3219104.3219121).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK, LIGHT, Style
+from iosig.reports.style import CLASS_HUES, DIRECTION_HUES, GREY, INK
 from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -55,12 +54,9 @@ class PopulationView:
         return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
 
 
-def draw(view: PopulationView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
-
-
-def _compose(figure: Figure, view: PopulationView) -> None:
+@panels.picture(_SIZE_IN)
+def draw(figure: Figure, view: PopulationView) -> None:
+    """Draw six panels: runs and node hours by volume, groups, periods, and the classes of both directions."""
     panels.headings(figure, view.verdict, ("How runs do their I/O", plain(view.title, 60)), INK)
     first, second, third = _ROWS_IN
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _LEFT), view, is_hours=False)
@@ -73,16 +69,9 @@ def _compose(figure: Figure, view: PopulationView) -> None:
 
 
 def _legend(figure: Figure) -> None:
-    from matplotlib.patches import Patch
-
-    height = figure.get_figheight()
-    directions = [Patch(facecolor=colour, label=name) for name, colour in DIRECTION_HUES.items()]
-    classes = [Patch(facecolor=colour, label=name) for name, colour in CLASS_HUES.items()]
-    for handles, top_in in ((directions, _ROWS_IN[0] - 0.45), (classes, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
-        figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.06, 1 - top_in / height), ncols=len(handles),
-            fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.4, columnspacing=1.4,
-        )  # fmt: skip
+    for hues, top_in in ((DIRECTION_HUES, _ROWS_IN[0] - 0.45), (CLASS_HUES, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
+        entries = [panels.area(name, facecolor=colour) for name, colour in hues.items()]
+        panels.draw_legend(figure, entries, (0.06, top_in), ncols=len(entries), handlelength=1.4, columnspacing=1.4)
 
 
 def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
@@ -97,7 +86,7 @@ def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
         weights = view.node_hours[name][is_known] if is_hours else None
         heights, _ = np.histogram(np.log2(volumes[is_known]), edges, weights=weights)
         axes.bar(edges[:-1] + 0.1 + 0.4 * place, heights, 0.4, align="edge", color=colour)
-    ticks = edges[:: max(len(edges) // 7, 1)]
+    ticks = edges[:: -(-len(edges) // 8)]
     axes.set_xticks(ticks, [_volume_text(2.0**power) for power in ticks], fontsize=8)
     axes.set_ylabel("node hours" if is_hours else "runs", fontsize=9)
     axes.set_title("Node hours by volume" if is_hours else "Runs by volume: how much each moves", fontsize=10)

@@ -11,15 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
 from iosig.reports.panels import Columns
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION
 from iosig.reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
 from iosig.transforms.arrays import Ragged, Reals, offsets_of
 from iosig.transforms.signatures.bursts import Bursts
@@ -171,16 +169,6 @@ class SignatureView:
         return missed(runs.kept(are_usual(runs.duration_s, np.array([0, len(every)]))), self.main.signature)
 
 
-def draw(view: SignatureView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: SignatureView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view), name, view.finding)
-
-
 # ---- layout
 
 
@@ -198,7 +186,9 @@ def _has_support(one: DrawnSignature) -> bool:
     return bool(np.isfinite(one.signature.bursts.support_ratio).any())
 
 
-def _compose(figure: Figure, view: SignatureView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: SignatureView) -> None:
+    """Draw the samples, and below them the signatures and how many samples have each burst."""
     _headings(figure, view)
     longest = _longest_s(view)
     clock = unit_for(longest, TIMES, "s")

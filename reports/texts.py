@@ -68,6 +68,12 @@ def exact_duration_text(seconds: float) -> str:
     return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
 
 
+def duration_range_text(low_s: float, high_s: float) -> str:
+    """Return a range of times, both in the unit that fits the longer one."""
+    unit = unit_for(high_s, TIMES, "s")
+    return f"{low_s / unit.size:.3g} to {high_s / unit.size:.3g} {unit.name}"
+
+
 def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, str]]:
     """Return times between two, with their texts, for a logarithmic axis: so many at most, the roundest ones."""
     found: list[tuple[float, str]] = []
@@ -91,6 +97,11 @@ def base_name(text: str) -> str:
 def volume_text(value: float) -> str:
     """Return bytes as people write them."""
     return amount_text(value, VOLUMES, "B")
+
+
+def volume_tick_text(value: float) -> str:
+    """Return the bytes at a tick: rounding errors do not turn 1 GB into 1000 MB."""
+    return volume_text(value * (1 + 1e-9))
 
 
 def rate_text(value: float) -> str:

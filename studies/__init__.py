@@ -4,7 +4,7 @@
 - `study` (`Study`, `found`): What a study is: a record in the front of its folder.
 - `pages` (`Table`, `Template`, `write`): Pages of studies: a Jinja template in Markdown, its tables and figures.
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
-- `drawing` (`picture`, `row_of_panels`, `headline`, `legend_below`): What figures of studies share.
+- `drawing` (`row_of_panels`, `headline`, `legend_below`): What figures of studies share.
 - `real_day` (`Day`): A real day: what a file system's servers moved, and the runs of its job log.
 - `sites` (`made`, `seen`, `signed`): Sites of several families and levels, as a night sees them, and the truth.
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.

@@ -1,12 +1,10 @@
-"""What figures of studies share: PNGs in the style in force, panels in rows, headlines and legends."""
+"""What figures of studies share: panels in rows, headlines and legends."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from iosig.reports import panels
 from iosig.reports.style import FINDING_POINTS
@@ -16,40 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Data = ParamSpec("Data")
-#: draws a figure into a file
-Draw = Callable[[Path], None]
-Size = tuple[float, float]
-
 #: of a headline
 _CHARACTERS_PER_INCH = 8
 #: marks of methods, which differ without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-def picture(
-    size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
-) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Draw]]:
-    """Turn a function that composes a figure from data into one that takes the data and returns what draws it.
-
-    size_in: width and height in inches, or a function of the data. is_constrained: panels make room for all labels.
-    pads: more room between them [inches].
-    """
-
-    def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Draw]:
-        @wraps(compose)
-        def of(*data: Data.args, **options: Data.kwargs) -> Draw:
-            def composed(figure: Figure) -> None:
-                if is_constrained:
-                    figure.set_layout_engine("constrained", **pads or {})
-                compose(figure, *data, **options)
-
-            size = size_in(*data, **options) if callable(size_in) else size_in
-            return lambda path: panels.write(size, composed, path)
-
-        return of
-
-    return decorated
 
 
 def row_of_panels(
@@ -63,27 +31,14 @@ def row_of_panels(
         yield axes, value, frame.filter(**{column: value})
 
 
-def hide_frame(axes: Axes) -> None:
-    """Leave out the upper and the right edge of a panel."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
 def headline(figure: Figure, text: str) -> None:
     """Put over all panels what a figure shows, in lines that it is wide enough for."""
     lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_PER_INCH))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
 
 
-def legend_below(figure: Figure, axes: Axes, top: float = 1.0) -> None:
-    """Put the legend of one panel below all of them; top: where these end, as a share of the figure."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
-    figure.tight_layout(rect=(0.0, 0.065, 1.0, top))
-
-
-def plain_legend_below(figure: Figure, bottom: float = 0.08) -> None:
-    """Put the legend of the first panel below all of them; bottom: where these begin, as a share of the figure."""
+def legend_below(figure: Figure, bottom: float = 0.08, top: float = 1.0) -> None:
+    """Put the legend of the first panel below all of them; bottom, top: where these end, as shares of the figure."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels))
-    figure.tight_layout(rect=(0.0, bottom, 1.0, 1.0))
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
+    figure.tight_layout(rect=(0.0, bottom, 1.0, top))

@@ -29,6 +29,8 @@ from iosig.warehouse.placing import moved_into_place
 Asked = ParamSpec("Asked")
 
 _FIGURES = "figures"
+#: draws a figure into a file
+Draw = Callable[[Path], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class Template:
     """
 
     path: Path
-    figures: Mapping[str, Callable[[Path], None]]
+    figures: Mapping[str, Draw]
     page: Path | None = None
     tables: list[tuple[str, Table]] = field(default_factory=list)
 
@@ -184,7 +186,7 @@ class Template:
         return f"![{words}]({draw_beside(self.page, name, self.figures[name])})"
 
 
-def draw_beside(page: Path, name: str, draw: Callable[[Path], None]) -> str:
+def draw_beside(page: Path, name: str, draw: Draw) -> str:
     """Draw a figure into the folder of a page's figures; return its path from the page."""
     path = page.parent / _FIGURES / f"{page.stem}-{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)

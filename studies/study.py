@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -132,6 +132,17 @@ class Study:
         )
         template = Template(self.template, self.page.figures(results))
         return write(folder / self.page_name, template, self.page.values(results), mark, style)
+
+    def document(self, results: Any) -> object:
+        """Return results as plain values: what `document` of the page returns, all tables, or the only one."""
+        import polars as pl
+
+        values = {field.name: getattr(results, field.name) for field in fields(results)}
+        tables = {name: value for name, value in values.items() if isinstance(value, pl.DataFrame)}
+        if named := getattr(self.page, "document", None):
+            tables = named(results)
+        plain = {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in tables.items()}
+        return next(iter(plain.values())) if len(plain) == 1 and named is None else plain
 
     @property
     def template(self) -> Path:

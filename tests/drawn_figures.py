@@ -1,26 +1,29 @@
-"""What tests of pictures share: a fixture that keeps figures instead of writing them."""
+"""What tests of pictures share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from matplotlib.figure import Figure
 
-from iosig.reports import panels, style
+from iosig.reports import style
+from iosig.reports.panels import Picture
+
+_STARTS = {"png": b"\x89PNG", "svg": b"<?xml"}
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures as they would be written."""
-    found: list[Figure] = []
+def figure_of(picture: Picture) -> Figure:
+    """Return a picture's figure, laid out."""
+    with style.drawn_in():
+        figure = picture.figure()
+        figure.draw_without_rendering()
+    return figure
 
-    def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with style.drawn_in():
-            figure = panels.blank(size)
-            compose(figure)
-        found.append(figure)
 
-    monkeypatch.setattr(panels, "write", keep)
-    return found
+def assert_drawn_alike(picture: Picture, folder: Path, kind: str = "png") -> None:
+    """Write a picture twice, the same to the byte."""
+    first, second = folder / f"first.{kind}", folder / "deep" / f"second.{kind}"
+    picture.write(first)
+    picture.write(second)
+    assert first.read_bytes().startswith(_STARTS[kind])
+    assert first.read_bytes() == second.read_bytes()

@@ -94,12 +94,13 @@ SOURCE = Source("roll", "A job a line.", "jobs", lambda head: head.start.startsw
     "reports/users.py": '''\
 """The picture of users: a bar each."""
 
-from iosig.reports import panels
+from iosig.reports.panels import picture
 
 
-def draw(counts, path):
+@picture((4, 3))
+def draw(figure, counts):
     """Draw how many runs each user has."""
-    panels.write((4, 3), lambda figure: figure.add_subplot().bar(list(counts), list(counts.values())), path)
+    figure.add_subplot().bar(list(counts), list(counts.values()))
 ''',
     "cli/users.py": '''\
 """`iosig users`."""
@@ -119,7 +120,7 @@ def users_command(obj, target):
     from iosig.warehouse.releases.releases import find
 
     with opened(obj[0], find(obj[0], None)) as connection:
-        draw(dict(connection.sql("select user, logged_count from users").fetchall()), target)
+        draw(dict(connection.sql("select user, logged_count from users").fetchall())).write(target)
 ''',
     "studies/coins/__init__.py": '''\
 """How often coins show heads: `iosig study coins`."""

@@ -54,8 +54,9 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
     left, explained, began_s, step_s = _left(runs, beside, direction)
     started, ended = ((epoch_s(runs[name]) - began_s) / step_s for name in ("started_at", "ended_at"))
     first, last = ((at.timestamp() - began_s) / step_s for at in window)
-    name = pl.concat_str("user", "application", pl.col("node_count").cast(pl.String), separator="/", ignore_nulls=True)
-    application = runs.select(name.rank("dense").cast(pl.Int64)).to_series().to_numpy() - 1
+    # a struct, not a joined text: names may hold any separator
+    of_application = pl.struct("user", "application", "node_count").rank("dense")
+    application = ints(runs.select(of_application).to_series()) - 1
     found = likely(left, started, np.nan_to_num(ended, nan=float(len(left))), application, explained=explained)
     is_in = (found.step >= first - 1e-6) & (found.step < last - 1e-6)
     return np.bincount(found.run[is_in], found.volume_bytes[is_in], runs.height).astype(np.float64)

@@ -67,10 +67,14 @@ def open_tables(
 
 @dataclass(frozen=True)
 class Landed:
-    """Landed ticks of a file system, the jobs that may have used it, and the placement of these jobs on the ticks."""
+    """Landed ticks of a file system, the jobs that may have used it, and the placement of these jobs on the ticks.
+
+    signatures: those of the release.
+    """
 
     ticks: pl.DataFrame
     jobs: pl.DataFrame
+    signatures: pl.DataFrame
     laid: tuple[Laid, ...]
 
     @classmethod
@@ -93,7 +97,7 @@ class Landed:
             (There(*_signed(runs, known.filter(pl.col("direction") == name))), traffic_of(grid, name, window), name)
             for name in asked.directions
         ]
-        return cls(ticks, runs, tuple(Laid.each(theres)))
+        return cls(ticks, runs, signatures, tuple(Laid.each(theres)))
 
     @cached_property
     def attributed_io(self) -> pl.DataFrame:

@@ -19,9 +19,9 @@ class HurtAnswer:
     """Who was hurt in a time. runs: a row each run that was, those that lost most first.
 
     runs: longer_s, with a range, of the bursts that were hurt, how many of those that were found; others_bytes of
-    other runs beside the hurt ones, nobodys_bytes; and first_application_id, first_job_id, first_bytes: of the other
-    run that had most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether
-    that is of what has landed, not of a release.
+    other runs beside the hurt ones, nobodys_bytes; trust: the lowest of the signatures whose bursts were hurt; and
+    first_application_id, first_job_id, first_bytes: of the other run that had most where it had more than any other.
+    run_count: runs whose bursts were looked for. is_landed: whether that is of what has landed, not of a release.
     """
 
     asked: Asked
@@ -32,7 +32,7 @@ class HurtAnswer:
 
 
 #: the tables that `hurt` queries
-TABLES = "slowdowns jobs ticks"
+TABLES = "slowdowns jobs ticks signatures"
 
 
 def hurt(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> HurtAnswer:
@@ -68,7 +68,9 @@ _CHOSEN = "chosen_hurt_days"
 def _by_run(bursts: str, key: str) -> str:
     """Return the query of runs out of that of bursts; key: what tells them apart."""
     return f"""
-    with bursts as ({bursts}),
+    with trusts as (select application_id, filesystem, direction, trust from signatures where is_default),
+
+    bursts as (from ({bursts}) left join trusts using (application_id, filesystem, direction)),
 
     beside as (
         select {key}, first_job_id, first_application_id, sum(first_bytes) as first_bytes
@@ -86,6 +88,7 @@ def _by_run(bursts: str, key: str) -> str:
             sum(longer_s) filter (is_hurt) as longer_s,
             sqrt(sum((longer_s - low_longer_s) ** 2) filter (is_hurt)) as error_s,
             sum(certainty * longer_s) filter (is_hurt) / sum(longer_s) filter (is_hurt) as certainty,
+            min(trust) filter (is_hurt) as trust,
             -- who moved bytes beside a burst that lost nothing hurt nobody by it
             coalesce(sum(others_bytes) filter (is_hurt), 0) as others_bytes,
             coalesce(sum(nobodys_bytes) filter (is_hurt), 0) as nobodys_bytes

@@ -14,7 +14,8 @@ from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.report.runs import read_runs
 from iosig.answers.single.one_input import TraceInput, opened as opened_input
-from iosig.reports.findings import HeatView, filled, finding_of, heat_svg
+from iosig.reports.findings import HeatView, draw, filled, finding_of
+from iosig.reports.inline_svg import svg_of
 from iosig.reports.job import job_page
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -337,10 +338,9 @@ def heat_view(told: ToldJob) -> HeatView:
 def page_of(told: ToldJob, most_neighbours: int) -> str:
     """Return a run as a page of one file."""
     own = document(told, most_neighbours)
-    pictures = [
-        heat_svg(HeatView(trace.job["source_file"], trace.maps, finding_of(trace.maps)), f"heat-{number}")
-        if trace.maps
-        else None
-        for number, trace in enumerate(told.traces)
-    ]
+    pictures: list[str | None] = []
+    for number, trace in enumerate(told.traces):
+        finding = finding_of(trace.maps)
+        heat = draw(HeatView(trace.job["source_file"], trace.maps, finding))
+        pictures.append(svg_of(heat, f"heat-{number}", finding) if trace.maps else None)
     return job_page(own, pictures)

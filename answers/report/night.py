@@ -16,6 +16,7 @@ from iosig.answers.report.quality import failed_checks
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
 from iosig.reports.attribution import AttributionView
+from iosig.reports.inline_svg import svg_of
 from iosig.reports.site.night import NightFrames
 from iosig.reports.wall import checkpoint_clock
 from iosig.reports.wall.checkpoint_clock import ClockView
@@ -33,11 +34,13 @@ def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) ->
     """Return the figures of the page by their names, as SVG; shown: how an application's id is told."""
     clock, found = rhythms.view_of(connection, ""), {}
     if clock.rhythms:
-        found["clock"] = checkpoint_clock.svg(_few(clock, shown), "clock")
+        few = _few(clock, shown)
+        found["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
     for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
         told = who(connection, Asked(filesystem, began, began + timedelta(days=1)))
-        found["owners"] = attribution.svg(_named(traffic.view_of(told, _MOST_STEPS), shown), "owners")
+        named = _named(traffic.view_of(told, _MOST_STEPS), shown)
+        found["owners"] = svg_of(attribution.draw(named), "owners", named.finding)
     return found
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import math
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from iosig.reports.networks.colors import colors, unused_color
 from iosig.reports.networks.page_data import Detail, SlotCounts
 from iosig.reports.networks.texts import slow_finding
 from iosig.reports.networks.view import NetworkView, SlowNodes
+from iosig.reports.templates import environment
 from iosig.reports.texts import printable
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
@@ -338,21 +338,15 @@ def _assembled(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[s
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     )
-    filled = {
+    values = {
         "policy": policy,
-        "title": html.escape(_plain(view.title)),
+        "title": _plain(view.title),
         "style": style,
         "script": script,
         "about": _json(_about(view, made, detail)),
-        "parts": "\n".join(
-            f'<script type="application/octet-stream" id="part-{name}">{_base64(content)}</script>'
-            for name, content in parts.items()
-        ),
+        "parts": {name: _base64(content) for name, content in parts.items()},
     }
-    # split, not replaced in turn: what is filled in is never looked at for more places
-    pieces = _asset("page.html").split("@@")
-    written = [filled[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
-    return "".join(written).encode("utf-8")
+    return environment(_PARTS).get_template("page.html").render(values).encode("utf-8")
 
 
 def _asset(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from iosig.reports.networks.scales import Scale, scale_of, slot_counts
 from iosig.reports.networks.texts import node_name, pattern_causes, quantity, ratio_text, slow_finding
 from iosig.reports.networks.timeline import MOST_HOPS, draw_timelines
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView
-from iosig.reports.style import GREY, GROUND, INK, LIGHT, ORANGE, PALE, SOFT, VERMILION, Style
+from iosig.reports.style import GREY, GROUND, INK, ORANGE, PALE, SOFT, VERMILION
 from iosig.reports.texts import base_name, counted, duration_text, plain, plural
 from iosig.transforms.arrays import Bools, Ints
 from iosig.transforms.networks.rings import Ring, edge_angles
@@ -49,11 +48,6 @@ _NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
 #: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
 _LONGEST_ARC, _CORNER = 0.2, 0.02
-
-
-def draw(view: NetworkView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +105,9 @@ def _notes(view: NetworkView) -> list[str]:
     return lines if len(lines) <= _MOST_NOTE_LINES else [*lines[: _MOST_NOTE_LINES - 1], f"{lines[2][:-1]}…"]
 
 
-def _compose(figure: Figure, view: NetworkView) -> None:
+@panels.picture(_size)
+def draw(figure: Figure, view: NetworkView) -> None:
+    """Draw rings, or matrices of a small network, with the legend beside and the timelines below."""
     drawn = _Drawn.of(view)
     _headings(figure, view, drawn)
     if view.is_small:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy.typing as npt
 from iosig.reports import panels, style
 from iosig.reports.panels import PIXEL_COLUMNS, Columns
 from iosig.reports.periods.view import Autocorrelation, Cosines, PeriodView
-from iosig.reports.style import LIGHT, Style
 from iosig.reports.texts import (
     RATES,
     TIMES,
@@ -28,7 +26,6 @@ from iosig.reports.texts import (
     exact_duration_text,
     plain,
     time_axis_text,
-    time_ticks,
     unit_for,
 )
 from iosig.transforms.arrays import Ints, Reals
@@ -122,18 +119,13 @@ def _plainest(values: Reals, per_cycle: float, width: int) -> int:
 # ---- panels
 
 
-def draw(view: PeriodView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path, kind, style)
+def _size_of_all(views: Sequence[PeriodView]) -> tuple[float, float]:
+    return _FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5
 
 
-def draw_all(views: Sequence[PeriodView], path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture of one signal and of what each of several methods says of it; the first one's panels below."""
-    size = (_FIGURE_INCHES[0], _FIGURE_INCHES[1] + _LANE_IN * len(views) + 0.5)
-    panels.write(size, lambda figure: _compose_all(figure, views), path, kind, style)
-
-
-def _compose_all(figure: Figure, views: Sequence[PeriodView]) -> None:
+@panels.picture(_size_of_all)
+def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
+    """Draw one signal and what each of several methods says of it; the panels below are the first method's."""
     main, height = views[0], float(figure.get_figheight())
     names = (plain(main.title), plain(main.direction), f"panels below: {main.method}")
     panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
@@ -195,7 +187,9 @@ def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, floa
     axes.set_xlabel(clock.label(has_utc_clock=views[0].has_utc_clock))
 
 
-def _compose(figure: Figure, view: PeriodView) -> None:
+@panels.picture(_FIGURE_INCHES)
+def draw(figure: Figure, view: PeriodView) -> None:
+    """Draw a signal over time, its spectrum and its autocorrelation, as one method sees them."""
     excerpt = _excerpt(view)
     if excerpt:
         figure.set_size_inches(_FIGURE_INCHES[0], 4 / 3 * _FIGURE_INCHES[1])
@@ -204,7 +198,8 @@ def _compose(figure: Figure, view: PeriodView) -> None:
     rows = figure.add_gridspec(
         4 if excerpt else 3, 1, left=_SIDES[0], right=_SIDES[1], top=1 - 1.15 / height, bottom=0.6 / height, hspace=0.46
     )
-    _headings(figure, view)
+    names = (plain(name) for name in (view.title, view.direction, view.method))
+    panels.headings(figure, view.finding, (*names, *view.details), _FOUND if view.is_periodic else _LINE)
     times = [figure.add_subplot(rows[row]) for row in range(2 if excerpt else 1)]
     _draw_time(times[0], view, (0, view.signals.sample_count), marked=excerpt)
     if excerpt:
@@ -212,11 +207,6 @@ def _compose(figure: Figure, view: PeriodView) -> None:
     _leave_room(times)
     _draw_spectrum(figure.add_subplot(rows[-2]), view)
     _draw_autocorrelation(figure.add_subplot(rows[-1]), view)
-
-
-def _headings(figure: Figure, view: PeriodView) -> None:
-    names = (plain(name) for name in (view.title, view.direction, view.method))
-    panels.headings(figure, view.finding, (*names, *view.details), _FOUND if view.is_periodic else _LINE)
 
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
@@ -286,17 +276,9 @@ def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
     strength = np.concatenate([[0.0], np.linspace(0.25, 0.75, 255)])
     shades = ListedColormap(np.column_stack([np.tile(to_rgb(_GAP), (256, 1)), strength]))
     axes.pcolormesh(
-        edges,
-        [0.0, 1.0],
-        missing_ratio[None, :],
-        cmap=shades,
-        vmin=0.0,
-        vmax=1.0,
-        transform=axes.get_xaxis_transform(),
-        zorder=0,
-        linewidth=0,
-        rasterized=True,
-    )
+        edges, [0.0, 1.0], missing_ratio[None, :], cmap=shades, vmin=0.0, vmax=1.0,
+        transform=axes.get_xaxis_transform(), zorder=0, linewidth=0, rasterized=True,
+    )  # fmt: skip
     # for the legend, in which a mesh has no entry
     axes.add_artist(Rectangle((0, 0), 0, 0, color=_GAP, alpha=0.75, lw=0, label="not measured"))
 
@@ -307,15 +289,8 @@ def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, 
     if view.is_whole or last <= first or (first <= shown[0] and last >= shown[1]):
         return
     places = clock.of_samples([first, last])
-    axes.axvspan(
-        places[0],
-        places[1],
-        color=_WINDOW,
-        alpha=0.16,
-        lw=0,
-        zorder=0.5,
-        label="periodic here" if view.is_periodic else "judged",
-    )
+    label = "periodic here" if view.is_periodic else "judged"
+    axes.axvspan(*places, color=_WINDOW, alpha=0.16, lw=0, zorder=0.5, label=label)
     for place in places:
         axes.axvline(place, color=_WINDOW, lw=1.2, ls=":")
 
@@ -359,29 +334,17 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
     axes.plot(
         at, _drawn_cosine(best, places, clock.sampling_hz) / unit.size, color=_FOUND, lw=1.8, label="found cosine"
     )
-    _draw_ticks(axes, best, clock, (first, last))
+    peaks = _cycle_places(best, clock, (first, last))
+    axes.plot(
+        peaks, np.full(len(peaks), 0.975), "|", color=_FOUND, ms=9, mew=1.4, ls="",
+        transform=axes.get_xaxis_transform(), label="one period apart",
+    )  # fmt: skip
 
 
 def _drawn_cosine(cosines: Cosines, places: Reals, sampling_hz: float) -> Reals:
     """Return the cosines' sum where it is above 0: nothing is moved at a rate below."""
     found = cosines.at(places, sampling_hz)
     return np.where(found > 0, found, np.nan)
-
-
-def _draw_ticks(axes: Axes, best: Cosines, clock: _Clock, within: tuple[int, int]) -> None:
-    """Mark where the cosine is highest, once a period."""
-    at = _cycle_places(best, clock, within)
-    axes.plot(
-        at,
-        np.full(len(at), 0.975),
-        "|",
-        color=_FOUND,
-        ms=9,
-        mew=1.4,
-        ls="",
-        transform=axes.get_xaxis_transform(),
-        label="one period apart",
-    )
 
 
 def _cycle_places(best: Cosines, clock: _Clock, within: tuple[int, int]) -> Reals:
@@ -423,26 +386,11 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
         axes.set_ylim(floor, 3 * top)
     else:
         axes.set_ylim(0, 1.12 * max(top, threshold if math.isfinite(threshold) and threshold < 3 * top else 0.0))
-    _label_decades(axes, has_log_power=floor > 0)
+    panels.label_times(axes.xaxis, *axes.get_xlim(), most=12)
+    panels.label_values(axes.yaxis, lambda value: f"{100 * value:.3g}")
     axes.set_ylabel("share of the power [%]")
     panels.legend_above(axes)
     return None
-
-
-def _label_decades(axes: Axes, *, has_log_power: bool) -> None:
-    """Label logarithmic axes: periods as people tell times, and shares in percent."""
-    from matplotlib.ticker import NullFormatter
-
-    ticks = time_ticks(*axes.get_xlim(), most=12)
-    if len(ticks) > 1:
-        axes.set_xticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
-        axes.set_xticks([], minor=True)
-    else:
-        axes.xaxis.set_major_formatter(lambda value, _: duration_text(value))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}")
-    if has_log_power:
-        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> None:
@@ -470,18 +418,9 @@ def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodVie
 def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> None:
     """Mark places, the smaller the more there are."""
     if len(places):
-        is_crowd = len(places) > _CROWD
-        axes.plot(
-            places,
-            values,
-            sign,
-            color=_CANDIDATE,
-            mec="none" if is_crowd else _LINE,
-            mew=0.7,
-            ms=3.5 if is_crowd else 6.5,
-            ls="",
-            label=f"{name}{'s' * (len(places) > 1)} ({len(places):,})",
-        )
+        size, edge = (3.5, "none") if len(places) > _CROWD else (6.5, _LINE)
+        label = f"{name}{'s' * (len(places) > 1)} ({len(places):,})"
+        axes.plot(places, values, sign, color=_CANDIDATE, mec=edge, mew=0.7, ms=size, ls="", label=label)
 
 
 def _nearest(ascending: Reals, wanted: Reals) -> Ints:

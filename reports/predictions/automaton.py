@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from iosig.reports import panels
+from iosig.reports.panels import Picture
 from iosig.reports.predictions.state_strips import (
     BOLD_LETTER,
     LABEL_POINTS,
@@ -24,13 +24,12 @@ from iosig.reports.predictions.state_strips import (
     RunClock,
     draw_strip,
     ink_on,
-    kind_of,
     sequence_of,
     state_color,
     state_number,
     text_inches,
 )
-from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SOFT, VERMILION, Style
+from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SOFT, VERMILION
 from iosig.reports.texts import counted, duration_text, plain
 from iosig.transforms.arrays import Reals
 from iosig.transforms.predictions.automaton import OTHER_STATES
@@ -72,10 +71,10 @@ _CAUSES = {
 # ---- the picture
 
 
-def draw(graph: Mapping[str, Any], target: Path, title: str, style: Style = LIGHT) -> None:
-    """Write the picture of `PhaseAutomaton.graph()`, a PNG or an SVG by the target's ending: all of it, or nothing."""
-    kind, layout = kind_of(target), _Layout.of(graph)
-    panels.write(layout.size_in, lambda figure: _compose(figure, graph, layout, title), target, kind, style)
+def draw(graph: Mapping[str, Any], title: str) -> Picture:
+    """Return the picture of `PhaseAutomaton.graph()`."""
+    layout = _Layout.of(graph)
+    return Picture(layout.size_in, lambda figure: _compose(figure, graph, layout, title))
 
 
 def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: str) -> None:
@@ -365,21 +364,17 @@ def _draw_circle(axes: Axes, node: _Node) -> None:
 
 def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> None:
     """Tell the colours of the causes that there are, and what else is not plain."""
-    from matplotlib.lines import Line2D
-
     groups = {words: color for color, words in _CAUSES.values() if words in _groups(graph)}
-    lines = [Line2D([], [], color=color, lw=2, label=words) for words, color in groups.items()]
-    lines.append(Line2D([], [], ls="", marker="o", ms=8, mfc="none", mec=VERMILION, mew=2, label="current state"))
-    height = figure.get_figheight()
-    at = (0.02, 1 - 1.05 / height)
-    figure.legend(
-        handles=lines, loc="lower left", bbox_to_anchor=at, ncols=len(lines), borderaxespad=0, handlelength=1.6,
-        columnspacing=1.4, borderpad=0,
+    lines = [panels.line(words, color=color, lw=2) for words, color in groups.items()]
+    lines.append(panels.line("current state", ls="", marker="o", ms=8, mfc="none", mec=VERMILION, mew=2))
+    panels.draw_legend(
+        figure, lines, (0.02, 1.05), loc="lower left", ncols=len(lines), handlelength=1.6, columnspacing=1.4,
+        borderpad=0,
     )  # fmt: skip
     notes = ["area: share of time", "left to right: longer periods"]
     if unwritten:
         notes.append(f"{counted(unwritten, 'arrow')} not written out")
-    figure.text(0.98, 1 - 1.0 / height, "  ·  ".join(notes), ha="right", fontsize=8.5, color=SOFT)
+    figure.text(0.98, 1 - 1.0 / figure.get_figheight(), "  ·  ".join(notes), ha="right", fontsize=8.5, color=SOFT)
 
 
 def _groups(graph: Mapping[str, Any]) -> set[str]:

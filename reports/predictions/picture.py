@@ -11,16 +11,15 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.panels import Columns
+from iosig.reports.panels import Columns, Picture
 from iosig.reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
-from iosig.reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
-from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SKY, VERMILION, Style
+from iosig.reports.predictions.state_strips import RunClock, draw_strip, known_times, text_inches
+from iosig.reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import RATES, TIMES, base_name, counted, duration_text, plain, time_ticks, unit_for
 from iosig.transforms.arrays import Ints, Reals
 
@@ -48,12 +47,12 @@ _BURSTS = ("earliest", "start", "latest")
 # ---- the picture
 
 
-def draw(view: PredictionView, target: Path, style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG by the target's ending: all of it, or nothing."""
-    kind, run = kind_of(target), Run.of(view)
+def draw(view: PredictionView) -> Picture:
+    """Return the picture of one run's predictions."""
+    run = Run.of(view)
     shown = list(_panels(view, run))
     height = _TOP_IN + sum(one.height_in + one.space_in for one in shown) + _FOOT_IN
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown), target, kind, style)
+    return Picture((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown))
 
 
 @dataclass(frozen=True, slots=True)

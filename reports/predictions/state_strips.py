@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,13 +57,6 @@ class RunClock:
     def label(self) -> str:
         """What the axis shows."""
         return time_axis_text(self.unit, self.origin_s, has_utc_clock=self.has_utc_clock)
-
-
-def kind_of(target: Path) -> str:
-    """Return the kind of picture that a file's name asks for."""
-    if (kind := target.suffix.lower().removeprefix(".")) not in panels.KINDS:
-        raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in panels.KINDS)}")
-    return kind
 
 
 def known_times(values: npt.ArrayLike) -> Reals:

@@ -85,7 +85,7 @@ NIGHT = Page(
             "hurt",
             "Who was hurt",
             "Runs whose bursts took longer than alone on the last day, by how much, and whose bytes stood there most "
-            "while they were done.",
+            "while they were done. Do not rely on a trust below 0.5: the signature may be wrong.",
             "It is those that lost most who will ask; that somebody was there is known, that it is to blame follows "
             "only as far as bytes are.",
             """
@@ -368,7 +368,8 @@ FILESYSTEM = Page(
         Figure(
             "hurt",
             "Who was hurt",
-            "Runs whose bursts took longer than alone on that day, by how much, and whose bytes stood there most.",
+            "Runs whose bursts took longer than alone on that day, by how much, and whose bytes stood there most. "
+            "Do not rely on a trust below 0.5: the signature may be wrong.",
             "It is what others cost them, in seconds: where it adds up, have one of the two start at another time.",
             """
             select application_id, job_id, sum(longer_s) as longer_s, count(*) as burst_count,

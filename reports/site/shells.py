@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,7 +12,8 @@ from iosig.reports.site import pages
 from iosig.reports.site.figures import Page, command_line
 from iosig.reports.site.library import PARTS
 from iosig.reports.site.packing import Content
-from iosig.reports.texts import duration_text, printable, ratio_text, volume_text
+from iosig.reports.templates import environment
+from iosig.reports.texts import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-_MOST_CHARACTERS, _MOST_QUERY_CHARACTERS = 300, 4000
-_UNKNOWN = "\N{EN DASH}"
+_MOST_QUERY_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,7 @@ def root_page(releases: Sequence[tuple[str, str, str]]) -> Content:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(PARTS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    made = environment(PARTS).overlay()
     made.filters |= _FILTERS
     return made
 
@@ -83,40 +78,16 @@ def run_hash(row: Mapping[str, Any]) -> str:
     return "/".join(quote(part, safe="") for part in parts)
 
 
-def _known(value: Any, text: Callable[[Any], str]) -> str:
-    return _UNKNOWN if value is None else text(value)
+def _id_hash(name: str) -> str:
+    return "/".join(quote(part, safe="") for part in name.split("/"))
 
 
-def _instant(value: Any) -> str:
-    known = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return _UNKNOWN if known is None else f"{known.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _number(value: Any) -> str:
-    return _known(value, lambda known: f"{known:,}" if isinstance(known, int) else f"{known:.3g}")
-
-
-def _name(value: Any) -> str:
-    return _known(value, lambda known: printable(known, _MOST_CHARACTERS))
-
-
-def _query(query: str) -> str:
-    return " ".join(query.split())
-
-
-#: what templates call numbers and names by
+#: beside those of all pages
 _FILTERS: dict[str, Callable[[Any], object]] = {
-    "volume": lambda value: _known(value, volume_text),
-    "number": _number,
-    "instant": _instant,
-    "name": _name,
-    "ratio": lambda value: _known(value, ratio_text),
-    "change": lambda value: _known(value, "{:+.0%}".format),
     "command_line": lambda query: printable(command_line(query), _MOST_QUERY_CHARACTERS),
     "is_general": lambda query: "$" not in query,
-    "asked": _query,
+    "asked": lambda query: " ".join(query.split()),
     "application_hash": application_hash,
-    "id_hash": lambda name: "/".join(quote(part, safe="") for part in name.split("/")),
+    "id_hash": _id_hash,
     "run_hash": run_hash,
-    "duration": lambda value: _known(value, duration_text),
 }

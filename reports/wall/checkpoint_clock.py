@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import FAINT, GROUND, HUES, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
-from iosig.reports.texts import VOLUMES, counted, duration_text, plain, rate_text, time_ticks, unit_for
+from iosig.reports.style import FAINT, GROUND, HUES, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
+from iosig.reports.texts import counted, plain, rate_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -83,17 +81,9 @@ def _times(count: float) -> str:
     return f"about {counted(round(count), 'time')}" if count >= 1 else "less than once"
 
 
-def draw(view: ClockView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: ClockView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
-
-
-def _compose(figure: Figure, view: ClockView) -> None:
+@panels.picture(_SIZE_IN)
+def draw(figure: Figure, view: ClockView) -> None:
+    """Draw a mark for each rhythm, and curves between those whose bursts meet."""
     silent = f"{counted(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
     about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
     panels.headings(figure, view.finding, about, INK)
@@ -116,31 +106,14 @@ def _compose(figure: Figure, view: ClockView) -> None:
 
 
 def _label_axes(axes: Axes, x: Reals, y: Reals) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
     axes.set_ylim(float(y.min()) / 4, float(y.max()) * 4)
-    low, high = axes.get_xlim()
-    ticks = time_ticks(low, high)
-    if len(ticks) > 1:
-        axes.set_xticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
-        axes.set_xticks([], minor=True)
-    else:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration_text(value)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    is_narrow = axes.get_ylim()[1] < 300 * axes.get_ylim()[0]
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=8))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    panels.label_times(axes.xaxis, *axes.get_xlim())
+    panels.label_decades(axes.yaxis, 8, volume_tick_text)
     axes.set_xlabel("period: from one burst to the next")
     axes.set_ylabel("bytes a burst")
-
-
-def _volume(value: float) -> str:
-    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
-    return f"{value / unit.size:.3g} {unit.name}"
 
 
 def _draw_rates(axes: Axes) -> None:

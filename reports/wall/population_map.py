@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import CLASS_HUES, GROUND, INK, LIGHT, NOTE_POINTS, PALE, SOFT, WIDTH_IN, Style
-from iosig.reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from iosig.reports.panels import line
+from iosig.reports.style import CLASS_HUES, GROUND, INK, NOTE_POINTS, PALE, SOFT, WIDTH_IN
+from iosig.reports.texts import counted, plain, volume_text, volume_tick_text
 from iosig.reports.wall.names import name_points
 from iosig.transforms.arrays import Reals
 
@@ -74,17 +73,9 @@ class MapView:
         return sorted(known, key=lambda one: (-one.month_bytes, one.name))
 
 
-def draw(view: MapView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: MapView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_SIZE_IN, lambda figure: _compose(figure, view), name, view.finding)
-
-
-def _compose(figure: Figure, view: MapView) -> None:
+@panels.picture(_SIZE_IN)
+def draw(figure: Figure, view: MapView) -> None:
+    """Draw a mark for each application, with the names of those that move most or are most bursty."""
     without = f"{counted(view.unknown_count, 'application')} without a signature not shown" * (view.unknown_count > 0)
     since = f"a month as in the {view.day_count:.3g} days of runs"
     panels.headings(figure, view.finding, ("Population map", plain(view.title, 60), since, without), INK)
@@ -128,43 +119,29 @@ def _diameters(run_counts: Reals) -> Reals:
 
 
 def _label_axes(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    is_narrow = axes.get_xlim()[1] < 300 * axes.get_xlim()[0]
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _volume(value)))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(NullFormatter())
+    panels.label_decades(axes.xaxis, 12, volume_tick_text)
+    panels.label_decades(axes.yaxis, 12, "{:g}".format)
     axes.grid(zorder=0)
     axes.set_axisbelow(True)
     axes.set_xlabel("bytes a month")
     axes.set_ylabel("burstiness: peak rate over mean rate of a run")
 
 
-def _volume(value: float) -> str:
-    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
-    return f"{value / unit.size:.3g} {unit.name}"
-
-
 def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
     """Tell the classes that there are, and what sizes mean."""
-    from matplotlib.lines import Line2D
-
     there = {one.label for one in found}
     marks = [
-        Line2D([], [], ls="", marker="o", ms=8, mfc=colour, mec=GROUND, label=name)
+        line(name, ls="", marker="o", ms=8, mfc=colour, mec=GROUND)
         for name, colour in CLASS_HUES.items()
         if name in there
     ]
     if there - set(CLASS_HUES):
-        marks.append(Line2D([], [], ls="", marker="o", ms=8, mfc=PALE, mec=GROUND, label="no class"))
+        marks.append(line("no class", ls="", marker="o", ms=8, mfc=PALE, mec=GROUND))
     for count in (1, 30, int(_MANY_RUNS)):
         size = float(_diameters(np.array([float(count)]))[0])
         label = f"{counted(count, 'run')}{' or more' * (count >= _MANY_RUNS)}"
-        marks.append(Line2D([], [], ls="", marker="o", ms=size, mfc="none", mec=SOFT, label=label))
-    figure.legend(
-        handles=marks, loc="center left", bbox_to_anchor=(_SIDES[0] - 0.012, 1 - 1.08 / _SIZE_IN[1]), ncols=len(marks),
-        fontsize=NOTE_POINTS, borderaxespad=0.0, handletextpad=0.4, columnspacing=1.3, handlelength=2.8,
+        marks.append(line(label, ls="", marker="o", ms=size, mfc="none", mec=SOFT))
+    panels.draw_legend(
+        figure, marks, (_SIDES[0] - 0.012, 1.08), loc="center left", ncols=len(marks), fontsize=NOTE_POINTS,
+        handletextpad=0.4, columnspacing=1.3, handlelength=2.8,
     )  # fmt: skip

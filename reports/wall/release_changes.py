@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.style import BLUE, FAINT, GROUND, INK, LIGHT, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN, Style
-from iosig.reports.texts import VOLUMES, counted, duration_text, plain, unit_for
+from iosig.reports.style import BLUE, FAINT, GROUND, INK, NOTE_POINTS, SOFT, VERMILION, WIDTH_IN
+from iosig.reports.texts import counted, duration_text, plain, volume_tick_text
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -126,16 +124,6 @@ def _most_of(change: DrawnChange) -> str:
     return f"{name} \u00d7 {ratio:.3g}"
 
 
-def draw(view: ChangesView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size_in(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: ChangesView, name: str) -> str:
-    """Return the picture as an element of a page."""
-    return svg_of(_size_in(view), lambda figure: _compose(figure, view), name, view.finding)
-
-
 # ---- layout
 
 
@@ -151,7 +139,9 @@ def _size_in(view: ChangesView) -> tuple[float, float]:
     return WIDTH_IN, _TOP_IN + _rows_in(view) + _FOOT_IN
 
 
-def _compose(figure: Figure, view: ChangesView) -> None:
+@panels.picture(_size_in)
+def draw(figure: Figure, view: ChangesView) -> None:
+    """Draw a row for each change, in panels of volumes, bursts and periods."""
     rows = _rows(view)
     more = f"the {len(rows)} largest of {len(view.shown)}" * (len(view.shown) > len(rows))
     between = f"{plain(view.before, 40)} (rings) to {plain(view.after, 40)} (disks)"
@@ -174,14 +164,9 @@ def _row_text(one: DrawnChange) -> str:
     return plain(one.name, _NAME_CHARACTERS) + told
 
 
-def _volume(value: float) -> str:
-    unit = unit_for(value * (1 + 1e-9), VOLUMES, "B")
-    return f"{value / unit.size:.3g} {unit.name}"
-
-
 #: of each panel its title, its axis, and how a tick is written
 _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("Volume", "bytes a run", _volume),
+    ("Volume", "bytes a run", volume_tick_text),
     ("Bursts", "bursts a run", lambda value: f"{value:g}"),
     ("Period", "from one burst to the next", duration_text),
 )
@@ -217,15 +202,14 @@ def _draw_rows(axes: Axes, rows: Reals, before: Reals, after: Reals, colour: str
 
 def _scale(axes: Axes, low: float, high: float, text: Callable[[float], str]) -> None:
     """Set a logarithmic axis where values are far apart, and label it in plain words."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     if high > 20 * low:
         axes.set_xscale("log")
         axes.set_xlim(low / 1.6, high * 1.6)
         axes.xaxis.set_major_locator(LogLocator(numticks=4))
-        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(0, high * 1.12)
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=high <= 10 and float(high).is_integer()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value) if value else "0"))
+    panels.label_values(axes.xaxis, lambda value: text(value) if value else "0")
     axes.tick_params(axis="x", labelsize=NOTE_POINTS)

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from iosig.reports import panels
-from iosig.reports.inline_svg import GROUNDS, svg_of
-from iosig.reports.style import BLUE, FAINT, GREY, INK, LIGHT, NOTE_POINTS, SOFT, WIDTH_IN, Style, in_force, shades
+from iosig.reports.style import BLUE, FAINT, GREY, INK, NOTE_POINTS, SOFT, WIDTH_IN, shades
 from iosig.reports.texts import RATES, VOLUMES, counted, plain, rate_text, unit_for, volume_text
 from iosig.transforms.arrays import Reals
 
@@ -101,16 +99,6 @@ class CalendarView:
         return f"{told}, most from {hour:02d} to {hour + 1:02d} h UTC, {ratio:.2g} times the mean"
 
 
-def draw(view: CalendarView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
-    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
-
-
-def svg(view: CalendarView, name: str) -> str:
-    """Return the picture as an element of a page, its heat map once for each ground."""
-    return svg_of(_size(view), lambda figure: _compose(figure, view, GROUNDS), name, view.finding)
-
-
 # ---- layout
 
 
@@ -127,12 +115,9 @@ def _size(view: CalendarView) -> tuple[float, float]:
     return WIDTH_IN, _TOP_IN + count * _panel_in(view) + (count - 1) * _BETWEEN_IN + _FOOT_IN
 
 
-#: the styles in which a heat map is drawn, and what each image is called
-_Grounds = Sequence[tuple[Style, str | None]]
-
-
-def _compose(figure: Figure, view: CalendarView, grounds: _Grounds = ()) -> None:
-    grounds = grounds or ((in_force(), None),)
+@panels.picture(_size)
+def draw(figure: Figure, view: CalendarView) -> None:
+    """Draw each direction: its days and minutes, the bytes of each day, and the mean of each hour."""
     span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
     about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
     panels.headings(figure, view.finding, about, INK)
@@ -141,22 +126,21 @@ def _compose(figure: Figure, view: CalendarView, grounds: _Grounds = ()) -> None
     for number, one in enumerate(view.rates):
         top = _TOP_IN + number * (_panel_in(view) + _BETWEEN_IN)
         axes = panels.inch_axes(figure, top, _rows_in(view), _SIDES)
-        _draw_days(axes, view.days, one, (low, high), grounds)
+        _draw_days(axes, view.days, one, (low, high))
         _draw_day_sums(panels.inch_axes(figure, top, _rows_in(view), _DAY_SIDES), one)
         hours = panels.inch_axes(figure, top + _rows_in(view) + 0.08, _HOURS_IN, _SIDES)
         _draw_hours(hours, one, is_last=number == len(view.rates) - 1)
     if high > 0:
-        _draw_scale(panels.inch_axes(figure, _TOP_IN - 0.24, 0.09, _SCALE_SIDES), low, high, grounds)
+        _draw_scale(panels.inch_axes(figure, _TOP_IN - 0.24, 0.09, _SCALE_SIDES), low, high)
 
 
-def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float], grounds: _Grounds) -> None:
+def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float]) -> None:
     """Draw a row for each day: the darker the more, on a log scale; what was not polled shows the hatched ground."""
     did = _DID.get(one.direction, "moved")
     axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")
     axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GREY, linewidth=0)
-    for style, name in grounds:
-        image = _image(one.bytes_per_s, *ends, style)
-        axes.imshow(image, aspect="auto", extent=(0, 24, len(days), 0), interpolation="nearest", zorder=1, gid=name)
+    image = _image(one.bytes_per_s, *ends)
+    axes.imshow(image, aspect="auto", extent=(0, 24, len(days), 0), interpolation="nearest", zorder=1)
     step = max(1, -(-len(days) // max(int(axes.get_window_extent().height / 22), 1)))
     shown = range(0, len(days), step)
     axes.set_yticks([place + 0.5 for place in shown], [f"{days[place]:%a %m-%d}" for place in shown])
@@ -166,13 +150,13 @@ def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[floa
     axes.tick_params(axis="y", length=0)
 
 
-def _image(bytes_per_s: Reals, low: float, high: float, style: Style) -> Reals:
+def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
     """Return colours (days, minutes, 4); clear where nothing is known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.log(bytes_per_s / low) / np.log(high / low) if high > 0 else np.zeros_like(bytes_per_s)
     known = np.isfinite(bytes_per_s)
     levels = np.where(known, np.clip(np.nan_to_num(share, neginf=0.0), 0.0, 1.0), 0.0)
-    table = shades(np.linspace(0.0, 1.0, 256), style)
+    table = shades(np.linspace(0.0, 1.0, 256))
     image = np.ones((*bytes_per_s.shape, 4))
     image[..., :3] = table[np.rint(255 * levels).astype(np.int64)]
     image[..., 3] = known
@@ -214,10 +198,9 @@ def _few_ticks() -> Locator:
     return MaxNLocator(2)
 
 
-def _draw_scale(axes: Axes, low: float, high: float, grounds: _Grounds) -> None:
+def _draw_scale(axes: Axes, low: float, high: float) -> None:
     """Draw what the colours mean."""
-    for style, name in grounds:
-        axes.imshow(shades(np.linspace(0.0, 1.0, 256), style)[None], aspect="auto", extent=(0, 1, 0, 1), gid=name)
+    axes.imshow(shades(np.linspace(0.0, 1.0, 256))[None], aspect="auto", extent=(0, 1, 0, 1))
     axes.set(yticks=[], xticks=[])
     axes.spines[:].set_visible(False)
     for place, text, side in ((0.0, f"{rate_text(low)} or less ", "right"), (1.0, f" {rate_text(high)}", "left")):

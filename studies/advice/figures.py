@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, legend_below, picture
+from iosig.reports.panels import picture
+from iosig.studies.drawing import headline, legend_below
 from iosig.studies.pages import percent
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def draw_settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()
     headline(figure, _worst(compared, len(settings)))
-    legend_below(figure, left, top=0.93)
+    legend_below(figure, top=0.93)
 
 
 def _worst(compared: pl.DataFrame, setting_count: int) -> str:

@@ -19,18 +19,12 @@ from iosig.studies.advice.running import (
     Results,
     compared,
 )
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import by_name
+from iosig.studies.pages import Draw, by_name
 
 #: whom a policy is compared with: what schedulers do now, and what they could do with mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
 #: policies that a table of settings has, the others being the same in most of them
 _SHOWN = ("least mean", "correlation", "contention", "contention, short delay", "contention, delayed", "oracle")
-
-
-def document(results: Results) -> list[dict[str, object]]:
-    """Return the results as plain values."""
-    return results.runs.to_dicts()
 
 
 def values(results: Results) -> dict[str, object]:
@@ -54,8 +48,8 @@ def values(results: Results) -> dict[str, object]:
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     return {
-        "policies": draw_policies(results.runs.filter(setting=USUAL)),
-        "settings": draw_settings(compared(results, RIVAL), list(SETTINGS), _SHOWN),
+        "policies": draw_policies(results.runs.filter(setting=USUAL)).write,
+        "settings": draw_settings(compared(results, RIVAL), list(SETTINGS), _SHOWN).write,
     }
 
 

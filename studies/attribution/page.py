@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import style
+from iosig.reports.panels import picture
 from iosig.studies.attribution import hurting
 from iosig.studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
 from iosig.studies.attribution.ways import LIKELY, WAYS
-from iosig.studies.drawing import MARKERS, Draw, picture, plain_legend_below, row_of_panels
-from iosig.studies.pages import percent
+from iosig.studies.drawing import MARKERS, legend_below, row_of_panels
+from iosig.studies.pages import Draw, percent
 from iosig.studies.sites import DAYS, FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ _FAIR = "fair"
 _COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
-def document(results: Results) -> dict[str, list[dict[str, object]]]:
-    """Return the results as plain values."""
+def document(results: Results) -> dict[str, object]:
+    """Return what JSON has of the results."""
     return {
-        "sites": results.sites.to_dicts(),
-        "jobs": results.jobs.to_dicts(),
-        "hurt": hurting.summed(results.bursts, "family", "level", "seed").to_dicts(),
+        "sites": results.sites,
+        "jobs": results.jobs,
+        "hurt": hurting.summed(results.bursts, "family", "level", "seed"),
     }
 
 
@@ -56,7 +57,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ways": draw_ways(summed(results, "family"))}
+    return {"ways": draw_ways(summed(results, "family")).write}
 
 
 def summed(results: Results, *names: str) -> pl.DataFrame:
@@ -108,4 +109,4 @@ def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xlabel("given wrongly, of all that is given", fontsize=9)
     figure.axes[0].set_ylabel("explained of known bytes", fontsize=9)
-    plain_legend_below(figure)
+    legend_below(figure)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from iosig.reports.panels import in_order
+from iosig.reports.panels import Size, area, draw_legend, in_order, picture
 from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import plain
-from iosig.studies.drawing import Size, headline, picture
+from iosig.studies.drawing import headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,8 +206,5 @@ def _map_panel(axes: Axes, offsets: pl.DataFrame) -> int:
 
 
 def _map_legend(figure: Figure, iterations: Sequence[int]) -> None:
-    from matplotlib.patches import Patch
-
-    shown = iterations[: len(_COLOURS)]
-    marks = [Patch(color=_COLOURS[number], label=f"iteration {number}") for number in shown]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8.5)
+    marks = [area(f"iteration {number}", color=_COLOURS[number]) for number in iterations[: len(_COLOURS)]]
+    draw_legend(figure, marks, loc="outside lower center", ncols=len(marks))

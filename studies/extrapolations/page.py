@@ -6,7 +6,6 @@ from functools import partial
 
 import polars as pl
 
-from iosig.studies.drawing import Draw
 from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_times
 from iosig.studies.extrapolations.running import FAR, Results
 from iosig.studies.extrapolations.tables import (
@@ -19,12 +18,12 @@ from iosig.studies.extrapolations.tables import (
     time_summary,
     time_table,
 )
+from iosig.studies.pages import Draw
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
-    names = ("traces", "checks", "models", "sizes", "curves")
-    return {name: getattr(results, name).to_dicts() for name in names}
+    """Return what JSON has of the results."""
+    return {name: getattr(results, name) for name in ("traces", "checks", "models", "sizes", "curves")}
 
 
 def values(results: Results) -> dict[str, object]:
@@ -54,13 +53,13 @@ def figures(results: Results) -> dict[str, Draw]:
     unseen = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
     times = "Times by ranks: the models do not know the largest rank count"
     drawn: dict[str, Draw] = {
-        "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks"),
-        "times": draw_times(unseen, results.curves, times),
+        "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks").write,
+        "times": draw_times(unseen, results.curves, times).write,
     }
     offsets = _offsets(results)
     if not offsets.is_empty():
         program, formula = offsets.select("program", "formula").row(0)
-        drawn["map"] = draw_map(offsets, f"Offsets of {program}: {formula}")
+        drawn["map"] = draw_map(offsets, f"Offsets of {program}: {formula}").write
     return drawn
 
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from iosig.reports.panels import picture
 from iosig.reports.style import GREY, HUES
-from iosig.studies.drawing import MARKERS, Draw, headline, picture, plain_legend_below, row_of_panels
+from iosig.studies.drawing import MARKERS, headline, legend_below, row_of_panels
 from iosig.studies.forecast.running import EVERY_S, Results, summed
 from iosig.studies.forecast.told import HORIZON, PAST_DAYS, STEP_S
 from iosig.studies.forecast.ways import WAYS
-from iosig.studies.pages import by_name, percent
+from iosig.studies.pages import Draw, by_name, percent
 from iosig.studies.sites import FAMILIES, LEVELS
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ _STEPS_PER_HOUR = 6
 _NOMINAL = 0.8
 
 
-def document(results: Results) -> dict[str, list[dict[str, object]]]:
-    """Return the results as plain values."""
-    return {"sites": summed(results.steps, "way", "family", "level", "seed").to_dicts()}
+def document(results: Results) -> dict[str, object]:
+    """Return what JSON has of the results."""
+    return {"sites": summed(results.steps, "way", "family", "level", "seed")}
 
 
 def values(results: Results) -> dict[str, object]:
@@ -47,7 +48,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"ranges": draw_ranges(summed(results.steps, "level", "way", "family", "seed"))}
+    return {"ranges": draw_ranges(summed(results.steps, "level", "way", "family", "seed")).write}
 
 
 # ---- the figure
@@ -68,7 +69,7 @@ def draw_ranges(figure: Figure, sites: pl.DataFrame) -> None:
         axes.set_xlabel("width of the range, over the mean rate", fontsize=9)
     figure.axes[0].set_ylabel("in the range", fontsize=9)
     headline(figure, _finding(sites, sites["way"][0]))
-    plain_legend_below(figure)
+    legend_below(figure)
 
 
 def _finding(sites: pl.DataFrame, way: str) -> str:

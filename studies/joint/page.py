@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import style
-from iosig.studies.drawing import Draw, picture, plain_legend_below, row_of_panels
+from iosig.reports.panels import picture
+from iosig.studies.drawing import legend_below, row_of_panels
 from iosig.studies.joint.real import APPLICATION_COUNT, RUN_COUNT
 from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
 from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
+from iosig.studies.pages import Draw
 from iosig.studies.signatures.sites import STUDIED
 
 if TYPE_CHECKING:
@@ -28,11 +30,6 @@ _MARKS = (
     ("chosen", "found together", style.BLUE, "o", 6),
     ("oracle", "others' bytes known", style.GREEN, "|", 10),
 )
-
-
-def document(results: Results) -> dict[str, list[dict[str, object]]]:
-    """Return the results as plain values."""
-    return {"answers": results.answers.to_dicts(), "days": results.days.to_dicts()}
 
 
 def values(results: Results) -> dict[str, object]:
@@ -63,7 +60,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"distances": draw_distances(distances(results))}
+    return {"distances": draw_distances(distances(results)).write}
 
 
 def _logged() -> list[str]:
@@ -193,4 +190,4 @@ def draw_distances(figure: Figure, distances: pl.DataFrame) -> None:
         axes.set_yticks(places, rows["family"].to_list())
         axes.set(xlim=(0, None))
         axes.set_xlabel("distance to the truth (1 - correlation)", fontsize=9)
-    plain_legend_below(figure)
+    legend_below(figure)

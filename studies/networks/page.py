@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 import polars as pl
 
-from iosig.studies.drawing import Draw, Size, picture
+from iosig.reports.panels import Size, picture
 from iosig.studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
-from iosig.studies.pages import percent, tabled
+from iosig.studies.pages import Draw, percent, tabled
 from iosig.transforms.networks.network import Network
 
 #: pixels: a picture, and the title above it; how many stand side by side
@@ -28,11 +28,6 @@ _SIDE, _TITLE, _COLUMNS = 560, 34, 2
 #: rank counts below which systems are told together
 _SIZES = (32, 128, 1024, 1 << 30)
 _IS_RIGHT = pl.col("planted") == pl.col("named")
-
-
-def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
-    return {"answers": results.answers.to_dicts(), "clocks": results.clocks.to_dicts()}
 
 
 def values(results: Results) -> dict[str, object]:
@@ -51,7 +46,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS})(path)}
+    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS}).write(path)}
 
 
 @tabled("planted", *PATTERNS, "none named", "right")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from iosig.reports.panels import in_order
+from iosig.reports.panels import Size, area, draw_legend, in_order, line, picture
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, Size, headline, picture
+from iosig.studies.drawing import MARKERS, headline
 from iosig.studies.pages import percent
 from iosig.studies.periods.scenarios import Experiment
 from iosig.transforms.arrays import Reals
@@ -141,19 +141,16 @@ def _error_axes(axes: Axes) -> None:
 
 
 def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    marks: list[Any] = []
+    marks = []
     if len(levels) > 1:
         pairs = zip(levels, _COLOURS, strict=False)
-        marks += [Patch(facecolor=(c, 0.25), edgecolor=c, label=_NOISE_WORDS.get(level, level)) for level, c in pairs]
+        marks += [area(_NOISE_WORDS.get(level, level), facecolor=(hue, 0.25), edgecolor=hue) for level, hue in pairs]
     marks += [
-        Line2D([], [], color=INK, linewidth=1.6, label="median"),
-        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label=limit),
-        Line2D([], [], color="none", label="grey numbers: traces with a period [%]"),
+        line("median", color=INK, linewidth=1.6),
+        line(limit, color=GREY, linestyle="--", linewidth=1),
+        line("grey numbers: traces with a period [%]", color="none"),
     ]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    draw_legend(figure, marks, loc="outside lower center", ncols=len(marks))
 
 
 # ---- deviations

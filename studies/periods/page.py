@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import Table, percent
+from iosig.studies.pages import Draw, Table, percent
 from iosig.studies.periods import figures as drawing
 from iosig.studies.periods.running import Results, example
 from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
@@ -19,7 +18,7 @@ EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "var
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
+    """Return what JSON has of the results."""
     params = results.params
     names = [method.name for method in results.methods]
     is_traced = not results.answers.is_empty()
@@ -28,14 +27,14 @@ def document(results: Results) -> dict[str, object]:
         "draw_count": params.draw_count,
         "seed": params.seed,
         "methods": {method.name: method.doc for method in results.methods},
-        "highest_alarm_ratios": alarm_summary(results).to_dicts() if is_traced else [],
-        "errors": error_summary(results).to_dicts() if is_traced else [],
+        "highest_alarm_ratios": alarm_summary(results) if is_traced else [],
+        "errors": error_summary(results) if is_traced else [],
         "statements": [
             {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
             for words, stated, found in (statements(results) if is_traced else ())
         ],
-        "alarms": results.alarms.to_dicts(),
-        "unseen": results.unseen.to_dicts(),
+        "alarms": results.alarms,
+        "unseen": results.unseen,
     }
 
 
@@ -55,10 +54,10 @@ def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     examples = [(words, example(setting, results.params.seed)) for words, setting in example_settings().items()]
     return {
-        **{name.replace("_", "-"): drawing.draw_errors(results.answers, name) for name in EXPERIMENTS},
-        "deviations": drawing.draw_deviations(results.answers),
-        "alarms": drawing.draw_alarms(results.alarms),
-        "traces": drawing.draw_examples(examples, SAMPLING_HZ),
+        **{name.replace("_", "-"): drawing.draw_errors(results.answers, name).write for name in EXPERIMENTS},
+        "deviations": drawing.draw_deviations(results.answers).write,
+        "alarms": drawing.draw_alarms(results.alarms).write,
+        "traces": drawing.draw_examples(examples, SAMPLING_HZ).write,
     }
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
+from iosig.reports.panels import picture
 from iosig.settings.model import Settings
-from iosig.studies.drawing import Draw, hide_frame, picture, row_of_panels
-from iosig.studies.pages import percent
+from iosig.studies.drawing import legend_below, row_of_panels
+from iosig.studies.pages import Draw, percent
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
@@ -28,11 +29,11 @@ _OURS = "signature"
 _COLOURS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 
-def document(results: Results) -> dict[str, list[dict[str, object]]]:
-    """Return the results as plain values."""
+def document(results: Results) -> dict[str, object]:
+    """Return what JSON has of the results."""
     return {
-        "classes": classes(results, "level", "direction", "family").to_dicts(),
-        "periods": periods(results, "level", "direction", "family").to_dicts(),
+        "classes": classes(results, "level", "direction", "family"),
+        "periods": periods(results, "level", "direction", "family"),
     }
 
 
@@ -52,7 +53,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"shares": draw_shares(shares(results))}
+    return {"shares": draw_shares(shares(results)).write}
 
 
 def _right_by_level(results: Results, way: str) -> str:
@@ -143,9 +144,7 @@ def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
             places = np.arange(len(labels)) + (number - (len(ways) - 1) / 2) * width
             axes.bar(places, [own.get(label, 0.0) for label in labels], width, color=_COLOURS[number], label=way)
         axes.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
-        hide_frame(axes)
     first = figure.axes[0]
     first.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     first.set_ylabel("runs", fontsize=9)
-    figure.legend(*first.get_legend_handles_labels(), loc="lower center", ncols=len(ways), fontsize=9)
-    figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
+    legend_below(figure)

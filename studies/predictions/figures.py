@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import headline, legend_below, picture
+from iosig.reports.panels import picture
+from iosig.studies.drawing import headline, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +69,7 @@ def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
     most = max(10.0, *grid[1][0].get_ylim())
     grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
     headline(figure, _told(changes, panels.in_order(changes, "rule")[0]))
-    legend_below(figure, grid[0][0], _BELOW_HEADLINE)
+    legend_below(figure, top=_BELOW_HEADLINE)
 
 
 def _told(changes: pl.DataFrame, rule: str) -> str:
@@ -127,7 +128,7 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     grid[0][0].minorticks_off()
     grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
     headline(figure, _followed(shown))
-    legend_below(figure, grid[0][0], _BELOW_HEADLINE)
+    legend_below(figure, top=_BELOW_HEADLINE)
 
 
 def _followed(shown: pl.DataFrame) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import percent, tabled
+from iosig.studies.pages import Draw, percent, tabled
 from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
 from iosig.studies.predictions.running import PEERS, Results, example
 from iosig.studies.predictions.scenarios import (
@@ -59,12 +58,12 @@ _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return all summaries as plain values."""
+    """Return what JSON has of the results."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
         "targets": [asdict(target) for target in targets(results)],
-        **{name: summarize(results).to_dicts() for name, summarize in _SUMMARIES.items()},
+        **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
     }
 
 
@@ -87,9 +86,9 @@ def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
     return {
         "hacc": partial(_draw_example, results.params.seed),
-        "changes": draw_changes(change_summary(results)),
-        "following": draw_following(following_summary(results)),
-        "bursts": draw_bursts(burst_summary(results), interval_summary(results), NOMINAL),
+        "changes": draw_changes(change_summary(results)).write,
+        "following": draw_following(following_summary(results)).write,
+        "bursts": draw_bursts(burst_summary(results), interval_summary(results), NOMINAL).write,
     }
 
 
@@ -164,4 +163,4 @@ def _draw_example(seed: int, path: Path) -> None:
         run.ended_s,
         graph=predictor.automaton.graph(),
     )
-    draw(view, path)
+    draw(view).write(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -229,29 +229,32 @@ def interval_summary(results: Results) -> pl.DataFrame:
     is_changed = (pl.col("experiment") == "following") & (pl.col("strategy") == OnlineParams().strategy)
     is_changed &= pl.col("phase") > BEFORE
     true, short, long = pl.col("true_period_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
-    ends = pl.Series("up_to", PROBABILITY_ENDS)
-    place = pl.col("probability").map_batches(lambda values: ends.search_sorted(values, "left"), pl.UInt32)
-    found = (
-        results.evaluations.filter((pl.col("experiment") == "bursts") | is_changed, pl.col("probability").is_not_null())
-        .with_columns(
-            kind=pl.when(pl.col("experiment") == "bursts").then(pl.lit("steady")).otherwise(pl.lit("changed")),
-            place=place,
-        )
-        .group_by("kind", "place")
-        .agg(
-            pl.len().alias("evaluation_count"),
-            hold_ratio=((short <= true) & (true <= long)).mean(),
-            near_ratio=((short * (1 - NEAR) <= true) & (true <= long * (1 + NEAR))).mean(),
-            width=((long - short) / true).median(),
-        )
-        .sort("kind", "place", descending=[True, False])
+    rows = results.evaluations.filter((pl.col("experiment") == "bursts") | is_changed).with_columns(
+        kind=pl.when(pl.col("experiment") == "bursts").then(pl.lit("steady")).otherwise(pl.lit("changed"))
     )
-    edges = (0.0, *PROBABILITY_ENDS)
-    return found.select(
-        "kind",
-        pl.col("place").map_elements(lambda at: edges[at], pl.Float64).alias("above"),
-        pl.col("place").map_elements(lambda at: edges[at + 1], pl.Float64).alias("up_to"),
-        *found.columns[2:],
+    return _by_class(
+        rows,
+        "probability",
+        PROBABILITY_ENDS,
+        ["kind"],
+        hold_ratio=((short <= true) & (true <= long)).mean(),
+        near_ratio=((short * (1 - NEAR) <= true) & (true <= long * (1 + NEAR))).mean(),
+        width=((long - short) / true).median(),
+    )
+
+
+def _by_class(
+    rows: pl.DataFrame, column: str, ends: Sequence[float], keys: Sequence[str] = (), **values: pl.Expr
+) -> pl.DataFrame:
+    """Return the number and values of rows by keys and class of a column: from `above` one end up to the next."""
+    rows = rows.filter(pl.col(column).is_not_null())
+    edges = pl.Series([0.0, *ends])
+    place = edges[1:].search_sorted(rows[column], "left")
+    return (
+        rows.with_columns(edges.gather(place).alias("above"), edges.gather(place + 1).alias("up_to"))
+        .group_by(*keys, "above", "up_to")
+        .agg(evaluation_count=pl.len(), **values)
+        .sort(*keys, "above", descending=[*[True] * len(keys), False])
     )
 
 
@@ -291,26 +294,14 @@ def hit_summary(results: Results) -> pl.DataFrame:
     """
     is_usual = (pl.col("strategy") == OnlineParams().strategy) & (pl.col("method") == OnlineParams().method)
     gap, short, long = pl.col("next_gap_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
-    ends = pl.Series("up_to", HIT_ENDS)
-    place = pl.col("hit_probability").map_batches(lambda values: ends.search_sorted(values, "left"), pl.UInt32)
-    edges = (0.0, *HIT_ENDS)
-    return (
-        results.evaluations.filter(pl.col("experiment").is_in(["bursts", "following", "moving", "ends"]), is_usual)
-        .filter(pl.col("hit_probability").is_not_null(), gap.is_not_null())
-        .with_columns(place=place)
-        .group_by("place")
-        .agg(
-            evaluation_count=pl.len(),
-            told=pl.col("hit_probability").mean(),
-            hold_ratio=((short <= gap) & (gap <= long)).mean(),
-            probability=pl.col("probability").mean(),
-        )
-        .sort("place")
-        .select(
-            pl.col("place").map_elements(lambda at: edges[at], pl.Float64).alias("above"),
-            pl.col("place").map_elements(lambda at: edges[at + 1], pl.Float64).alias("up_to"),
-            pl.exclude("place"),
-        )
+    is_rhythm = pl.col("experiment").is_in(["bursts", "following", "moving", "ends"])
+    return _by_class(
+        results.evaluations.filter(is_rhythm, is_usual, gap.is_not_null()),
+        "hit_probability",
+        HIT_ENDS,
+        told=pl.col("hit_probability").mean(),
+        hold_ratio=((short <= gap) & (gap <= long)).mean(),
+        probability=pl.col("probability").mean(),
     )
 
 

@@ -68,7 +68,7 @@ def draw_trust_of(results: Results, path: Path) -> None:
     """Draw the trust by weights of all other families beside the correlation found."""
     told = _told(results)
     off = told.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
-    draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median")(path)
+    draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median").write(path)
 
 
 def _calibration(told: pl.DataFrame) -> Table:

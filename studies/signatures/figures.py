@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.reports.panels import in_order
+from iosig.reports.panels import Size, in_order, picture
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, Size, headline, picture
+from iosig.studies.drawing import MARKERS, headline
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from iosig.studies.drawing import Draw
-from iosig.studies.pages import Table
+from iosig.studies.pages import Draw, Table
 from iosig.studies.signatures import figures as drawing
 from iosig.studies.signatures.bounds import DRAWS, KNOWN
 from iosig.studies.signatures.counted_page import counted_table
@@ -52,14 +51,14 @@ _BY_LEVEL = {"level": "level", "method": "method"}
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return the results as plain values."""
+    """Return what JSON has of the results."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
         "methods": {method.name: method.doc for method in results.methods},
         "targets": [asdict(target) for target in targets(results)],
-        "summary": summary(results.answers).to_dicts(),
-        "times": results.times.to_dicts(),
+        "summary": summary(results.answers),
+        "times": results.times,
     }
 
 
@@ -97,13 +96,13 @@ def figures(results: Results) -> dict[str, Draw]:
     varied = [drawing.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
     drifting = f"Runs whose computing differs, calm: {_agreement(ends)}"
     return {
-        "accuracy": drawing.draw_accuracy(levels, accuracy),
-        "examples": lambda path: drawing.draw_examples(_examples(results), examples)(path),
+        "accuracy": drawing.draw_accuracy(levels, accuracy).write,
+        "examples": lambda path: drawing.draw_examples(_examples(results), examples).write(path),
         "trust": partial(draw_trust_of, results),
-        "sweeps": drawing.draw_sweeps(summed, varied, sweeps),
-        "drift": drawing.draw_drift(drift, drifting),
-        "others": drawing.draw_accuracy(others, _agreement(others)),
-        "times": lambda path: drawing.draw_times(results.times, _longest(results.times))(path),
+        "sweeps": drawing.draw_sweeps(summed, varied, sweeps).write,
+        "drift": drawing.draw_drift(drift, drifting).write,
+        "others": drawing.draw_accuracy(others, _agreement(others)).write,
+        "times": lambda path: drawing.draw_times(results.times, _longest(results.times)).write(path),
     }
 
 

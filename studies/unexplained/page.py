@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from iosig.reports import panels, style
-from iosig.studies.drawing import Draw, hide_frame, picture
-from iosig.studies.pages import percent
+from iosig.reports.panels import picture
+from iosig.studies.drawing import legend_below
+from iosig.studies.pages import Draw, percent
 from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
 from iosig.studies.unexplained.real import DECOYS
 from iosig.studies.unexplained.running import ATTRIBUTED, Results
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 
 _OURS = "rest by likely rates"
 _COLOURS = (style.BLUE, style.ORANGE, style.GREEN)
-
-
-def document(results: Results) -> dict[str, list[dict[str, object]]]:
-    """Return the results as plain values."""
-    return {name: getattr(results, name).to_dicts() for name in ("patterns", "tops", "runs", "days")}
 
 
 def values(results: Results) -> dict[str, object]:
@@ -45,7 +41,7 @@ def values(results: Results) -> dict[str, object]:
 
 def figures(results: Results) -> dict[str, Draw]:
     """Return what draws each figure of the page."""
-    return {"tops": draw_tops(summed(results))}
+    return {"tops": draw_tops(summed(results)).write}
 
 
 def _day(results: Results) -> dict[str, float]:
@@ -106,6 +102,4 @@ def draw_tops(figure: Figure, tops: pl.DataFrame) -> None:
     axes.set_xticks(range(len(levels)), levels)
     axes.set(ylim=(0, 1.1), yticks=(0, 0.5, 1))
     axes.set_ylabel("minutes in which the job\nthat moved most is named", fontsize=9)
-    hide_frame(axes)
-    figure.legend(loc="lower center", ncols=len(ways), fontsize=9)
-    figure.tight_layout(rect=(0.0, 0.1, 1.0, 1.0))
+    legend_below(figure, 0.1)

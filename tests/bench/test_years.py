@@ -30,7 +30,7 @@ def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -
     assert page.count("| 12 |") == 2, "a night that was run beside the one that was written"
     assert "| 92 | real | 23.0 | 400 | 9,200 | 92.0 | 0.0 | 0.0 |" in page
     assert "| 50 |" not in page
-    years.draw([*early, *written, *late])(tmp_path / "years.png")
+    years.draw([*early, *written, *late]).write(tmp_path / "years.png")
     assert (tmp_path / "years.png").stat().st_size > 5000
 
 

@@ -64,7 +64,8 @@ def test_it_says_who_was_hurt(store: Store, cli: Cli) -> None:
     assert code == 0
     assert lines[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:03Z: 2 runs were hurt, of 3 whose bursts were found"
     assert "Hurt, the first 1 of 2" in out
-    assert ["1", "ann/ior/8", "100", "s", "75-125", "2/3", "bob/ior/8", "400", "B"] in [line.split() for line in lines]
+    row = ["1", "ann/ior/8", "100", "s", "75-125", "0.80", "2/3", "bob/ior/8", "400", "B"]
+    assert row in [line.split() for line in lines]
     code, out, _ = cli("--warehouse", store.root, "who", "lake", *asked, "--json")
     assert (code, json.loads(out)["runs"][0]["longer_s"]) == (0, 100)
 

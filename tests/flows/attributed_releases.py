@@ -59,6 +59,14 @@ TABLES: dict[str, Content] = {
             7      bob  ior         10:02:00   10:09:00 .          yes            16
             """
     },
+    "signatures": {
+        9: """
+            application_id filesystem direction method is_default outcome   trust
+            ann/ior/8      lake       write     warped yes        extracted 0.8
+            ann/ior/8      lake       write     mean   no         extracted 0.1
+            ann/ior/8      lake       read      warped yes        extracted 0.3
+            """
+    },
     "attributed_io": {9: _ATTRIBUTED},
     "slowdowns": {9: _SLOWDOWNS},
 }

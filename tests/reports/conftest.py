@@ -1,4 +1,4 @@
-"""Pictures are kept as figures and looked at; pages are looked at in a browser."""
+"""Pages are looked at in a browser."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.drawn_figures import kept
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-__all__ = ["browser", "kept"]
 
 
 @pytest.fixture(scope="module")

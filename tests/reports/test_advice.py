@@ -17,10 +17,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports import advice, panels, style
-from iosig.reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
+from iosig.reports.advice import LAYER_COLOURS, MOST_ROWS, AdviceView, DrawnFilesystem, draw
 from iosig.reports.style import BLUE, VERMILION
 from iosig.reports.texts import volume_text
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 100
@@ -64,11 +64,7 @@ def view(*filesystems: DrawnFilesystem) -> AdviceView:
 
 
 def composed(one: AdviceView) -> Figure:
-    with style.drawn_in():
-        figure = panels.blank(advice._size(one))
-        advice._compose(figure, one)
-        figure.draw_without_rendering()
-    return figure
+    return figure_of(draw(one))
 
 
 def legend(figure: Figure) -> list[str]:
@@ -145,9 +141,9 @@ def test_the_legend_names_what_moves_most() -> None:
         "the application, best delay",
         "no room for this", "the application, at once", "no room for this, at once",
     ]  # fmt: skip
-    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=NAMED_LAYERS + 2))))
+    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=len(LAYER_COLOURS) + 2))))
     assert [name for name in told if name.startswith("eve/")] == [
-        f"eve/job{number}/8" for number in range(NAMED_LAYERS)
+        f"eve/job{number}/8" for number in range(len(LAYER_COLOURS))
     ]
     assert "other known jobs" in told
     assert "the application" in told
@@ -165,7 +161,7 @@ def test_nothing_at_all_is_drawn(tmp_path: Path) -> None:
         contended_bytes=np.zeros(1), low_contended_bytes=0.0, high_contended_bytes=0.0,
     )  # fmt: skip
     one = replace(view(nothing), delays_s=np.zeros(1))
-    draw(one, tmp_path / "advice.png")
+    draw(one).write(tmp_path / "advice.png")
     assert one.verdict == "scratch, at once: 0 B contended"
 
 
@@ -173,15 +169,13 @@ def test_hostile_names_and_sizes_are_drawn(tmp_path: Path) -> None:
     name = "$\\frac{a}{b}$\x1b[31m\u202e" * 40
     huge = replace(filesystem(name, remark=name), capacity_bytes_per_s=1e-3, contended_bytes=np.full(len(DELAYS), 1e30))
     one = replace(view(huge), application=name)
-    draw(one, tmp_path / "advice.png")
+    draw(one).write(tmp_path / "advice.png")
     assert imread(tmp_path / "advice.png").shape[1] == 1440
     assert "\x1b" not in one.verdict
 
 
 def test_the_same_advice_is_the_same_picture(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        draw(view(), tmp_path / name)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert_drawn_alike(draw(view()), tmp_path)
 
 
 @pytest.mark.parametrize(("value", "told"), [(0, "0 B"), (999, "999 B"), (1.5e12, "1.5 TB"), (1e30, "1e+30 B")])

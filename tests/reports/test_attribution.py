@@ -11,8 +11,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports import attribution, panels, style
+from iosig.reports import style
 from iosig.reports.attribution import AttributionView, DrawnTraffic, draw
+from tests.drawn_figures import figure_of
 
 
 def view(*layers: tuple[str, list[float]], measured: tuple[float, ...] = (4, 8, np.nan, 2)) -> AttributionView:
@@ -22,10 +23,7 @@ def view(*layers: tuple[str, list[float]], measured: tuple[float, ...] = (4, 8, 
 
 
 def composed(shown: AttributionView) -> Figure:
-    with style.drawn_in():
-        figure = panels.blank((12.0, 8.0))
-        attribution._compose(figure, shown)
-    return figure
+    return figure_of(draw(shown))
 
 
 def test_layers_lie_on_one_another_and_nobodys_above_up_to_the_line() -> None:
@@ -49,6 +47,6 @@ def test_many_applications_share_a_colour() -> None:
 
 @pytest.mark.parametrize("shown", [view(), view(("$x^2$\x1b[2J/8", [1, 2, 0, 0])), view(measured=(np.nan,) * 4)])
 def test_whatever_there_is_is_drawn(shown: AttributionView, tmp_path: Path) -> None:
-    draw(shown, tmp_path / "who.png")
+    draw(shown).write(tmp_path / "who.png")
     assert imread(tmp_path / "who.png").shape[1] == 1440
     assert "420 B of 840 B explained (50%)" in shown.verdict

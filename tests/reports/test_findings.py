@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iosig.reports.findings import HeatView, draw, filled, finding_of, heat_svg, levels, number_text
+from iosig.reports.findings import HeatView, draw, filled, finding_of, levels, number_text
+from iosig.reports.inline_svg import svg_of
 from iosig.reports.style import DARK, SHADES
 from iosig.transforms.findings.rank_times import RankTimes
 
@@ -39,17 +40,18 @@ def test_shades_go_down_by_decades_and_nothing_has_none() -> None:
 
 def test_a_large_heat_map_is_a_small_element() -> None:
     view = HeatView("run", (heat(64, 128), heat(64, 128, "read")), "found")
-    svg = heat_svg(view, "heat")
+    svg = svg_of(draw(view), "heat", "found")
     assert len(svg) < 700_000
     assert "var(--iosig-shade6" in svg
     assert "style=" not in svg
 
 
 def test_names_are_texts(tmp_path: Path) -> None:
-    svg = heat_svg(HeatView(EVIL, (heat(2, 4),), EVIL), "heat")
+    picture = draw(HeatView(EVIL, (heat(2, 4),), EVIL))
+    svg = svg_of(picture, "heat", EVIL)
     assert "<img" not in svg
     assert "\x1b" not in svg
-    draw(HeatView(EVIL, (heat(2, 4),), EVIL), tmp_path / "heat.svg", "svg", DARK)
+    picture.write(tmp_path / "heat.svg", DARK)
     assert "\x1b" not in (tmp_path / "heat.svg").read_text()
 
 

@@ -12,8 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports import forecast, panels, style
+from iosig.reports import style
 from iosig.reports.forecast import DrawnCollision, ForecastView, draw
+from tests.drawn_figures import figure_of
 
 VIEW = ForecastView(
     filesystem="lake",
@@ -31,10 +32,7 @@ VIEW = ForecastView(
 
 
 def composed(view: ForecastView) -> Figure:
-    with style.drawn_in():
-        figure = panels.blank((12.0, 8.0))
-        forecast._compose(figure, view)
-    return figure
+    return figure_of(draw(view))
 
 
 def names(figure: Figure) -> list[str]:
@@ -70,5 +68,5 @@ def test_hours_in_which_bursts_meet_are_named_and_what_is_asked_about() -> None:
     "view", [VIEW, replace(VIEW, layers=(("$x^2$\x1b[2J/8", np.ones(3)),)), replace(VIEW, high_bytes_per_s=np.zeros(3))]
 )
 def test_whatever_there_is_is_drawn(view: ForecastView, tmp_path: Path) -> None:
-    draw(view, tmp_path / "forecast.png")
+    draw(view).write(tmp_path / "forecast.png")
     assert imread(tmp_path / "forecast.png").shape[1] == 1440

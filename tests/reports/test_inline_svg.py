@@ -9,12 +9,14 @@ from matplotlib.figure import Figure
 
 from iosig.reports import style
 from iosig.reports.inline_svg import page_rules, svg_of
+from iosig.reports.panels import picture
 
 #: a name from the input that would leave its element, if it could
 _HOSTILE = '</text><script>alert(1)</script> style="fill: url(#x)" &amp; $x$'
 
 
-def compose(figure: Figure) -> None:
+@picture((4.0, 3.0))
+def draw(figure: Figure) -> None:
     axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
     axes.fill_between([0, 1], [0, 1], color=style.ORANGE, hatch="//")
     axes.plot([0, 1], [0, 1], "o", color=style.BLUE)
@@ -23,7 +25,7 @@ def compose(figure: Figure) -> None:
 
 
 def test_colours_are_variables_and_texts_are_texts() -> None:
-    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "a & b"))
+    root = fromstring(svg_of(draw(), "wall-1", "a & b"))
     values = [value for element in root.iter() for value in element.attrib.values()]
     assert f"var(--iosig-blue, {style.LIGHT.blue.lower()})" in values
     plain = {value for value in values if re.fullmatch(r"#[0-9a-f]{6}", value)}
@@ -33,7 +35,7 @@ def test_colours_are_variables_and_texts_are_texts() -> None:
 
 
 def test_nothing_needs_a_policy_or_another_file() -> None:
-    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "x"))
+    root = fromstring(svg_of(draw(), "wall-1", "x"))
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert names.isdisjoint({"style", "script", "metadata", "foreignObject"})
     attributes = [(key, value) for element in root.iter() for key, value in element.attrib.items()]
@@ -43,7 +45,7 @@ def test_nothing_needs_a_policy_or_another_file() -> None:
 
 
 def test_what_is_referred_to_is_there_by_its_own_name() -> None:
-    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "x"))
+    root = fromstring(svg_of(draw(), "wall-1", "x"))
     ids = [found for element in root.iter() if (found := element.get("id"))]
     values = " ".join(value for element in root.iter() for value in element.attrib.values())
     asked = set(re.findall(r"(?:url\()?#(wall[\w-]*)", values))
@@ -54,7 +56,7 @@ def test_what_is_referred_to_is_there_by_its_own_name() -> None:
 
 
 def test_the_same_picture_has_the_same_text() -> None:
-    assert svg_of((4.0, 3.0), compose, "a", "x") == svg_of((4.0, 3.0), compose, "a", "x")
+    assert svg_of(draw(), "a", "x") == svg_of(draw(), "a", "x")
 
 
 def test_rules_have_every_role_on_both_grounds() -> None:

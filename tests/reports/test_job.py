@@ -81,7 +81,7 @@ def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
     assert "Most of it in &lt;img src=x" in page
     assert "(5 requests)" in page
     assert "1 of 2 bursts that were found in the traffic was hurt." in page
-    assert "<td>1 s</td><td>120 s</td><td>60 s to 180 s</td>" in page
+    assert "<td>1 s</td><td>120 s</td><td>60 to 180 s</td>" in page
     assert "<td>5 GB</td>" in page
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
 from iosig.reports import panels, style
-from iosig.reports.panels import Columns
+from iosig.reports.panels import Columns, Picture
 from tests.budget import examples
 
 rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
@@ -66,11 +66,12 @@ def test_same_bytes_twice_whoever_draws(kind: str, tmp_path: Path) -> None:
         axes.plot([1, 2, 3], label="$x_1$")
         panels.legend_above(axes)
 
-    panels.write((4.0, 3.0), compose, tmp_path / "a", kind)
+    picture = Picture((4.0, 3.0), compose)
+    picture.write(tmp_path / f"a.{kind}")
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": None}):
-        panels.write((4.0, 3.0), compose, tmp_path / "b", kind)
+        picture.write(tmp_path / "b", kind=kind)
         assert matplotlib.rcParams["font.size"] == 30
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
@@ -79,8 +80,14 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 
     (tmp_path / "a.png").write_bytes(b"old")
     with pytest.raises(OSError, match="disk full"):
-        panels.write((4.0, 3.0), refuse, tmp_path / "a.png")
+        Picture((4.0, 3.0), refuse).write(tmp_path / "a.png")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.png or \.svg"):
+        Picture((4.0, 3.0), lambda figure: None).write(tmp_path / "a.pdf")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("shown", style.STYLES.values(), ids=style.STYLES)
@@ -88,8 +95,7 @@ def test_a_picture_has_the_ground_of_its_style(shown: style.Style, tmp_path: Pat
     from matplotlib.colors import to_hex
     from matplotlib.image import imread
 
-    panels.write(
-        (2.0, 1.0), lambda figure: panels.headings(figure, "x", ("y",), style.INK), tmp_path / "a", "png", shown
-    )
-    pixels = {to_hex(pixel).upper() for pixel in imread(tmp_path / "a", format="png").reshape(-1, 4)}
+    picture = Picture((2.0, 1.0), lambda figure: panels.headings(figure, "x", ("y",), style.INK))
+    picture.write(tmp_path / "a.png", shown)
+    pixels = {to_hex(pixel).upper() for pixel in imread(tmp_path / "a.png").reshape(-1, 4)}
     assert {shown.ground, shown.ink} <= pixels

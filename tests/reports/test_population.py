@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from iosig.reports import panels, population, style
 from iosig.reports.population import PopulationView, draw
+from tests.drawn_figures import figure_of
 
 
 def view(
@@ -33,10 +33,7 @@ def view(
 
 
 def test_bars_have_every_run_that_moved_anything() -> None:
-    with style.drawn_in():
-        figure = panels.blank((12.0, 9.2))
-        population._compose(figure, view(periods=(60.0, 6000.0)))
-    runs, hours, groups, periods, write, _ = figure.axes
+    runs, hours, groups, periods, write, _ = figure_of(draw(view(periods=(60.0, 6000.0)))).axes
     assert sum(bar.get_height() for bar in runs.patches) == sum(bar.get_height() for bar in hours.patches) == 4
     assert [bar.get_width() for bar in groups.patches] == [2.0]
     assert periods.get_title(loc="left") == "Periods of runs with even I/O, 2 longer"
@@ -45,5 +42,5 @@ def test_bars_have_every_run_that_moved_anything() -> None:
 
 @pytest.mark.parametrize("shown", [view((), ()), view((0.0,)), view((1e30, 1.0), (1e9,)), view(name="$x^2$\x1b[2J")])
 def test_whatever_there_is_is_drawn(shown: PopulationView, tmp_path: Path) -> None:
-    draw(shown, tmp_path / "population.png")
+    draw(shown).write(tmp_path / "population.png")
     assert imread(tmp_path / "population.png").shape[1] == 1440

@@ -1,11 +1,8 @@
-"""Pictures are kept as figures, and looked at; pages are tested without them."""
+"""Pages are tested without their figures."""
 
 import pytest
 
 from iosig.studies import pages
-from tests.drawn_figures import kept
-
-__all__ = ["kept", "undrawn"]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_every_folder_is_a_study() -> None:
 def test_a_study_has_what_its_record_says(study: Study) -> None:
     names = {field.name for field in fields(study.running.StudyParams)}
     assert {str(option.name) for option in study.options} <= names
-    assert all(callable(getattr(study.page, name)) for name in ("document", "values", "figures"))
+    assert all(callable(getattr(study.page, name)) for name in ("values", "figures"))
     assert callable(study.running.study)
     assert study.template.is_file()
     shown = CliRunner().invoke(study_command, [study.name, "--help"]).output

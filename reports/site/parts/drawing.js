@@ -1,5 +1,5 @@
 // Pictures on canvases of our own; all sizes are CSS pixels.
-const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "vermilion", NO_USAGE: "pale" };
+const CLASSES = { START: "sky", END: "blue", HILL: "green", CANYON: "purple", UNIFORM: "orange", OTHER: "grey", NO_USAGE: "pale" };
 const classColour = (label) => colour(label in CLASSES ? `iosig-${CLASSES[label]}` : "soft");
 const HUES = ["blue", "orange", "green", "vermilion", "purple", "sky"];
 const hue = (number) => `iosig-${HUES[number % HUES.length]}`;

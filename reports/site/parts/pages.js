@@ -22,7 +22,7 @@ drawers.applications = async () => {
     { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 62 },
     { title: "period", field: "period_s", isNumber: true, text: durationText, width: 76 },
     { title: "class", field: "label", width: 84 },
-    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN), width: 60 },
+    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: trustText, width: 60 },
     { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 56 },
     { title: "last run", field: "last_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
     { title: "changed", field: "is_changed", text: (value) => (value ? "changed" : ""), width: 82 },
@@ -111,7 +111,7 @@ function showTrust({ facts: known, checks }) {
   const into = drawnIn("trust");
   into.append(facts([
     ["method", known.method], ["outcome", known.outcome.replaceAll("_", " ")],
-    ["trust", isKnown(known.trust) ? known.trust.toFixed(2) : UNKNOWN],
+    ["trust", trustText(known.trust)],
     ["runs used", `${countText(known.used_sample_count)} of ${countText(known.sample_count)}`],
     ["duration", durationText(known.duration_s)], ["volume", volumeText(known.volume_bytes)], ["peak", rateText(known.peak_bytes_per_s)],
     ["others' background", rateText(known.background_bytes_per_s)], ["class", known.label],
@@ -148,7 +148,7 @@ async function showHistory(id, { filesystem, direction }) {
   const told = await loaded(`history/${fileHash(id).slice(0, 2)}`).catch(() => []);
   const history = (told.find((one) => one.application_id === id)?.history || []).filter((row) => row.filesystem === filesystem && row.direction === direction);
   drawnIn("history").replaceChildren(plainTable(["release", "outcome", "volume", "bursts", "trust"], history.toReversed().map((one) => [
-    nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), isKnown(one.trust) ? one.trust.toFixed(2) : UNKNOWN])));
+    nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), trustText(one.trust)])));
 }
 
 function showRuns(runs, leftOut) {

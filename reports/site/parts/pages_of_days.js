@@ -109,13 +109,13 @@ function ramp(low, high) {
 // Whose bytes stood there most: of a run or a burst that was hurt.
 const isKnownOther = (row) => row.first_application_id !== null && (row.first_bytes || 0) >= (row.nobodys_bytes || 0);
 const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.first_application_id), volumeText(row.first_bytes)] : [otherLink(null), volumeText(row.nobodys_bytes)]);
-const longerCells = (row) => [durationText(row.longer_s), `${durationText(row.low_longer_s)} to ${durationText(row.high_longer_s)}`];
+const longerCells = (row) => [durationText(row.longer_s), durationRangeText(row.low_longer_s, row.high_longer_s)];
 
 function showHurt(into, told) {
   const rows = rowsOf(told.hurt);
   into.append(make("p", {}, hurtText(rows.length, told.looked_count)));
-  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
-    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
+  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "trust", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
+    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), trustText(row.trust), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
   if (rows.length > 30) into.append(make("p", {}, `And ${countText(rows.length - 30)} more.`));
 }
 

@@ -12,12 +12,24 @@ function digits(value) {
   return value.toLocaleString("en-US", { maximumSignificantDigits: Math.max(3, Math.floor(Math.log10(size)) + 1) });
 }
 
+function unitFor(value, units) {
+  let chosen = units[0];
+  for (const unit of units) if (Math.abs(value) >= unit[0] * 0.9995) chosen = unit;
+  return { size: chosen[2] || chosen[0], name: chosen[1] };
+}
+
 function inUnits(value, units) {
   if (!isKnown(value)) return UNKNOWN;
   if (value === 0) return `0 ${units === SIZES ? "B" : "s"}`;
-  let chosen = units[0];
-  for (const unit of units) if (Math.abs(value) >= unit[0] * 0.9995) chosen = unit;
-  return `${digits(value / (chosen[2] || chosen[0]))} ${chosen[1]}`;
+  const unit = unitFor(value, units);
+  return `${digits(value / unit.size)} ${unit.name}`;
+}
+
+// A range of times, both in the unit that fits the longer one.
+function durationRangeText(low, high) {
+  if (!isKnown(low) || !isKnown(high)) return UNKNOWN;
+  const unit = unitFor(high, TIMES);
+  return `${digits(low / unit.size)} to ${digits(high / unit.size)} ${unit.name}`;
 }
 
 const volumeText = (bytes) => inUnits(bytes, SIZES);
@@ -25,6 +37,7 @@ const rateText = (rate) => (isKnown(rate) ? `${inUnits(rate, SIZES)}/s` : UNKNOW
 const durationText = (seconds) => inUnits(seconds, TIMES);
 const countText = (count) => (isKnown(count) ? Math.round(count).toLocaleString("en-US") : UNKNOWN);
 const numberText = (value) => (isKnown(value) ? digits(value) : UNKNOWN);
+const trustText = (value) => (isKnown(value) ? value.toFixed(2) : UNKNOWN);
 const ratioText = (value) => (isKnown(value) ? `${(100 * value).toFixed(value > 0.1 ? 0 : 1)} %` : UNKNOWN);
 const instantText = (seconds) =>
   isKnown(seconds) ? new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") : UNKNOWN;

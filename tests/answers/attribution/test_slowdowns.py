@@ -33,6 +33,7 @@ def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBP
     error = math.hypot(20, 15)
     assert told.runs.select("low_longer_s", "high_longer_s").rows()[0] == pytest.approx((100 - error, 100 + error))
     assert told.runs.select("others_bytes", "nobodys_bytes").rows() == [(900, 200), (0, 500)]
+    assert told.runs["trust"].to_list() == [0.8, None]
     assert told.runs["certainty"][0] == pytest.approx((0.9 * 40 + 0.5 * 60) / 100)
 
 

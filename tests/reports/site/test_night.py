@@ -110,8 +110,9 @@ def test_names_are_inert() -> None:
 def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
     row = {
         "application_id": "ann/ior/8", "cluster": "c", "job_id": "<b>7", "started_at": datetime(2026, 3, 3, tzinfo=UTC),
-        "filesystem": "lake", "longer_s": 100.0, "low_longer_s": 75.0, "high_longer_s": 125.0, "hurt_burst_count": 2,
-        "burst_count": 3, "first_application_id": "bob/s3d/4", "first_bytes": 4e9, "nobodys_bytes": 1e9,
+        "filesystem": "lake", "longer_s": 100.0, "low_longer_s": 75.0, "high_longer_s": 125.0, "trust": 0.25,
+        "hurt_burst_count": 2, "burst_count": 3, "first_application_id": "bob/s3d/4", "first_bytes": 4e9,
+        "nobodys_bytes": 1e9,
     }  # fmt: skip
     unknown = row | {"first_bytes": 5e8}
     hurt = pl.DataFrame([row, unknown])
@@ -119,7 +120,7 @@ def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
     page = page_of(replace(frames(), hurt=hurt, hurt_counts=counts))
     assert "2 were hurt, of 9 runs whose bursts were found in the traffic." in page
     assert '<a href="run.html#c/%3Cb%3E7/1772496000">&lt;b&gt;7</a>' in page
-    assert "<td>100 s</td><td>75 s to 125 s</td><td>2 of 3</td>" in page
+    assert "<td>100 s</td><td>75 to 125 s</td><td>0.25</td><td>2 of 3</td>" in page
     assert page.count('<a href="application.html#bob/s3d/4">bob/s3d/4</a></td><td>4 GB</td>') == 1
     assert page.count("<td>nobody known</td><td>1 GB</td>") == 1
     assert "Of no run on that day were the bursts found" in page_of(frames())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,15 +21,9 @@ from iosig.reports.wall.checkpoint_clock import ClockView, DrawnRhythm, Meeting
 from iosig.reports.wall.population_map import DrawnApplication, MapView
 from iosig.reports.wall.release_changes import ChangesView, DrawnChange, Pair
 from iosig.reports.wall.storage_calendar import CalendarView, DayRates
+from tests.drawn_figures import figure_of
 
 _HOSTILE = "$x^2$\x1b[2J\n" + "W" * 300
-
-
-def composed(module: object, view: object) -> Figure:
-    with drawn_in():
-        figure = panels.blank((11.0, 7.0))
-        module._compose(figure, view)  # type: ignore[attr-defined]
-    return figure
 
 
 def heading(figure: Figure) -> str:
@@ -54,12 +47,12 @@ def test_the_calendar_says_the_hour_and_what_was_not_polled() -> None:
     assert view.moved_bytes == pytest.approx(1.1 * (known + 2 * 2 * 3600) * 1e9)
     assert view.missing_ratio == pytest.approx(60 / 2880)
     assert view.finding.endswith("in 2 days, most from 13 to 14 h UTC, 2.8 times the mean")
-    figure = composed(storage_calendar, view)
+    figure = figure_of(storage_calendar.draw(view))
     assert "2.1% of the minutes not polled (hatched)" in figure.texts[1].get_text()
 
 
 def test_gaps_show_the_hatched_ground_and_more_is_darker() -> None:
-    figure = composed(storage_calendar, calendar())
+    figure = figure_of(storage_calendar.draw(calendar()))
     axes = figure.axes[0]
     image = np.asarray(axes.images[0].get_array())
     assert axes.patch.get_hatch()
@@ -82,7 +75,7 @@ def test_gaps_show_the_hatched_ground_and_more_is_darker() -> None:
     ],
 )
 def test_any_calendar_is_drawn(view: CalendarView, tmp_path: Path) -> None:
-    storage_calendar.draw(view, tmp_path / "a.png", style=DARK)
+    storage_calendar.draw(view).write(tmp_path / "a.png", DARK)
     assert to_hex(imread(tmp_path / "a.png")[0, 0]).upper() == DARK.ground
 
 
@@ -102,7 +95,9 @@ def test_the_map_says_how_few_move_half() -> None:
 
 
 def test_marks_have_their_classes_colours_and_the_largest_their_names() -> None:
-    figure = composed(population_map, MapView("r", [application("a", 1e9), application("b", 4e12, "HILL")], 0, 30.0))
+    figure = figure_of(
+        population_map.draw(MapView("r", [application("a", 1e9), application("b", 4e12, "HILL")], 0, 30.0))
+    )
     (points,) = figure.axes[0].collections
     colours = [to_hex(colour).upper() for colour in points.get_facecolors()]
     assert dict(zip(np.asarray(points.get_offsets())[:, 0].tolist(), colours, strict=True)) == {
@@ -123,7 +118,7 @@ def test_marks_have_their_classes_colours_and_the_largest_their_names() -> None:
     ],
 )
 def test_any_map_is_drawn(applications: list[DrawnApplication], tmp_path: Path) -> None:
-    population_map.draw(MapView(_HOSTILE, applications, 5, 0.5), tmp_path / "a.png")
+    population_map.draw(MapView(_HOSTILE, applications, 5, 0.5)).write(tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] == 1320
 
 
@@ -146,7 +141,7 @@ def test_the_clock_says_which_two_meet_most() -> None:
 
 
 def test_periods_are_times_and_pairs_are_red_curves() -> None:
-    axes = composed(checkpoint_clock, clock(Meeting(0, 1, 4.0), Meeting(1, 2, 1.0))).axes[0]
+    axes = figure_of(checkpoint_clock.draw(clock(Meeting(0, 1, 4.0), Meeting(1, 2, 1.0)))).axes[0]
     assert {"1 min", "5 min", "1 h"} <= {tick.get_text() for tick in axes.get_xticklabels()}
     curves = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()).upper() == LIGHT.vermilion]
     assert sorted(curve.get_linewidth() for curve in curves) == pytest.approx([0.8 + 1.6, 0.8 + 3.2])
@@ -163,7 +158,7 @@ def test_periods_are_times_and_pairs_are_red_curves() -> None:
 )
 def test_any_clock_is_drawn(rhythms: list[DrawnRhythm], tmp_path: Path) -> None:
     meetings = [Meeting(0, 1, 1e-9)] if len(rhythms) > 1 else []
-    checkpoint_clock.draw(ClockView(_HOSTILE, "now", rhythms, meetings, 2), tmp_path / "a.png")
+    checkpoint_clock.draw(ClockView(_HOSTILE, "now", rhythms, meetings, 2)).write(tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] == 1320
 
 
@@ -204,7 +199,7 @@ def test_a_factor_is_the_larger_over_the_smaller(pair: Pair, factor: float) -> N
 
 def test_rings_are_before_and_disks_after() -> None:
     view = ChangesView("a", "b", [change("up", 1e9, 2e9), change("down", 2e9, 1e9)], 2)
-    axes = composed(release_changes, view).axes[0]
+    axes = figure_of(release_changes.draw(view)).axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["down", "up"]
     ends = [(line.get_color(), line.get_markerfacecolor(), list(line.get_xdata())) for line in axes.lines]
     assert (style.VERMILION, style.GROUND, [1e9]) in [(rim, face, x) for (_, face, x), rim in _rims(axes, ends)]
@@ -226,11 +221,11 @@ def _rims(axes: Axes, ends: list[tuple[object, object, list[float]]]) -> list[tu
     ],
 )
 def test_any_change_is_drawn(changes: list[DrawnChange], tmp_path: Path) -> None:
-    release_changes.draw(ChangesView(_HOSTILE, "b", changes, len(changes)), tmp_path / "a.png")
+    release_changes.draw(ChangesView(_HOSTILE, "b", changes, len(changes))).write(tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] == 1320
 
 
-# ---- names, and pages
+# ---- names
 
 
 def test_no_name_covers_another_or_a_point() -> None:
@@ -246,15 +241,3 @@ def test_no_name_covers_another_or_a_point() -> None:
     assert 5 < len(written) == len(boxes) < 40
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert not any(box.padded(4.9).contains(*point) for box in boxes for point in points)
-
-
-def test_pages_get_the_same_picture() -> None:
-    for module, view in ((storage_calendar, calendar(1)), (population_map, MapView("r", [], 0, 1.0))):
-        assert module.svg(view, "wall-1").startswith("<svg ")  # type: ignore[attr-defined]
-
-
-def test_the_calendar_on_a_page_has_a_heat_map_for_each_ground() -> None:
-    drawn = storage_calendar.svg(calendar(2), "wall-1")
-    images = re.findall(r'<image [^>]*class="(iosig-on-\w+)"', drawn)
-    assert sorted(images) == ["iosig-on-dark"] * 3 + ["iosig-on-light"] * 3, "two directions and the scale"
-    assert len(set(re.findall(r"base64,([^\"]+)", drawn))) == 6

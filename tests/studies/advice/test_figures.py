@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from matplotlib.figure import Figure
 
 from iosig.studies.advice import figures as figures
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
-ROOT = Path(__file__).resolve().parents[3]
 POLICIES = ("$one_$", "two")
 RUNS = pl.DataFrame(
     [(policy, place + mix / 4, 1.0 + mix, 1.0) for place, policy in enumerate(POLICIES) for mix in range(5)],
@@ -26,9 +23,9 @@ COMPARED = pl.DataFrame(
     ["setting", "policy", "to_rival", "wins", "losses"],
     orient="row",
 )
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "policies": lambda path: figures.draw_policies(RUNS)(path),
-    "settings": lambda path: figures.draw_settings(COMPARED, ("usual", "large"), POLICIES)(path),
+DRAWN = {
+    "policies": figures.draw_policies(RUNS),
+    "settings": figures.draw_settings(COMPARED, ("usual", "large"), POLICIES),
 }
 
 
@@ -37,9 +34,8 @@ def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> No
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_marks_are_where_the_numbers_are(kept: list[Figure], tmp_path: Path) -> None:
-    DRAWN["settings"](tmp_path / "any.png")
-    left, right = kept[0].axes
+def test_marks_are_where_the_numbers_are() -> None:
+    left, right = figure_of(DRAWN["settings"]).axes
     marks = {str(line.get_label()): line for line in left.lines}
     assert np.asarray(marks["two"].get_xdata()).tolist() == [0.4, 1.25], "what is beyond the edge is at the edge"
     won = {str(line.get_label()): line for line in right.lines}["two"]
@@ -47,8 +43,7 @@ def test_marks_are_where_the_numbers_are(kept: list[Figure], tmp_path: Path) -> 
     assert [text.get_text() for text in left.get_yticklabels()] == ["usual", "large"]
 
 
-def test_the_first_policy_is_on_top(kept: list[Figure], tmp_path: Path) -> None:
-    DRAWN["policies"](tmp_path / "any.png")
-    first = kept[0].axes[0]
+def test_the_first_policy_is_on_top() -> None:
+    first = figure_of(DRAWN["policies"]).axes[0]
     assert [text.get_text() for text in first.get_yticklabels()] == list(POLICIES)
     assert first.yaxis_inverted()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from iosig.studies.extrapolations import figures as figures
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
-ROOT = Path(__file__).resolve().parents[3]
 COUNTS = (8, 12, 24)
 
 
@@ -43,10 +40,10 @@ def maps() -> pl.DataFrame:
     return pl.DataFrame(rows, ["process_count", "is_traced", "rank", "iteration", "offset"], orient="row")
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "sizes": lambda path: figures.draw_sizes(traces(), sizes(), "sizes")(path),
-    "times": lambda path: figures.draw_times(checks(), curves(), "times")(path),
-    "map": lambda path: figures.draw_map(maps(), "map")(path),
+DRAWN = {
+    "sizes": figures.draw_sizes(traces(), sizes(), "sizes"),
+    "times": figures.draw_times(checks(), curves(), "times"),
+    "map": figures.draw_map(maps(), "map"),
 }
 
 
@@ -55,23 +52,21 @@ def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) ->
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_sizes_go_straight_on(kept: list[Figure]) -> None:
-    DRAWN["sizes"](Path("any"))
-    (axes,) = kept[0].axes
+def test_sizes_go_straight_on() -> None:
+    (axes,) = figure_of(DRAWN["sizes"]).axes
     dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
     ends = [float(pl.Series(line.get_ydata())[-1]) for line in dashed]
     assert sorted(ends) == pytest.approx([1e9, 2e9])
 
 
-def test_a_few_programs_from_large_to_small_are_shown(kept: list[Figure]) -> None:
+def test_a_few_programs_from_large_to_small_are_shown() -> None:
     names = tuple("abcdefgh")
-    figures.draw_sizes(traces(names), sizes(names[1:]), "sizes")(Path("any"))
-    assert kept[0].axes[0].get_legend_handles_labels()[1] == ["h", "f", "d", "b"]
+    axes = figure_of(figures.draw_sizes(traces(names), sizes(names[1:]), "sizes")).axes[0]
+    assert axes.get_legend_handles_labels()[1] == ["h", "f", "d", "b"]
 
 
-def test_the_unseen_one_stands_out(kept: list[Figure]) -> None:
-    DRAWN["times"](Path("any"))
-    shown = [axes for axes in kept[0].axes if axes.get_visible()]
+def test_the_unseen_one_stands_out() -> None:
+    shown = [axes for axes in figure_of(DRAWN["times"]).axes if axes.get_visible()]
     assert len(shown) == 2
     points = {str(line.get_label()): list(zip(*line.get_data(), strict=True)) for line in shown[0].lines}
     assert points["traced, unseen"] == [(24, 0.24)]
@@ -79,10 +74,10 @@ def test_the_unseen_one_stands_out(kept: list[Figure]) -> None:
     assert len(points["models"]) == 4
 
 
-def test_pieces_lie_where_the_offsets_are(kept: list[Figure]) -> None:
-    DRAWN["map"](Path("any"))
-    first: Axes = kept[0].axes[0]
+def test_pieces_lie_where_the_offsets_are() -> None:
+    figure = figure_of(DRAWN["map"])
+    first: Axes = figure.axes[0]
     assert first.get_title(loc="left") == "4 ranks, traced"
     pieces = {(bar.get_x(), bar.get_y() + 0.5, bar.get_width()) for bar in first.patches}  # type: ignore[attr-defined]
     assert pieces == {(12 * rank + 48 * i, rank, 12) for rank in range(4) for i in range(2)}
-    assert kept[0].axes[1].get_title(loc="left") == "12 ranks, extrapolated"
+    assert figure.axes[1].get_title(loc="left") == "12 ranks, extrapolated"

@@ -100,7 +100,7 @@ def test_the_page_has_all_that_was_measured(tmp_path: Path) -> None:
     assert "less than half of it in 7 of 7" in text
     assert "it is -0.350 further" in text
     assert all(f"| {name} |" in text for name in FAMILIES)
-    json.dumps(page.document(made_up()))
+    json.dumps(STUDY.document(made_up()))
 
 
 @pytest.mark.long

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,8 @@ import pytest
 
 from iosig.studies.periods import figures
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike
 
-ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("first", "second")
 
 
@@ -49,17 +48,13 @@ def alarms() -> pl.DataFrame:
     return pl.DataFrame(rows, ["kind", "noise", "method", "alarm_ratio", "low_ratio", "high_ratio"], orient="row")
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "compute_time": lambda path: figures.draw_errors(
-        answers("compute_time", [2.75, 44.0], ["none", "low", "high"]), "compute_time"
-    )(path),
-    "desynchronization": lambda path: figures.draw_errors(
-        answers("desynchronization", [0.0, 22.0]), "desynchronization"
-    )(path),
-    "variability": lambda path: figures.draw_errors(answers("variability", [0.0, 2.0]), "variability")(path),
-    "deviations": lambda path: figures.draw_deviations(answers("variability", [0.0, 2.0]))(path),
-    "alarms": lambda path: figures.draw_alarms(alarms())(path),
-    "examples": lambda path: figures.draw_examples([("one", np.ones(9)), ("two", np.arange(5.0))], 1.0)(path),
+DRAWN = {
+    "compute_time": figures.draw_errors(answers("compute_time", [2.75, 44.0], ["none", "low", "high"]), "compute_time"),
+    "desynchronization": figures.draw_errors(answers("desynchronization", [0.0, 22.0]), "desynchronization"),
+    "variability": figures.draw_errors(answers("variability", [0.0, 2.0]), "variability"),
+    "deviations": figures.draw_deviations(answers("variability", [0.0, 2.0])),
+    "alarms": figures.draw_alarms(alarms()),
+    "examples": figures.draw_examples([("one", np.ones(9)), ("two", np.arange(5.0))], 1.0),
 }
 
 
@@ -76,7 +71,7 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr(figures, "_box", kept)
     table = answers("variability", [0.5, 0.1])
-    figures.draw_errors(table, "variability")(tmp_path / "any.png")
+    figures.draw_errors(table, "variability").write(tmp_path / "any.png")
     # in order of the values, and none for the method that finds nothing
     wanted = [
         float(np.median(np.clip(table.filter(pl.col("value") == value)["error_ratio"].drop_nulls(), 1e-4, 10.0)))
@@ -86,5 +81,5 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_no_display_and_no_global_figure_is_needed(tmp_path: Path) -> None:
-    DRAWN["alarms"](tmp_path / "any.png")
+    DRAWN["alarms"].write(tmp_path / "any.png")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()

@@ -326,12 +326,6 @@ def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
     assert CliRunner().invoke(study_command, arguments).exit_code == 2
 
 
-def test_help_says_how_much_is_drawn() -> None:
-    shown = CliRunner().invoke(study_command, ["--help"]).output
-    assert f"{len(settings())} settings" in shown
-    assert f"{len(nulls())} noises" in shown
-
-
 def test_settings_can_be_sent_to_another_process() -> None:
     import pickle
 

@@ -112,5 +112,5 @@ def test_parts_are_shown_alone() -> None:
     bounds = sum(len(oracles.NULLS) if oracles.has_noise_alone(each) else 1 for each in power)
     told = results.unseen.group_by(pl.col("group") == unseen.BOUNDS).len().sort("group")["len"].to_list()
     assert told == [len(RHYTHMS) + len(ERRORS) + len(HOLES) + len(TICKS), bounds]
-    assert len(page.document(results)["unseen"]) == sum(told)
+    assert len(STUDY.document(results)["unseen"]) == sum(told)
     assert set(PARTS) > {"rhythms", "traps"}

@@ -97,4 +97,4 @@ def test_signatures_tell_more_than_traffic(undrawn: None, tmp_path: Path) -> Non
     assert found["signature"]["off"] < found["traffic"]["off"]
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "iosig study population --seeds 1 --seed 60" in text
-    assert json.loads(json.dumps(page.document(results)))["classes"]
+    assert json.loads(json.dumps(STUDY.document(results)))["classes"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from matplotlib.figure import Figure
 
 from iosig.studies.predictions import figures as figures
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike, figure_of
 
-ROOT = Path(__file__).resolve().parents[3]
 CHANGES = pl.DataFrame(
     [
         (hz, jitter, branch, rule, 10, 0.5 + 0.5 * place if branch != "unchanged" else 0.0, 3 * place)
@@ -47,10 +44,10 @@ INTERVALS = pl.DataFrame(
     ["kind", "above", "up_to", "hold_ratio", "near_ratio", "evaluation_count"],
     orient="row",
 )
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "changes": lambda path: figures.draw_changes(CHANGES)(path),
-    "following": lambda path: figures.draw_following(FOLLOWING)(path),
-    "bursts": lambda path: figures.draw_bursts(BURSTS, INTERVALS, 0.8)(path),
+DRAWN = {
+    "changes": figures.draw_changes(CHANGES),
+    "following": figures.draw_following(FOLLOWING),
+    "bursts": figures.draw_bursts(BURSTS, INTERVALS, 0.8),
 }
 
 
@@ -59,9 +56,8 @@ def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> No
     assert_drawn_alike(DRAWN[name], tmp_path)
 
 
-def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none(kept: list[Figure], tmp_path: Path) -> None:
-    DRAWN["changes"](tmp_path / "any.png")
-    told, _, false, _ = kept[0].axes
+def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none() -> None:
+    told, _, false, _ = figure_of(DRAWN["changes"]).axes
     lines = {str(line.get_label()): line for line in told.lines}
     assert np.asarray(lines["two"].get_ydata()).tolist() == [100.0, 100.0]
     assert np.asarray(lines["$one_$"].get_ydata()).tolist() == [50.0, 50.0]
@@ -70,9 +66,8 @@ def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none(kept: 
     assert [text.get_text() for text in false.get_xticklabels()] == ["0.01", "1"]
 
 
-def test_where_there_is_no_period_there_is_no_error(kept: list[Figure], tmp_path: Path) -> None:
-    DRAWN["following"](tmp_path / "any.png")
-    upper, _, lower, _ = kept[0].axes
+def test_where_there_is_no_period_there_is_no_error() -> None:
+    upper, _, lower, _ = figure_of(DRAWN["following"]).axes
     error = {str(line.get_label()): line for line in upper.lines}["adaptive"]
     assert np.asarray(error.get_xdata()).tolist() == list(range(-3, 4))
     assert np.isnan(np.asarray(error.get_ydata())).tolist() == [since == 1 for since in range(-3, 4)]
@@ -80,9 +75,8 @@ def test_where_there_is_no_period_there_is_no_error(kept: list[Figure], tmp_path
     assert without.tolist() == [100.0 if since == 1 else 0.0 for since in range(-3, 4)]
 
 
-def test_dots_of_bursts_and_intervals_are_where_the_numbers_are(kept: list[Figure], tmp_path: Path) -> None:
-    DRAWN["bursts"](tmp_path / "any.png")
-    within, _, held = kept[0].axes
+def test_dots_of_bursts_and_intervals_are_where_the_numbers_are() -> None:
+    within, _, held = figure_of(DRAWN["bursts"]).axes
     many = {str(line.get_label()): line for line in within.lines}["10 or more"]
     assert np.asarray(many.get_xdata()).tolist() == pytest.approx([80.0, 70.0])
     steady = {str(line.get_label()): line for line in held.lines}["steady"]

@@ -17,7 +17,6 @@ from iosig.studies.scheduling.simulation import (
     Clairvoyant,
     Fair,
     Job,
-    JobMix,
     MeanGap,
     Outcome,
     Policy,
@@ -57,7 +56,7 @@ POLICIES: dict[str, Callable[[int], Policy]] = {
     "one_set": lambda count: Set10(Clairvoyant([50.0] * count)),
     "unknown": lambda count: Set10(Clairvoyant([NAN] * count)),
     "online": lambda count: Set10(MeanGap()),
-    "error": lambda count: Set10(WithError(MeanGap(2), np.random.default_rng(7))),
+    "error": lambda count: Set10(WithError(MeanGap(), np.random.default_rng(7))),
 }
 every_policy = pytest.mark.parametrize("name", list(POLICIES))
 
@@ -164,22 +163,15 @@ def test_sets_are_orders_of_magnitude(period: float | None, expected: float) -> 
     assert set_number(period) == expected
 
 
-@pytest.mark.parametrize("period", [0.0, -1.0, NAN, math.inf])
-def test_no_set_for_what_is_no_period(period: float) -> None:
-    with pytest.raises(ValueError, match="positive and finite"):
-        set_number(period)
-
-
 def test_mean_gap_of_begins() -> None:
-    every, latest = MeanGap(), MeanGap(1)
+    source = MeanGap()
     answers = []
-    for source in (every, latest):
-        for began in (0.0, 10.0, 40.0):
-            answers.append(source.period_s(3, began))
-            source.io_phase(3, began, began + 1, 5)
-        answers.append(source.period_s(3, 50))
-        assert source.period_s(2, 50) is None
-    assert answers == [None, None, 10, 20, None, None, 10, 30]
+    for began in (0.0, 10.0, 40.0):
+        answers.append(source.period_s(3, began))
+        source.io_phase(3, began, began + 1, 5)
+    answers.append(source.period_s(3, 50))
+    assert source.period_s(2, 50) is None
+    assert answers == [None, None, 10, 20]
 
 
 def test_error_is_drawn_for_each_answer() -> None:
@@ -384,35 +376,3 @@ def test_workloads_follow_their_generator(monkeypatch: pytest.MonkeyPatch) -> No
     still = figure_17(np.random.default_rng(1), cycles=2)
     assert ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
     assert not still.started_s.any()
-
-
-# ---- refusals
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: job_mix_of([Job([1.0], [])]),
-        lambda: job_mix_of([job((-1, 1))]),
-        lambda: job_mix_of([job((1, NAN))]),
-        lambda: job_mix_of([job((1, math.inf))]),
-        lambda: job_mix_of([job((1, 1), most=0)]),
-        lambda: job_mix_of([job((1, 1), at=math.inf)]),
-        lambda: job_mix_of([job((1, 1), nodes=0)]),
-        lambda: replace(job_mix_of([job((1, 1))]), offsets=np.array([0, 2])),
-        lambda: replace(job_mix_of([job((1, 1)), job((1, 1))]), offsets=np.array([0, 3, 2])),
-        lambda: replace(job_mix_of([job((1, 1))]), node_count=np.ones(2)),
-        lambda: outcome([], 0.0),
-        lambda: outcome([], math.inf),
-        lambda: outcome([job((1e308, 0), (1e308, 0))], 1.0),
-        lambda: outcome([job((1, 1))], 1.0, set10(-1.0)),
-        lambda: MeanGap(0),
-        lambda: WithError(MeanGap(), np.random.default_rng(1), 1.0),
-        lambda: figure_17(np.random.default_rng(1), cycles=0),
-        lambda: mixed(np.random.default_rng(1), 0),
-    ],
-    ids=range(18),
-)
-def test_misuse_is_refused(wrong: Callable[[], JobMix | Outcome]) -> None:
-    with pytest.raises(ValueError, match=r"must|longer|positive"):
-        wrong()

@@ -106,5 +106,5 @@ def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
 
 
 def test_pages_picture_of_trust_is_drawn(results: Results, tmp_path: Path) -> None:
-    draw_trust(held_out(of_families(results)).drop_nulls("told"), "title")(tmp_path / "trust.png")
+    draw_trust(held_out(of_families(results)).drop_nulls("told"), "title").write(tmp_path / "trust.png")
     assert (tmp_path / "trust.png").stat().st_size > 5000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 from iosig.studies.signatures import figures as figures
 from iosig.studies.signatures.figures import Example, Varied
 from tests.budget import one_in
-from tests.studies.pictures import assert_drawn_alike
+from tests.drawn_figures import assert_drawn_alike
 
-ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("robust", "another")
 APPLICATIONS = ("first", "second", "third")
 
@@ -60,17 +58,17 @@ def examples() -> list[Example]:
     ]
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {
-    "accuracy": lambda path: figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title")(path),
-    "one level": lambda path: figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title")(path),
-    "sweeps": lambda path: figures.draw_sweeps(
+DRAWN = {
+    "accuracy": figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title"),
+    "one level": figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title"),
+    "sweeps": figures.draw_sweeps(
         summed("gamma", (0.1, 0.5), ("busy",)).filter(pl.col("method") == "robust"),
         [Varied("gamma", "words", 0.5), Varied("kappa", "of nothing", 0.9)],
         "title",
-    )(path),
-    "drift": lambda path: figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title")(path),
-    "times": lambda path: figures.draw_times(times(), "title")(path),
-    "examples": lambda path: figures.draw_examples(examples(), "title")(path),
+    ),
+    "drift": figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title"),
+    "times": figures.draw_times(times(), "title"),
+    "examples": figures.draw_examples(examples(), "title"),
 }
 
 
@@ -90,7 +88,7 @@ def test_points_are_the_means_with_their_quartiles(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(figures, "_points", kept)
     table = summed("levels", (0.0,), ("calm",))
-    figures.draw_accuracy(table, "title")(tmp_path / "any.png")
+    figures.draw_accuracy(table, "title").write(tmp_path / "any.png")
     assert [method for method, *_ in drawn] == ["robust"] * 4 + ["another"] * 4
     rows = table.filter(method="another")
     _, mean, bars = drawn[5]
@@ -113,7 +111,7 @@ def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
     monkeypatch.setattr(Axes, "plot", kept)
     table = summed("drift", (0.015, 0.0), ("calm",))
-    figures.draw_drift(table, "title")(tmp_path / "any.png")
+    figures.draw_drift(table, "title").write(tmp_path / "any.png")
     assert len(lines) == len(APPLICATIONS) * len(METHODS) * 2
     first = table.filter(application="first", method="robust").sort("value")
     assert lines[0] == ([0.0, 0.015], first["mean_cross_correlation"].to_list())

@@ -527,11 +527,3 @@ def test_command_prints_json() -> None:
 )
 def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
     assert CliRunner().invoke(study_command, arguments).exit_code == 2
-
-
-def test_help_names_both_studies() -> None:
-    shown = CliRunner().invoke(study_command, ["--help"]).output
-    assert "periods" in shown
-    assert "signatures" in shown
-    parts = CliRunner().invoke(study_command, ["signatures", "--help"]).output
-    assert all(part in parts for part in PARTS)

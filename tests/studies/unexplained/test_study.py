@@ -100,7 +100,7 @@ def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path
     assert "A real day" not in text
     assert f"| calm | {running.LOGGED} |" in text
     assert "iosig study unexplained --seeds 1 --seed 5" in text
-    assert len(json.loads(json.dumps(page.document(results)))["tops"]) == 2 * 3
+    assert len(json.loads(json.dumps(STUDY.document(results)))["tops"]) == 2 * 3
 
 
 # ---- a real day

@@ -1,0 +1,68 @@
+"""The Jinja environment of all pages.
+
+Its filters write numbers and names as people do, and a dash where a value is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iosig.reports.texts import duration_range_text, duration_text, printable, ratio_text, volume_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_UNKNOWN = "\N{EN DASH}"
+#: characters of a name from the input
+MAX_NAME_LENGTH = 300
+
+
+@cache
+def environment(folder: Path) -> Environment:
+    """Return the environment of a folder of templates: values are escaped, and one that is missing is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {name: _if_known(text) for name, text in _FILTERS.items()}
+    return made
+
+
+def _if_known(text: Callable[..., str]) -> Callable[..., str]:
+    @wraps(text)
+    def shown(value: Any, *options: Any) -> str:
+        return _UNKNOWN if value is None else text(value, *options)
+
+    return shown
+
+
+def _instant(value: datetime | str, precision: str = "minutes") -> str:
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(' ', precision)} UTC"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+_FILTERS: dict[str, Callable[..., str]] = {
+    "volume": volume_text,
+    "duration": duration_text,
+    "duration_range": duration_range_text,
+    "ratio": ratio_text,
+    "share": lambda value: "less than 0.1%" if 0 < value < 0.001 else ratio_text(value),
+    "change": "{:+.0%}".format,
+    "number": _number,
+    "instant": _instant,
+    "name": lambda value: printable(value, MAX_NAME_LENGTH),
+    "word": lambda value: str(value).replace("_", " "),
+}

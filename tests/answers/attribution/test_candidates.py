@@ -1,0 +1,53 @@
+"""Which runs are likely to have moved what nobody explains: whose runs count together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from iosig.answers.attribution.candidates import Beside, likely_moved
+
+_START = datetime(2026, 3, 3, 10, tzinfo=UTC)
+_WINDOW = _START, _START + timedelta(minutes=30)
+
+
+def likely_bytes(*applications: tuple[str, str]) -> list[float]:
+    """Return the likely bytes of two runs, the first of which was there when all was written."""
+    minutes = pl.Series([_START + timedelta(minutes=minute) for minute in range(1, 31)])
+    ticks = pl.DataFrame(
+        {
+            "polled_at": minutes,
+            "interval_s": 60.0,
+            "read_bytes": 0,
+            "written_bytes": [6_000_000] * 10 + [0] * 20,
+        }
+    )
+    users, names = zip(*applications, strict=True)
+    there = pl.DataFrame(
+        {
+            "cluster": "",
+            "job_id": ["1", "2"],
+            "started_at": [_START, _START + timedelta(minutes=8)],
+            "ended_at": [_START + timedelta(minutes=10), _START + timedelta(minutes=30)],
+            "user": users,
+            "application": names,
+            "node_count": 4,
+        }
+    )
+    schema = there.select("cluster", "job_id", "started_at").schema | {
+        "direction": pl.String(),
+        "minute_at": ticks.schema["polled_at"],
+        "explained_bytes": pl.Float64(),
+        "low_bytes": pl.Float64(),
+        "high_bytes": pl.Float64(),
+    }
+    found = likely_moved(Beside(ticks, pl.DataFrame(schema=schema), there), ["write"], _WINDOW)
+    return found["likely_bytes"].to_list()
+
+
+def test_slashes_in_names_do_not_make_two_applications_one() -> None:
+    apart = likely_bytes(("a", "b"), ("c", "d"))
+    assert likely_bytes(("a/b", "c"), ("a", "b/c")) == pytest.approx(apart)
+    assert likely_bytes(("a", "b"), ("a", "b")) != pytest.approx(apart), "else the test could not fail"
