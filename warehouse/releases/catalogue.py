@@ -41,6 +41,7 @@ from iosig.warehouse.releases.gathering import Gathering
 from iosig.warehouse.releases.locations import (
     Part,
     data_place,
+    hints_of,
     location_of,
     metadata_locations,
     name_of,
@@ -72,7 +73,6 @@ _ROOT = "iosig.root"
 _TABLES = "/tables/"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
 _KEPT_VERSIONS = 20
-_HINT = "version-hint.text"
 _EPOCH = date(1970, 1, 1)
 #: wherever metadata lie
 _ANYWHERE = "anywhere"
@@ -209,13 +209,12 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
     locations: where the metadata lie, if they were looked for already.
     """
 
-    def leave(table_name: str, location: str) -> None:
-        folder, name = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
-        if store.files.content(f"{folder}/{_HINT}") != name.encode():
-            store.files.put(f"{folder}/{_HINT}", name.encode())
+    def leave(name: str, content: bytes) -> None:
+        if store.files.content(name) != content:
+            store.files.put(name, content)
 
-    found = metadata_locations(store) if locations is None else locations
-    store.files.each(lambda told: leave(*told), found.items())
+    hints = hints_of(metadata_locations(store) if locations is None else locations)
+    store.files.each(lambda hint: leave(*hint), hints.items())
 
 
 def widen(catalogue: Catalog, table: Table) -> IcebergTable:

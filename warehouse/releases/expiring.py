@@ -20,7 +20,8 @@ from iosig.warehouse.releases.locations import LISTS, data_place, location_of, m
 from iosig.warehouse.releases.releases import EXPIRED, Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Busy
-from iosig.warehouse.store.store import Store, cached, document, put_document, put_parquet
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, cached, document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -61,7 +62,7 @@ def pins(store: Store) -> dict[str, str | None]:
 def pin(store: Store, release_id: str, until: date | None = None) -> Release:
     """Keep a release, up to a day and with it, or until it is unpinned. Raises UsageError if it is not there."""
     release = releases.find(store, release_id)
-    put_document(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
+    put_state(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
     return release
 
 
@@ -71,7 +72,7 @@ def repin(store: Store, release_id: str, successor_id: str | None) -> None:
     if release_id in pinned:
         new = {successor_id: pinned[release_id]} if successor_id else {}
         stay = {name: until for name, until in pinned.items() if successor_id or name != release_id}
-        put_document(store, _PINS, stay | new)
+        put_state(store, _PINS, stay | new)
 
 
 def unpin(store: Store, release_id: str) -> Release:
@@ -79,7 +80,7 @@ def unpin(store: Store, release_id: str) -> Release:
     release, pinned = releases.find(store, release_id), pins(store)
     if release.release_id not in pinned:
         raise UsageError(f"{release.release_id} is not pinned. `iosig releases` says which are.")
-    put_document(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
+    put_state(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
     return release
 
 
@@ -101,7 +102,7 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     if going or _has_tags(store, set(gone)):
         with changed_at_once(store) as catalogue:
             tables = _letting_go(catalogue, store, set(gone))
-            put_document(store, EXPIRED, gone)
+            put_state(store, EXPIRED, gone)
             for table in tables:
                 _without(table, set(gone))
             _join_rows(catalogue, store)
@@ -229,7 +230,7 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collectio
 
 def _let_go(store: Store, names: set[str]) -> None:
     """Note that files may be removed, and since when."""
-    put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
+    put_state(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
 
 
 def _leaving(store: Store) -> dict[str, float]:
@@ -244,7 +245,7 @@ def _leaving(store: Store) -> dict[str, float]:
     patterns = (f"tables/{name}/{kind}" for name in tables for kind in ("data/*.parquet", "metadata/*.avro"))
     there = {name for pattern in (*patterns, f"{LISTS}/*.json") for name in store.files.matching(pattern)}
     found = dict.fromkeys(sorted(there - _in_use(store, set(tables))), time.time())
-    put_document(store, _LEAVING, found)
+    put_state(store, _LEAVING, found)
     return found
 
 
@@ -270,7 +271,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
             store.files.remove(*going)
     except Busy:
         return 0, 0
-    put_document(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
+    put_state(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
     return len(sizes), int(sum(sizes))
 
 

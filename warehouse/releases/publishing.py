@@ -271,6 +271,8 @@ def rollback(store: Store, target: Release) -> Release:
     from iosig.warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from iosig.warehouse.releases.relocating import relocate
 
+    # the run that published the current release may have been killed before it was complete
+    complete(store)
     seen = releases_location(store)
     now = find(store, None)
     release = replace(

@@ -32,7 +32,8 @@ from iosig.warehouse.releases.locations import (
 from iosig.warehouse.releases.publishing import Draft, complete
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.releases.servers import NAMESPACE
-from iosig.warehouse.store.store import Store, put_document, put_parquet
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -65,7 +66,7 @@ def supersede(
     }
     # until the history has it an id leads nowhere else
     led = {"to": release_id, "at": _now(), "reason": reason}
-    put_document(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
+    put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
     with changed_at_once(store, seen) as catalogue:

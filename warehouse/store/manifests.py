@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.store.store import Store, document
+from iosig.warehouse.store.store import Store, digest_of, document, write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,6 +106,11 @@ def manifest_in(folder: str) -> str:
     return f"landed/{folder}/{MANIFEST}"
 
 
+def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
+    """Write a manifest with its checksum; those of older versions have none."""
+    write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST)
+
+
 def in_folder(store: Store, name: str) -> list[Landing]:
     """Return the landings whose manifest lies in a folder of that name; none where there is none.
 
@@ -115,6 +121,9 @@ def in_folder(store: Store, name: str) -> list[Landing]:
     try:
         if told is None:
             return []
+        checksum = told.pop("sha256", None)
+        if checksum not in (None, digest_of(told)):
+            raise ValueError("not what was written")
         if "landings" not in told:
             landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
         else:
