@@ -205,8 +205,8 @@ def run_inline(
         agree(store, settings.catalogue.server())
         releasing.complete(store)
         night = open_night(store, settings, planning.make_plan(store, settings, since, until, kind=kind), executor)
-        for day in night.run.plan.late_days:
-            report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
+        for warning in night.run.plan.warnings:
+            report(warning, 0, 0.0)
         names = [*(step.name for step in STEPS), "release"]
         pace = Pace(store, names, len(night.run.plan.days), begin)
         for step in STEPS:

@@ -55,7 +55,8 @@ class Piece:
     reads: files, and landings with those of their parts that are read. writes: files, of which those without rows may
     be left out. days: those that are computed anew. folder: the plan's own, below the root. mark: the file that says
     that the piece is done; empty for one that every run does again. is_check: whether it needs Great Expectations.
-    poll_span: the first and last day of polls in the warehouse.
+    poll_span: the first and last day of polls in the warehouse. beginning_filesystems: those whose polls begin on
+    these days.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Piece:
     mark: str
     is_check: bool = False
     poll_span: tuple[Day, Day] = (None, None)
+    beginning_filesystems: tuple[str, ...] = ()
 
     def do(self, root: Path) -> Done:
         """Do it, in the warehouse of that root; its mark comes last."""
@@ -223,5 +225,6 @@ class Given:
             "has_undated": None in self.days,
             "first_polled_on": self.piece.poll_span[0],
             "last_polled_on": self.piece.poll_span[1],
+            "beginning_filesystems": list(self.piece.beginning_filesystems),
             **staging.model_parameters(self.settings),
         }

@@ -184,6 +184,7 @@ class Work:
             mark=run.mark(name),
             is_check=self.is_check,
             poll_span=run.plan.poll_span,
+            beginning_filesystems=tuple(name for day in days if day for name in run.plan.beginnings.get(day, ())),
         )
 
 

@@ -319,7 +319,8 @@ def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows:
         return part
     first, last = _edges(rows)
     longest_s = float(rows.select("interval_s").max().item())
-    return replace(part, first=first, last=last, longest_interval_s=longest_s)
+    filesystems = tuple(rows["filesystem"].unique().sort())
+    return replace(part, first=first, last=last, longest_interval_s=longest_s, filesystems=filesystems)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:

@@ -29,7 +29,8 @@ class Part:
 
     A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
     and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
-    its polls: so much of a poll may lie before its own day. A shared file holds rows of several landings, which are
+    its polls: so much of a poll may lie before its own day. `filesystems` are those of its polls; None if it was landed
+    by a version that did not note them. A shared file holds rows of several landings, which are
     told apart by `landing_column`; its bytes and its hash are those of the whole.
     """
 
@@ -43,6 +44,7 @@ class Part:
     last: tuple[str, str, str] | None = None
     longest_interval_s: float = 0.0
     is_shared: bool = False
+    filesystems: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,8 @@ def _require_own(landing: Landing, folder: str) -> None:
 
 
 def _part(told: dict[str, Any]) -> Part:
-    edges = {name: tuple(told[name]) if told[name] else None for name in ("first", "last")}
-    return Part(**told | edges)
+    lists = {name: tuple(told[name]) if told.get(name) else None for name in ("first", "last", "filesystems")}
+    return Part(**told | lists)
 
 
 def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
