@@ -37,7 +37,7 @@ from iosig.warehouse.store import forgetting, ledger
 from iosig.warehouse.store.files import ASIDE
 from iosig.warehouse.store.journal import Journal
 from iosig.warehouse.store.manifests import Landing, id_in, in_folder
-from iosig.warehouse.store.state import put_state, remove_state
+from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, document, write_parquet
 
 _INTENT = "forgetting.json"
@@ -264,7 +264,7 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
     ledger.forget(store)
     publishing.abandon(store)
     store.files.remove("builds/*", f"{store.data_docs.name}/refused")
-    remove_state(store, _INTENT)
+    put_state(store, _INTENT, None)
 
 
 def out_of_reach(store: Store) -> list[str]:

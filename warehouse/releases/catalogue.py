@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
-    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
 
     from iosig.warehouse.releases.rest import RestTables
@@ -373,12 +372,13 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
         snapshots.commit(table, [snapshots.current_as(snapshot_id)])
 
 
-def files_named(table: IcebergTable, snapshot: Snapshot, known: Container[str] = ()) -> Iterator[str]:
+def files_named(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its list of manifests, these, and the data.
 
     Manifests that are known are passed over, with what they name: most are those of the release before.
     """
-    name = table.name()[-1]
+    name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None
     yield name_of(name, snapshot.manifest_list)
     for manifest in snapshot.manifests(table.io):
         if (place := name_of(name, manifest.manifest_path)) in known:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault, UsageError
@@ -130,7 +130,8 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
     """Return all tables, after their files were let go that no release names but those that are going."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
-    _let_go(store, {name for table in tables for name in _going_files(table, gone)})
+    going = {name for table in tables for name in _going_files(table, gone)}
+    put_state(store, _LEAVING, dict.fromkeys(going, time.time()) | _leaving(store))
     return tables
 
 
@@ -169,11 +170,8 @@ def _has_tags(store: Store, gone: set[str]) -> bool:
 
     if not gone:
         return False
-    catalogue = open_catalogue(store)
-    try:
+    with open_catalogue(store) as catalogue:
         return any(_tags(catalogue.load_table((NAMESPACE, name)), gone) for name in metadata_locations(store))
-    finally:
-        catalogue.close()
 
 
 def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
@@ -220,17 +218,10 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collectio
 
     found: set[str] = set()
     for snapshot_id in snapshot_ids:
-        snapshot = table.snapshot_by_id(snapshot_id)
-        assert snapshot is not None
         # what several snapshots name is read once
-        found.update(files_named(table, snapshot, {*known, *found}))
+        found.update(files_named(table, snapshot_id, {*known, *found}))
         found.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
     return found
-
-
-def _let_go(store: Store, names: set[str]) -> None:
-    """Note that files may be removed, and since when."""
-    put_state(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
 
 
 def _leaving(store: Store) -> dict[str, float]:
@@ -238,7 +229,7 @@ def _leaving(store: Store) -> dict[str, float]:
 
     Where the list is damaged these are all files that nothing names, from now on.
     """
-    known = cached(store, _LEAVING, _times)
+    known = cached(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
     if known is not None or store.files.content(_LEAVING) is None:
         return known or {}
     tables = metadata_locations(store)
@@ -247,10 +238,6 @@ def _leaving(store: Store) -> dict[str, float]:
     found = dict.fromkeys(sorted(there - _in_use(store, set(tables))), time.time())
     put_state(store, _LEAVING, found)
     return found
-
-
-def _times(document: Any) -> dict[str, float]:
-    return {name: float(at) for name, at in document.items()}
 
 
 def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
@@ -279,16 +266,13 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
     """Return the files of tables that any snapshot names which is still there."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
-    catalogue = open_catalogue(store)
-    try:
+    with open_catalogue(store) as catalogue:
         tables = [catalogue.load_table((NAMESPACE, name)) for name in sorted(table_names)]
         found = {
             name
             for table in tables
             for name in _named_by(table, (each.snapshot_id for each in table.metadata.snapshots))
         }
-    finally:
-        catalogue.close()
     kept = releases.kept(store)
     paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
     return found | {path.relative_to(store.root).as_posix() for path in paths}

@@ -15,7 +15,7 @@ from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
-from iosig.warehouse.store.state import put_state, remove_state
+from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, document
 
 _NAME = "rollback.json"
@@ -100,15 +100,8 @@ def roll_back(
     try:
         return publishing.rollback(store, target), hold
     except Exception:
-        _restore(store, before)
+        put_state(store, _NAME, before and asdict(before))
         raise
-
-
-def _restore(store: Store, before: Hold | None) -> None:
-    if before is None:
-        remove_state(store, _NAME)
-    else:
-        put_state(store, _NAME, asdict(before))
 
 
 def _rolled_back(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
@@ -132,10 +125,8 @@ def end(store: Store) -> Hold:
     hold = in_force(store)
     if hold is None:
         raise NothingToDo("No rollback is in force.")
-    if hold.table_names:
-        put_state(store, _NAME, asdict(replace(hold, ended_at=datetime.now(UTC).isoformat(timespec="seconds"))))
-    else:
-        remove_state(store, _NAME)
+    ended = replace(hold, ended_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    put_state(store, _NAME, asdict(ended) if hold.table_names else None)
     return hold
 
 
@@ -143,7 +134,7 @@ def settle(store: Store) -> None:
     """Drop a rollback that ended, after a run recomputed what its tables missed."""
     hold = read(store)
     if hold is not None and hold.ended_at:
-        remove_state(store, _NAME)
+        put_state(store, _NAME, None)
 
 
 def rename(store: Store, landing_ids: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 
-from iosig.warehouse.store.state import put_state, remove_state
+from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, document
 
 _NAME = "losses.json"
@@ -50,10 +50,7 @@ def settle(store: Store, settled: Losses) -> None:
 
 
 def _write(store: Store, left: Losses) -> None:
-    if left == losses(store):
-        return
-    if left == Losses():
-        remove_state(store, _NAME)
-        return
-    days = sorted(day.isoformat() if day else "" for day in left.days)
-    put_state(store, _NAME, {"days": days, "landings": sorted(left.landing_ids)})
+    if left != losses(store):
+        days = sorted(day.isoformat() if day else "" for day in left.days)
+        told = {"days": days, "landings": sorted(left.landing_ids)}
+        put_state(store, _NAME, told if left != Losses() else None)

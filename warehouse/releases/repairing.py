@@ -59,7 +59,8 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
     for _ in range(_MAX_PASSES):
         damages = verify(store, told=told)
         mended += _mend(store, damages)
-        if not any(_hides_others(store, damage.path) for damage in damages):
+        hiding = (store.catalogue.name, store.journal.name)
+        if not any(damage.path in hiding or tells_of_releases(damage.path) for damage in damages):
             break
     if count := relocate(store, is_asked=True):
         mended.append(Mended(store.tables.name, f"{count:,} metadata files name {location_of(store)} now", ""))
@@ -69,11 +70,6 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
 def mend_state(store: Store) -> list[Mended]:
     """Restore state documents, of which one says which catalogue the warehouse has."""
     return [Mended(path, outcome, "") for path, outcome in state.mend(store)]
-
-
-def _hides_others(store: Store, path: str) -> bool:
-    """Return whether more damage may be found once this is mended."""
-    return path in (store.catalogue.name, store.journal.name) or tells_of_releases(path)
 
 
 def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:

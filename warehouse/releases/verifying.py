@@ -209,17 +209,12 @@ def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
     """
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
-    catalogue = open_catalogue(store)
-    try:
-        found = {}
-        for name, snapshot_id in {shown: None for release in kept for shown in release.snapshots.items()}:
-            table = catalogue.load_table((NAMESPACE, name))
-            snapshot = table.snapshot_by_id(snapshot_id)
-            assert snapshot is not None
-            found[list_of(name, snapshot_id)] = sorted(files_named(table, snapshot))
-        return found
-    finally:
-        catalogue.close()
+    shown = {snapshot: None for release in kept for snapshot in release.snapshots.items()}
+    with open_catalogue(store) as catalogue:
+        return {
+            list_of(name, snapshot_id): sorted(files_named(catalogue.load_table((NAMESPACE, name)), snapshot_id))
+            for name, snapshot_id in shown
+        }
 
 
 def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:

@@ -32,17 +32,15 @@ _CHANGING = json_bytes({"is_changing": True})
 
 
 def put_state(store: Store, name: str, document: Any) -> None:
-    """Replace a state document and its copy."""
+    """Replace a state document and its copy; None removes both."""
+    if document is None and store.files.content(name) is None:
+        return
     store.files.put(_copy_of(name), _CHANGING)
-    store.files.put(name, json_bytes(document))
-    store.files.put(_copy_of(name), _copied(name, document))
-
-
-def remove_state(store: Store, name: str) -> None:
-    """Remove a state document and its copy."""
-    if store.files.content(name) is not None:
-        store.files.put(_copy_of(name), _CHANGING)
+    if document is None:
         store.files.remove(name, _copy_of(name))
+    else:
+        store.files.put(name, json_bytes(document))
+        store.files.put(_copy_of(name), _copied(name, document))
 
 
 def has_copies(store: Store) -> bool:
