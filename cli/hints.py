@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def command(arguments: str) -> str:
     return runnable(f"`iosig {arguments}`").strip("`")
 
 
-def program(started: Path, environment: os._Environ[str] | dict[str, str], folder: Path) -> str:
+def program(started: Path, environment: Mapping[str, str], folder: Path) -> str:
     """Return what starts this iosig from a folder.
 
     started: how this process was started. `uv run` puts the checkout's scripts on the PATH of its own processes only.

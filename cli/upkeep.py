@@ -76,14 +76,15 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     from iosig.cli.printing import progress_bar, show, show_json
     from iosig.settings.model import load
     from iosig.warehouse.releases.catalogue_choice import take_over
-    from iosig.warehouse.releases.repairing import Mended, repair
+    from iosig.warehouse.releases.repairing import Mended, mend_state, repair
     from iosig.warehouse.store.store import locked
 
     store = _existing(obj[0])
     wanted = load(obj[1], store.root).catalogue.server()
     with locked(store), progress_bar("Reading") as told:
-        is_taken_over = wanted is not None and take_over(store, wanted)
-        mended = [Mended("catalogue", f"is {wanted} now", "")] if is_taken_over else []
+        mended = mend_state(store)
+        if wanted is not None and take_over(store, wanted):
+            mended.append(Mended("catalogue", f"is {wanted} now", ""))
         mended += repair(store, told)
     if as_json:
         show_json("repairs", {"repairs": [asdict(each) for each in mended]})
@@ -166,7 +167,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     if found is None:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
     if found.form == FORM:
-        say("The catalogue gets a checksum.")
+        say("The catalogue gets a checksum, and each state document a copy.")
     else:
         say(
             f"Form {found.form} to {FORM}: {found.written_file_count:,} small files"

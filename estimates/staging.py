@@ -74,7 +74,11 @@ def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls
     """Return the rows of `stage.ticks` for rows of `landed.polls`, and leave `stage.poll_days` in the engine."""
     models.expose_frame(connection, POLLS.layer, POLLS.name, polls)
     # without the first and the last day of the warehouse, the days count as whole: only `missing_ratio` depends on it
-    parameters = model_parameters(settings) | {"first_polled_on": None, "last_polled_on": None}
+    parameters = model_parameters(settings) | {
+        "first_polled_on": None,
+        "last_polled_on": None,
+        "beginning_filesystems": [],
+    }
 
     def build(table: Table) -> pl.DataFrame:
         rows = models.select(connection, table, parameters)

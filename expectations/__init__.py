@@ -5,5 +5,4 @@
 - `sentences` (`happened`, `what_to_do`): Sentences: what happened where an expectation does not hold.
 - `suites` (`rules`, `rule`, `parameters`): Suites: what a table is expected to be, and how each rule is judged.
 - `summing` (`summed`): Summing up: what the checks of days say of a release as a whole.
-- `thrift` (`made_once`): What Great Expectations would make again for each metric of a suite, made once.
 """

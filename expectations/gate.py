@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from iosig.expectations import suites, thrift
+from iosig.expectations import suites
 from iosig.expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
 from iosig.expectations.suites import Rule
 from iosig.warehouse.contracts import Table, frames
@@ -131,7 +131,7 @@ def _complaint(row: Mapping[str, Any]) -> str:
 
 
 class _Deferred(ModuleType):
-    """Stands for a module; the first look at anything in it imports it."""
+    """Stands for a module in `sys.modules`; the first access to an attribute imports it."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -162,10 +162,7 @@ def _frames() -> Any:
     _defer("altair", "scipy.stats")
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
-    from great_expectations.execution_engine import pandas_execution_engine
 
-    # a fingerprint of all values, of which nothing is asked: a fifth of what a large table takes
-    pandas_execution_engine.HASH_THRESHOLD = 0
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     asset = context.data_sources.add_pandas("iosig").add_dataframe_asset("table")
@@ -225,12 +222,11 @@ def _asked(
 
         suite = ExpectationSuite(name=name, expectations=[rule.configuration() for rule in rules])
         batch = definition.get_batch({"dataframe": _pandas(frame)})
-        with thrift.made_once(batch.data.execution_engine):
-            outcome = batch.validate(
-                suite,
-                result_format=result_format or (_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF),
-                expectation_parameters=dict(values),
-            )
+        outcome = batch.validate(
+            suite,
+            result_format=result_format or (_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF),
+            expectation_parameters=dict(values),
+        )
         batch.data.execution_engine.batch_manager.reset_batch_cache()
     found = {result.expectation_config.meta["name"]: result for result in outcome.results}
     return {rule.name: _finding(rule, found[rule.name]) for rule in rules}

@@ -112,8 +112,8 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
         agree(store, settings.catalogue.server())
         releasing.complete(store)
         plan = make_plan(store, settings, since, until)
-        for day in plan.late_days:
-            get_run_logger().warning("Polls of %s came too late: its earlier ones are gone, it stays as it is.", day)
+        for warning in plan.warnings:
+            get_run_logger().warning("%s.", warning)
         return plan
     except NothingToDo as nothing:
         get_run_logger().info("%s", nothing)

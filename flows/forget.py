@@ -37,7 +37,8 @@ from iosig.warehouse.store import forgetting, ledger
 from iosig.warehouse.store.files import ASIDE
 from iosig.warehouse.store.journal import Journal
 from iosig.warehouse.store.manifests import Landing, id_in, in_folder
-from iosig.warehouse.store.store import Store, document, put_document, write_parquet
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document, write_parquet
 
 _INTENT = "forgetting.json"
 #: how long to wait for those who read releases that are to go [s]
@@ -144,7 +145,7 @@ def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
 
 def forget(store: Store, settings: Settings, found: Found, report: Report) -> None:
     """Forget what was found. The warehouse must be held by this writer."""
-    put_document(store, _INTENT, found.document)
+    put_state(store, _INTENT, found.document)
     old = [*_there(store, found.landings)]
     for landing in old:
         _leave(store, landing, found)
@@ -260,7 +261,8 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
         seals.add(store, current, [*made, *new])
     ledger.forget(store)
     publishing.abandon(store)
-    store.files.remove("builds/*", f"{store.data_docs.name}/refused", _INTENT)
+    store.files.remove("builds/*", f"{store.data_docs.name}/refused")
+    put_state(store, _INTENT, None)
 
 
 def out_of_reach(store: Store) -> list[str]:

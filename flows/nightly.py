@@ -248,8 +248,8 @@ def run_inline(
         agree(store, settings.catalogue.server())
         releasing.complete(store)
         run = begin_run(store, settings, planning.make_plan(store, settings, since, until, kind=kind))
-        for day in run.plan.late_days:
-            report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
+        for warning in run.plan.warnings:
+            report(warning, 0, 0.0)
         for result in build(run, engine or Engine(), begin=begin):
             report(result.name, result.row_count, result.duration_s)
         begin("release", None)

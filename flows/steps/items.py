@@ -57,7 +57,7 @@ class WorkItem:
     without rows may be absent. days: days that are recomputed. folder: the run's own, below the root. marker: the
     file that says that the item is complete; empty for an item that every run executes. is_check: whether it needs
     Great Expectations. is_parallel: whether its function starts worker processes of its own. poll_span: the first and
-    last day of polls in the warehouse.
+    last day of polls in the warehouse. beginning_filesystems: file systems whose polls begin on these days.
     """
 
     name: str
@@ -72,6 +72,7 @@ class WorkItem:
     is_check: bool = False
     is_parallel: bool = False
     poll_span: tuple[Day, Day] = (None, None)
+    beginning_filesystems: tuple[str, ...] = ()
 
     def is_smaller_than(self, root: Path, byte_count: int) -> bool:
         """Return whether the item reads fewer bytes."""
@@ -248,5 +249,6 @@ class StepContext:
             "has_undated": None in self.days,
             "first_polled_on": self.item.poll_span[0],
             "last_polled_on": self.item.poll_span[1],
+            "beginning_filesystems": list(self.item.beginning_filesystems),
             **staging.model_parameters(self.settings),
         }

@@ -65,6 +65,7 @@ class Plan:
     queue_days: tuple[date, ...] = ()
     kind: str = field(default="run", compare=False)
     settles_rollback: bool = field(default=False, compare=False)
+    mixed_settings: str | None = field(default=None, compare=False)
     losses: Losses = field(default=Losses(), compare=False)
 
     @cached_property
@@ -77,6 +78,20 @@ class Plan:
     def poll_span(self) -> tuple[date | None, date | None]:
         """The first and last day of polls and counters that are landed."""
         return poll_span(self.landed, self.landed.in_force)
+
+    @cached_property
+    def beginnings(self) -> dict[date, tuple[str, ...]]:
+        """The file systems whose landed polls begin on a day, by day."""
+        found: dict[date, tuple[str, ...]] = {}
+        for name, day in sorted(first_poll_days(self.landed, self.landed.in_force).items()):
+            found[day] = (*found.get(day, ()), name)
+        return found
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know before the run."""
+        late = (f"polls of {day} came too late: its earlier ones are gone, it stays as it is" for day in self.late_days)
+        return (*late, *([self.mixed_settings] if self.mixed_settings else ()))
 
     @property
     def judged_days(self) -> tuple[date | None, ...]:
@@ -107,6 +122,17 @@ def poll_span(landed: Ledger, landings: pl.DataFrame) -> tuple[date | None, date
     assert first is None or isinstance(first, date)
     assert last is None or isinstance(last, date)
     return first, last
+
+
+def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
+    """Return the first day of polls of each file system, of some landings.
+
+    Older landings do not tell their file systems: none is known to begin after the first day of those.
+    """
+    polls = landed.files.join(landings, on="folder", how="semi").filter(pl.col("table") == POLLS.name)
+    unknown = polls.filter(pl.col("filesystems").is_null())["day"].min()
+    known = polls.explode("filesystems").drop_nulls("filesystems").group_by("filesystems").agg(pl.col("day").min())
+    return {name: day for name, day in known.iter_rows() if unknown is None or day <= unknown}
 
 
 def code_version() -> str:
@@ -200,6 +226,13 @@ def make_plan(
     poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
+    mixed_settings = None
+    if base and base.parameters != parameters and (since or until) and kind == "run":
+        first = min((day for day in (*poll_days, *job_days) if day), default=since or until)
+        mixed_settings = (
+            f"the settings changed since {base.release_id}: days outside of the range keep its results until "
+            f"`iosig run --since {first}` computes them again"
+        )
     if since or until:
         # What concerns days outside of the range stays new for the next run.
         fresh, gone = (
@@ -220,6 +253,7 @@ def make_plan(
         late_days=tuple(sorted(late_days)),
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
         kind=kind,
+        mixed_settings=mixed_settings,
         settles_rollback=bool(start.missed) and since is None and until is None,
         losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
     )
@@ -241,9 +275,12 @@ def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Col
 def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.DataFrame) -> set[date]:
     """Return days of the release that became, or no longer are, the first or last one of coverage.
 
-    Their polls are counted again if any were missing: a partial day misses only those within its time.
+    Coverage begins for each file system by itself. Their polls are counted again if any were missing: a partial day
+    misses only those within its time.
     """
-    spans = zip(poll_span(landed, before), poll_span(landed, landed.in_force), strict=True)
+    spans = [*zip(poll_span(landed, before), poll_span(landed, landed.in_force), strict=True)]
+    first_before, first_now = (first_poll_days(landed, landings) for landings in (before, landed.in_force))
+    spans += [(day, first_now.get(name)) for name, day in first_before.items()]
     edges = {day for old, new in spans if old != new for day in (old, new)}
     if base is None or not edges - {None}:
         return set()

@@ -83,6 +83,7 @@ class Step:
             is_check=self.is_check,
             is_parallel=self.is_parallel,
             poll_span=run.plan.poll_span,
+            beginning_filesystems=tuple(name for day in days if day for name in run.plan.beginnings.get(day, ())),
         )
 
 

@@ -92,13 +92,18 @@ spans as (
     group by all
 ),
 
--- polls before the first and after the last one, where the data begin or end on that day
+-- polls before the first and after the last one, where the data begin (also of one file system) or end on that day
 outside as (
     select
         spans.polled_on,
         spans.filesystem,
         (
-            if(spans.polled_on = $first_polled_on, floor(spans.first_s / steps.interval_s), 0)
+            if(
+                spans.polled_on = $first_polled_on
+                or list_contains($beginning_filesystems::varchar[], spans.filesystem),
+                floor(spans.first_s / steps.interval_s),
+                0
+            )
             + if(spans.polled_on = $last_polled_on, ceil((86400 - spans.last_s) / steps.interval_s) - 1, 0)
         )::bigint as outside_count
     from spans

@@ -146,7 +146,7 @@ class Followed:
             if is_other or until_s < self._clock.began_s:
                 events.extend([] if is_other else ["clock_back"])
                 self._begin_run()
-            elif elapsed_s is not None and _has_jumped(until_s - self._clock.until_s, elapsed_s):
+            elif elapsed_s is not None and until_s - self._clock.until_s > _JUMP_RATIO * elapsed_s + _JUMP_SLACK_S:
                 events.append("clock_jump")
                 for predictor in self.predictors.values():
                     predictor.part(began_s)
@@ -255,10 +255,6 @@ def _hole_s(flush: Flush, until_s: float) -> float:
     if flush.measured is None or not len(flush.measured) or not math.isfinite(until_s):
         return 0.0
     return float(flush.measured[:, 0].min()) - until_s
-
-
-def _has_jumped(moved_on_s: float, elapsed_s: float) -> bool:
-    return moved_on_s > _JUMP_RATIO * elapsed_s + _JUMP_SLACK_S
 
 
 def _plain(value: float) -> float | None:

@@ -23,7 +23,8 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs.records import FINAL_STATES
-from iosig.warehouse.store.manifests import Landing, Part, in_folder
+from iosig.warehouse.store import ledger
+from iosig.warehouse.store.manifests import Landing, Part
 from iosig.warehouse.store.store import Store
 
 #: a folder that was changed so lately may change again without its time showing it
@@ -61,38 +62,32 @@ class Landings:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._changed_ns: int | None = None
-        self._names: set[str] = set()
-        self._generations: dict[str, int] = {}
+        self._folders: dict[str, int] = {}
+        self._seen = pl.DataFrame(schema={"landing_id": pl.String})
 
     def look(self) -> list[Landing]:
         """Return those that are new since the last look, in the order of landing; of a content the latest only."""
-        lots = {name: lots for name in self._listed() - self._names if (lots := in_folder(self._store, name))}
-        found = [lot for each in lots.values() for lot in each]
-        self._names |= lots.keys()
-        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
+        if not self._has_changed():
+            return []
+        landed = ledger.read(self._store)
+        new = landed.in_force.join(self._seen, on="landing_id", how="anti", maintain_order="left")
+        self._seen = pl.concat([self._seen, new.select("landing_id")])
+        return list(landed.objects(new))
 
-    def _listed(self) -> set[str]:
-        """Return the folders of landings, or nothing where there are none but those of the last look."""
+    def _has_changed(self) -> bool:
+        """Return whether there may be landings that were not there at the last look."""
         if self._store.url is not None:
-            return {*self._store.files.folders("landed")}
+            before, self._folders = self._folders, self._store.files.folders("landed")
+            return self._folders != before
         try:
             changed_ns = self._store.landed.stat().st_mtime_ns
         except FileNotFoundError:
-            return set()
-        if changed_ns == self._changed_ns:
-            return set()
+            return False
+        is_same = changed_ns == self._changed_ns
         # Two changes within one tick of the file system's clock show as one.
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
         self._changed_ns = changed_ns if is_settled else None
-        return {path.name for path in self._store.landed.iterdir()}
-
-    def _latest(self, found: Sequence[Landing]) -> list[Landing]:
-        latest: dict[str, Landing] = {}
-        for lot in found:
-            if lot.generation >= self._generations.get(lot.content_sha256, 0):
-                self._generations[lot.content_sha256] = lot.generation
-                latest[lot.content_sha256] = lot
-        return sorted(latest.values(), key=lambda lot: (lot.sequence, lot.landing_id))
+        return not is_same
 
 
 class JobLog:
@@ -131,15 +126,13 @@ class JobLog:
         ]
         if not records:
             return frames.empty(JOBS)
-        of_job = self._staged(pl.concat(records, how="vertical_relaxed").with_row_index("part_row"))
+        rows = pl.concat(records, how="vertical_relaxed").with_row_index("part_row")
+        with staging.engine(self._settings, self._store.builds / "spill") as connection:
+            of_job = staging.stage_jobs(connection, self._settings, rows)
         wanted = of_job.filter(pl.col("job_id") == self._job_id)
         if cluster is not None:
             wanted = wanted.filter(pl.col("cluster") == cluster)
         return wanted.sort("started_at", "cluster", descending=True, nulls_last=True)
-
-    def _staged(self, records: pl.DataFrame) -> pl.DataFrame:
-        with staging.engine(self._settings, self._store.builds / "spill") as connection:
-            return staging.stage_jobs(connection, self._settings, records)
 
 
 class WatchedJob:

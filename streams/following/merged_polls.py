@@ -243,7 +243,7 @@ class MergedPolls:
         polls = _Ordered.of(self._released(is_final), self.started_us, self.ended_us)
         cells = list(self._cells(polls.polled_us))
         for at, (low, high) in enumerate(cells):
-            reported = self._reporters(polls, low, high)
+            reported = _masks(polls.polled_us[low:high], polls.controller[low:high])[1]
             is_last = at == len(cells) - 1
             if is_last and not (is_final or self._has_passed_end or self._is_whole(polls, high, reported[-1])):
                 break
@@ -333,9 +333,6 @@ class MergedPolls:
         times, masks = _masks(polls.polled_us[measured], polls.controller[measured])
         for time_us, mask in zip(times, masks, strict=True):
             self._seen.add(time_us, mask)
-
-    def _reporters(self, polls: _Ordered, low: int, high: int) -> list[int]:
-        return _masks(polls.polled_us[low:high], polls.controller[low:high])[1]
 
     def _flush(self, polls: _Ordered, low: int, high: int) -> Flush:
         moves = {}

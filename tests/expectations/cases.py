@@ -59,6 +59,17 @@ NO_NETWORK = {
 }
 NO_NETWORK_OF = NO_NETWORK | {"outcome": "refused", "reason": "Two nodes have the same label."}
 
+_PERIOD = {
+    "window_start_s": 0.0,
+    "window_end_s": 600.0,
+    "sampling_hz": 1.0,
+    "frequency_hz": 0.05,
+    "period_s": 20.0,
+    "confidence": 0.9,
+    "false_alarm_probability": 0.001,
+}
+_SEGMENTS = {"segment_starts_s": [0.0], "segment_ends_s": [600.0], "segment_periods_s": [20.0]}
+
 
 def of_year(year: int) -> dict[str, Any]:
     """When the good job was submitted, started and ended, in another year."""
@@ -260,13 +271,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "node_periods": {
         "outcome": "periodic",
         "node_bytes": 5.0,
-        "window_start_s": 0.0,
-        "window_end_s": 600.0,
-        "sampling_hz": 1.0,
-        "frequency_hz": 0.05,
-        "period_s": 20.0,
-        "confidence": 0.9,
-        "false_alarm_probability": 0.001,
+        **_PERIOD,
         "delay_s": -1.0,
         "concentration_ratio": 0.5,
     },
@@ -274,32 +279,16 @@ GOOD: dict[str, dict[str, Any]] = {
         "operation_group": "all",
         "outcome": "periodic",
         "metadata_call_count": 30,
-        "window_start_s": 0.0,
-        "window_end_s": 600.0,
-        "sampling_hz": 1.0,
-        "frequency_hz": 0.05,
-        "period_s": 20.0,
-        "confidence": 0.9,
-        "false_alarm_probability": 0.001,
-        "segment_starts_s": [0.0],
-        "segment_ends_s": [600.0],
-        "segment_periods_s": [20.0],
+        **_PERIOD,
+        **_SEGMENTS,
     },
     "metadata_rates": {
         "outcome": "periodic",
         "class_outcome": "classified",
         "label": "UNIFORM",
         "metadata_operation_count": 30,
-        "window_start_s": 0.0,
-        "window_end_s": 600.0,
-        "sampling_hz": 1.0,
-        "frequency_hz": 0.05,
-        "period_s": 20.0,
-        "confidence": 0.9,
-        "false_alarm_probability": 0.001,
-        "segment_starts_s": [0.0],
-        "segment_ends_s": [600.0],
-        "segment_periods_s": [20.0],
+        **_PERIOD,
+        **_SEGMENTS,
     },
     "sample_sets": {"step_count": 101, "interval_s": 2.0, "duration_s": 200.0, "missing_ratio": 0.1},
     "signatures": {

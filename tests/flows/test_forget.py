@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,6 @@ from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.files import Folder
 from iosig.warehouse.store.store import Store, locked
 from tests.flows import growing_traces
 from tests.flows.test_privacy import texts_of
@@ -54,7 +51,7 @@ def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
     return [folder / str(night) for night in range(3)]
 
 
-def _work(store: Store, nights: list[Path]) -> None:
+def work(store: Store, nights: list[Path]) -> None:
     for night in nights:
         list(land_paths(store, Settings(), [str(night)], Told(time_zone="UTC")))
         nightly.run_inline(store, Settings(), lambda *_: None)
@@ -64,7 +61,7 @@ def _work(store: Store, nights: list[Path]) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Path:
     """A warehouse after three nights with the user's data, beside what came on them; not to be changed."""
     folder = tmp_path_factory.mktemp("nights")
-    _work(Store(folder / "with"), write_nights(folder / "site", with_user=True))
+    work(Store(folder / "with"), write_nights(folder / "site", with_user=True))
     return folder / "with"
 
 
@@ -72,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
 def without(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Store:
     """A warehouse after the same nights that never had any of the user's; not to be changed."""
     folder = tmp_path_factory.mktemp("without")
-    _work(Store(folder / "without"), write_nights(folder / "site", with_user=False))
+    work(Store(folder / "without"), write_nights(folder / "site", with_user=False))
     return Store(folder / "without")
 
 
@@ -149,7 +146,7 @@ def test_nights_go_on_and_what_was_forgotten_does_not_land_again(store: Store, m
     assert_gone(store, USER)
     (site.parent / "more").mkdir(exist_ok=True)
     (site.parent / "more" / "jobs.sacct").write_text(HEAD + OTHERS.format(5))
-    _work(store, [site.parent / "more"])
+    work(store, [site.parent / "more"])
     assert len(releases.history(store)) == 4
     assert verify(store, is_all=True) == []
 
@@ -162,7 +159,7 @@ def test_a_landing_goes_from_every_release(store: Store, tmp_path: Path) -> None
     assert landing.find(store, gone.landing_id) is None
     other = Store(tmp_path / "other")
     (night / "jobs.sacct").unlink()
-    _work(other, [tmp_path / "site" / str(number) for number in range(3)])
+    work(other, [tmp_path / "site" / str(number) for number in range(3)])
     assert rows(store, releases.find(store, None)) == rows(other, releases.find(other, None))
     assert verify(store, is_all=True) == []
     with pytest.raises(UsageError, match="There is no landing"):
@@ -187,39 +184,19 @@ def test_rolled_back_pinned_and_expired_releases_lose_it_too(store: Store, witho
     assert [rows(store, release) for release in kept] == [rows(without, other)] * 2
 
 
-def _kill_at(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Have the so-manieth change of the warehouse's files never be made, nor any after it."""
-    count = 0
-
-    def counted(change: Callable[..., Any]) -> Callable[..., Any]:
-        def do(*arguments: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count >= at:
-                raise KeyboardInterrupt
-            return change(*arguments, **named)
-
-        return do
-
-    for name in ("put", "remove", "take", "show", "gathered", "swap"):
-        monkeypatch.setattr(Folder, name, counted(getattr(Folder, name)))
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("at", range(1, 90, 4))
-def test_killed_at_any_step_it_goes_on_where_it_was(
-    store: Store, without: Store, monkeypatch: pytest.MonkeyPatch, at: int
+def test_one_that_was_killed_is_ended_before_another_begins(
+    store: Store, without: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patched:
-        _kill_at(patched, at)
+        patched.setattr(holds, "rename", kill)
         with pytest.raises(KeyboardInterrupt):
             forget_data(store, user=USER)
-    assert len(releases.history(store)) == 3, "what is there can be read meanwhile"
-    for release in releases.history(store):
-        rows(store, release)
-    if (store.root / "forgetting.json").is_file():
-        with pytest.raises(UsageError, match="ask for that again first"):
-            forget_data(store, user="somebodyelse")
+    with pytest.raises(UsageError, match="ask for that again first"):
+        forget_data(store, user="somebodyelse")
     forget_data(store, user=USER)
     assert_gone(store, USER)
     assert_as_without(store, without)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import date
-from importlib import import_module
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +23,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
-from iosig.warehouse.releases import clearing, older, publishing, releases
+from iosig.warehouse.releases import clearing, older, releases
 from iosig.warehouse.releases.reading import count_differences, opened
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.releases.verifying import verify
@@ -95,29 +91,14 @@ def test_traffic_of_the_file_system_gives_no_class_to_a_run(checked_night: Night
 # ---- what comes after it
 
 
-@dataclass(frozen=True)
-class QuickNight(Night):
-    """A night without checks; `built` is its warehouse as a kill would have left it just before the publishing."""
-
-    built: Path
-
-
 @pytest.fixture(scope="module")
-def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> QuickNight:
-    """The small site after one undisturbed night of both days; not to be changed."""
-    root = tmp_path_factory.mktemp("both-days")
-    store = Store(root / "warehouse")
+def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after one night of both days, without checks; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    publish = publishing.publish
-
-    def keep_what_is_built(*arguments: Any) -> Release:
-        shutil.copytree(store.root, root / "built")
-        return publish(*arguments)
-
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
-        monkeypatch.setattr(publishing, "publish", keep_what_is_built)
-        return QuickNight(store, run(store), root / "built")
+        return Night(store, run(store))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +114,7 @@ def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> N
 @pytest.mark.usefixtures("quick_checks")
 class TestRepeated:
     @pytest.mark.slow
-    def test_a_second_run_has_nothing_to_do(self, both_days: QuickNight, tmp_path: Path) -> None:
+    def test_a_second_run_has_nothing_to_do(self, both_days: Night, tmp_path: Path) -> None:
         site = both_days.copy(tmp_path / "warehouse")
         with pytest.raises(NothingToDo, match=both_days.release.release_id):
             run(site)
@@ -141,7 +122,7 @@ class TestRepeated:
 
     @pytest.mark.long
     @pytest.mark.long
-    def test_other_settings_make_every_day_anew(self, both_days: QuickNight, tmp_path: Path) -> None:
+    def test_other_settings_make_every_day_anew(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
         second = run(site, settings)
@@ -165,14 +146,14 @@ class TestRepeated:
     @pytest.mark.slow
     @pytest.mark.long
     def test_one_day_at_a_time_gives_what_both_days_give(
-        self, both_days: QuickNight, first_day: Night, tmp_path: Path
+        self, both_days: Night, first_day: Night, tmp_path: Path
     ) -> None:
         other = first_day.copy(tmp_path / "other")
         both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
         assert both == apart
 
     def test_the_first_run_on_an_older_release_computes_every_day(
-        self, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
+        self, both_days: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = both_days.store
         with pytest.raises(NothingToDo):
@@ -183,7 +164,7 @@ class TestRepeated:
             make_plan(store, Settings(), since=DAYS[1])
 
     @pytest.mark.slow
-    def test_late_polls_renew_only_what_they_concern(self, both_days: QuickNight, tmp_path: Path) -> None:
+    def test_late_polls_renew_only_what_they_concern(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         late = tmp_path / "late.csv"
         late.write_text(
@@ -199,7 +180,7 @@ class TestRepeated:
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
 
     @pytest.mark.slow
-    def test_a_day_whose_polls_were_cleared_stays_as_it_is(self, both_days: QuickNight, tmp_path: Path) -> None:
+    def test_a_day_whose_polls_were_cleared_stays_as_it_is(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         cleared = clearing.clear(site, -1)
         assert (cleared.landing_count, cleared.days) == (1, DAYS)
@@ -239,6 +220,46 @@ def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_
     found = contents(store, run(store))
     assert {name: len(found[name]) for name in rows} == rows
     assert found["samples"] == []
+
+
+# ---- where polls begin
+
+
+def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
+    """Land polls of the file system `new`, ten seconds apart, in hours after the midnight between both days."""
+    midnight = datetime(2026, 3, 3, tzinfo=UTC)
+    times = [midnight + timedelta(hours=hour, seconds=second) for hour in hours for second in range(0, 3600, 10)]
+    path = folder / f"new{hours[0]}.csv"
+    rows = [f"{at:%FT%TZ},c9,new,1,1" for at in times]
+    path.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *rows]) + "\n")
+    list(land_paths(store, Settings(), [str(path)], Told()))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_checks")
+def test_a_file_system_that_begins_later_misses_nothing_before(site: Store, tmp_path: Path) -> None:
+    _land_second_filesystem(site, tmp_path, 1)
+    assert "new" in make_plan(site, Settings()).beginnings[DAYS[1]]
+    days = "select polled_on, missing_ratio, is_partial_day from poll_days where filesystem = 'new' order by all"
+    with opened(site, run(site)) as connection:
+        assert connection.sql(days).fetchall() == [(DAYS[1], 0.0, True)]
+    # polls of the evening before arrive: the former first day has a gap of an hour
+    _land_second_filesystem(site, tmp_path, -1)
+    with opened(site, run(site)) as connection:
+        (_, *first), (_, missing_ratio, is_partial) = connection.sql(days).fetchall()
+    assert first == [0.0, True]
+    assert (missing_ratio, is_partial) == (pytest.approx(0.5, abs=0.01), True)
+
+
+@pytest.mark.slow
+def test_other_settings_for_some_days_are_a_warning(both_days: Night) -> None:
+    """The release records the settings of the run, so no later run would compute the other days again."""
+    store, other = both_days.store, Settings.model_validate({"classes": {"min_duration_s": 1}})
+    (warning,) = make_plan(store, other, since=DAYS[1]).warnings
+    assert both_days.release.release_id in warning
+    assert f"`iosig run --since {DAYS[0]}`" in warning
+    assert make_plan(store, other).warnings == ()
+    assert make_plan(store, Settings(), since=DAYS[1]).warnings == ()
 
 
 # ---- the gate
@@ -294,154 +315,3 @@ def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.M
     assert [path.name for path in site.data_docs.iterdir()] == ["refused"]
     release = run(site)
     assert releases.history(site) == [release]
-
-
-# ---- killed
-
-
-class Killed(BaseException):
-    """What a kill is to the code below it: nothing after it runs."""
-
-
-@contextmanager
-def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]]:
-    """Kill whatever runs just before the n-th file or folder is moved into place; nothing is tidied up."""
-    moved: list[str] = []
-    replace = iosig.warehouse.placing.os.replace
-
-    def counted(source: Any, target: Any) -> None:
-        if len(moved) == write:
-            raise Killed
-        moved.append(Path(target).name)
-        replace(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(iosig.warehouse.placing.os, "replace", counted)
-        patch.setattr(iosig.warehouse.placing.shutil, "rmtree", lambda *_, **__: None)
-        patch.setattr(iosig.warehouse.placing.Path, "unlink", lambda *_, **__: None)
-        yield moved
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_checks")
-def test_killed_before_any_write_the_next_run_ends_the_same(
-    site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each run works on the wreck of the last one, and is killed some writes later, until one is not."""
-    for write in range(0, 200, 1 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 4):
-        try:
-            with killed_at(monkeypatch, write):
-                again = run(site)
-        except Killed:
-            # Readers see nothing before all of it is there; once it is, the run is done.
-            again = releases.current(site)
-            if again is None:
-                continue
-        break
-    assert write > 10, "the run was killed at many places"
-    assert again is not None
-    assert described(again) == described(both_days.release)
-    assert contents(site, again) == contents(both_days.store, both_days.release)
-
-
-@pytest.fixture
-def built_site(both_days: QuickNight, tmp_path: Path) -> Store:
-    """The small site's warehouse with both days built and nothing published yet, to be changed at will."""
-    shutil.copytree(both_days.built, tmp_path / "built")
-    return Store(tmp_path / "built")
-
-
-# Each stage at its first call or at a later one, in turn: a run of the night is long.
-@pytest.mark.slow
-@pytest.mark.parametrize(("call", "stage"), [(0, "replace"), (3, "adopt")])
-@pytest.mark.usefixtures("quick_checks")
-def test_killed_while_publishing_the_next_run_ends_the_same(
-    stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Kills before a table's snapshot, between snapshots, and before the row that names them all."""
-    done = getattr(iosig.warehouse.releases.catalogue, stage)
-    calls = 0
-
-    def deadly(*arguments: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls > call:
-            raise Killed
-        return done(*arguments, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(iosig.warehouse.releases.catalogue, stage, deadly)
-        with pytest.raises(Killed):
-            run(built_site)
-    assert releases.current(built_site) is None
-    killed = run(built_site)
-    with pytest.raises(NothingToDo):
-        run(built_site)
-    assert len(releases.history(built_site)) == 1
-    with opened(built_site, killed) as connection:
-        assert connection.sql("select count(*) from job_io").fetchall() == [(8,)]
-        assert connection.sql("select count(*) from ticks").fetchall() == [(1440,)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "stage"), [("catalogue", "leave_hints"), ("links", "link_latest"), ("seals", "seal")]
-)
-@pytest.mark.usefixtures("quick_checks")
-def test_killed_after_the_release_the_next_run_leaves_what_readers_need(
-    module: str, stage: str, built_site: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def deadly(*_: Any, **__: Any) -> Any:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(import_module(f"iosig.warehouse.releases.{module}"), stage, deadly)
-        with pytest.raises(Killed):
-            run(built_site)
-    assert releases.current(built_site) is not None
-    with pytest.raises(NothingToDo):
-        run(built_site)
-    assert verify(built_site) == []
-    assert pl.read_parquet(built_site.root / "latest" / "job_io").height == 8
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_checks")
-@pytest.mark.long
-def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
-    built_site: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def deadly(*_: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "_append", deadly)
-        with pytest.raises(Killed):
-            run(built_site)
-    left = set(built_site.tables.glob("*/data/*.parquet"))
-    release = run(built_site, Settings.model_validate({"classes": {"min_duration_s": 1}}))
-    assert left
-    assert not left & set(built_site.tables.glob("*/data/*.parquet"))
-    assert {path for paths in releases.files_of(built_site, release).values() for path in paths} <= set(
-        built_site.tables.glob("*/data/*.parquet")
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_checks")
-def test_killed_after_the_release_the_next_run_has_nothing_to_do(
-    built_site: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish = publishing.publish
-
-    def deadly(*arguments: Any) -> None:
-        publish(*arguments)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", deadly)
-        with pytest.raises(Killed):
-            run(built_site)
-    assert len(releases.history(built_site)) == 1
-    with pytest.raises(NothingToDo):
-        run(built_site)

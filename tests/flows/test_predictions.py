@@ -177,45 +177,6 @@ def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: 
 # ---- the journal, landed
 
 
-class Killed(BaseException):
-    """What stands for SIGKILL: nothing catches it."""
-
-
-def kill(*_: object, **__: object) -> None:
-    raise Killed
-
-
-@pytest.mark.parametrize("place", ["fingerprint", "land_batches", "end_landing", "prune"])
-def test_a_landing_that_is_killed_loses_and_doubles_nothing(
-    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit(store, FIRST)
-    with monkeypatch.context() as patch:
-        patch.setattr(landing if place == "land_batches" else Journal, place, kill)
-        with pytest.raises(Killed):
-            land_journal(store, KEEP_NONE)
-    commit(store, LATER)
-    land_journal(store, KEEP_NONE)
-    assert landed_counts(store) == [len(FIRST), len(LATER)]
-    assert land_journal(store) == []
-
-
-def test_a_killed_landing_leaves_nothing_half(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predictions, "_BATCH_ROWS", 2)
-    commit(store, [on(0, number) for number in range(1, 6)])
-    read = Journal.rows_after
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "rows_after", lambda *given: kill() if given[1] > 2 else read(*given))
-        with pytest.raises(Killed):
-            land_journal(store)
-    assert landing.ledger(store) == []
-    land_journal(store)
-    (lot,) = landing.ledger(store)
-    rows = pl.concat([pl.read_parquet(store.root / part.path) for part in lot.parts])
-    assert rows["evaluation"].to_list() == rows["line"].to_list() == [1, 2, 3, 4, 5]
-    assert [part.row_count for part in lot.parts] == [2, 2, 1]
-
-
 def test_the_journal_keeps_rows_for_some_time_and_states_for_good(store: Store) -> None:
     commit(store, FIRST)
     land_journal(store)

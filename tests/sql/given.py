@@ -34,6 +34,7 @@ PARAMETERS: dict[str, Any] = {
     "has_undated": True,
     "first_polled_on": None,
     "last_polled_on": None,
+    "beginning_filesystems": [],
     "application_pattern": "^(.*)$",
     "filesystem_pattern": r"\bfs=(\w+)",
     "controller_limit_bytes_per_s": None,

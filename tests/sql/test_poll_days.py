@@ -145,6 +145,16 @@ def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
     )
 
 
+def test_the_first_day_of_a_file_system_is_partial_and_that_of_others_is_not(select: Select) -> None:
+    controllers = "filesystem controller \n new c1 \n old c2"
+    ticks = "polled_at filesystem interval_s controller_count \n" + "\n".join(
+        f"{hour:02}:00:00 {name} 3600 1" for name in ("new", "old") for hour in range(6, 24)
+    )
+    span = {"first_polled_on": DAY - timedelta(days=3), "last_polled_on": DAY + timedelta(days=3)}
+    found = select(POLL_DAYS, {POLLS: controllers, TICKS: ticks}, beginning_filesystems=["new"], **span)
+    expect(found, "filesystem missing_ratio is_partial_day \n new 0 yes \n old 0.25 no")
+
+
 def test_polls_that_are_missing_within_a_partial_day_are_missing(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 3600 1 \n 17:00:00 3600 1"
     found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)

@@ -97,7 +97,7 @@ def test_a_call_that_is_killed_leaves_nothing_out_and_brings_nothing_twice(
     scrape(fake, range(10, 250, 10))
     for second in (180, 255):
         clock.second = second
-        for place in ("land_batches", "write_manifest"):
+        for place in ("land_batches", "write_landing"):
             with monkeypatch.context() as patched:
                 patched.setattr(landing, place, killed)
                 with pytest.raises(KeyboardInterrupt):

@@ -110,7 +110,7 @@ POLL_DAYS = Table(
         Column(
             "is_partial_day",
             "bool",
-            "Whether the data begin or end within the day: the first or last day of coverage.",
+            "Whether the data begin or end within the day: the first day of the file system, or the last of all.",
             nullable=True,
         ),
         *_FAULT_COUNTS,

@@ -41,6 +41,7 @@ from iosig.warehouse.releases.gathering import Gathering
 from iosig.warehouse.releases.locations import (
     Part,
     data_place,
+    hints_of,
     location_of,
     metadata_locations,
     name_of,
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
-    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
 
     from iosig.warehouse.releases.rest import RestTables
@@ -72,7 +72,6 @@ _ROOT = "iosig.root"
 _TABLES = "/tables/"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
 _KEPT_VERSIONS = 20
-_HINT = "version-hint.text"
 _EPOCH = date(1970, 1, 1)
 #: wherever metadata lie
 _ANYWHERE = "anywhere"
@@ -209,13 +208,12 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
     locations: where the metadata lie, if they were looked for already.
     """
 
-    def leave(table_name: str, location: str) -> None:
-        folder, name = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
-        if store.files.content(f"{folder}/{_HINT}") != name.encode():
-            store.files.put(f"{folder}/{_HINT}", name.encode())
+    def leave(name: str, content: bytes) -> None:
+        if store.files.content(name) != content:
+            store.files.put(name, content)
 
-    found = metadata_locations(store) if locations is None else locations
-    store.files.each(lambda told: leave(*told), found.items())
+    hints = hints_of(metadata_locations(store) if locations is None else locations)
+    store.files.each(lambda hint: leave(*hint), hints.items())
 
 
 def widen(catalogue: Catalog, table: Table) -> IcebergTable:
@@ -374,12 +372,13 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
         snapshots.commit(table, [snapshots.current_as(snapshot_id)])
 
 
-def files_named(table: IcebergTable, snapshot: Snapshot, known: Container[str] = ()) -> Iterator[str]:
+def files_named(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its list of manifests, these, and the data.
 
     Manifests that are known are passed over, with what they name: most are those of the release before.
     """
-    name = table.name()[-1]
+    name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None
     yield name_of(name, snapshot.manifest_list)
     for manifest in snapshot.manifests(table.io):
         if (place := name_of(name, manifest.manifest_path)) in known:

@@ -19,7 +19,8 @@ from iosig.warehouse.releases import releases, seals
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.files import Busy
 from iosig.warehouse.store.manifests import manifest_in
-from iosig.warehouse.store.store import Store, document, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 _CLOSED = "closed_days.json"
 
@@ -56,7 +57,7 @@ def clear(store: Store, keep_days: int) -> Cleared:
     days, closed = set(files["day"].to_list()), closed_days(store)
     try:
         with store.files.held(releases.READING):
-            put_document(store, _CLOSED, sorted(day.isoformat() for day in closed | days))
+            put_state(store, _CLOSED, sorted(day.isoformat() for day in closed | days))
             size = sum(int(mark[0]) for name in files["path"] if (mark := store.files.mark(name)))
             seals.unseal(store, {manifest_in(folder) for folder in going["folder"]})
             store.files.remove(*names)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault, UsageError
@@ -20,7 +20,8 @@ from iosig.warehouse.releases.locations import LISTS, data_place, location_of, m
 from iosig.warehouse.releases.releases import EXPIRED, Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Busy
-from iosig.warehouse.store.store import Store, cached, document, put_document, put_parquet
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, cached, document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -61,7 +62,7 @@ def pins(store: Store) -> dict[str, str | None]:
 def pin(store: Store, release_id: str, until: date | None = None) -> Release:
     """Keep a release, up to a day and with it, or until it is unpinned. Raises UsageError if it is not there."""
     release = releases.find(store, release_id)
-    put_document(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
+    put_state(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
     return release
 
 
@@ -71,7 +72,7 @@ def repin(store: Store, release_id: str, successor_id: str | None) -> None:
     if release_id in pinned:
         new = {successor_id: pinned[release_id]} if successor_id else {}
         stay = {name: until for name, until in pinned.items() if successor_id or name != release_id}
-        put_document(store, _PINS, stay | new)
+        put_state(store, _PINS, stay | new)
 
 
 def unpin(store: Store, release_id: str) -> Release:
@@ -79,7 +80,7 @@ def unpin(store: Store, release_id: str) -> Release:
     release, pinned = releases.find(store, release_id), pins(store)
     if release.release_id not in pinned:
         raise UsageError(f"{release.release_id} is not pinned. `iosig releases` says which are.")
-    put_document(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
+    put_state(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
     return release
 
 
@@ -101,7 +102,7 @@ def expire(store: Store, keep_count: int) -> list[Release]:
     if going or _has_tags(store, set(gone)):
         with changed_at_once(store) as catalogue:
             tables = _letting_go(catalogue, store, set(gone))
-            put_document(store, EXPIRED, gone)
+            put_state(store, EXPIRED, gone)
             for table in tables:
                 _without(table, set(gone))
             _join_rows(catalogue, store)
@@ -129,7 +130,8 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
     """Return all tables, after their files were let go that no release names but those that are going."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
-    _let_go(store, {name for table in tables for name in _going_files(table, gone)})
+    going = {name for table in tables for name in _going_files(table, gone)}
+    put_state(store, _LEAVING, dict.fromkeys(going, time.time()) | _leaving(store))
     return tables
 
 
@@ -168,11 +170,8 @@ def _has_tags(store: Store, gone: set[str]) -> bool:
 
     if not gone:
         return False
-    catalogue = open_catalogue(store)
-    try:
+    with open_catalogue(store) as catalogue:
         return any(_tags(catalogue.load_table((NAMESPACE, name)), gone) for name in metadata_locations(store))
-    finally:
-        catalogue.close()
 
 
 def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
@@ -219,17 +218,10 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collectio
 
     found: set[str] = set()
     for snapshot_id in snapshot_ids:
-        snapshot = table.snapshot_by_id(snapshot_id)
-        assert snapshot is not None
         # what several snapshots name is read once
-        found.update(files_named(table, snapshot, {*known, *found}))
+        found.update(files_named(table, snapshot_id, {*known, *found}))
         found.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
     return found
-
-
-def _let_go(store: Store, names: set[str]) -> None:
-    """Note that files may be removed, and since when."""
-    put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
 
 
 def _leaving(store: Store) -> dict[str, float]:
@@ -237,19 +229,15 @@ def _leaving(store: Store) -> dict[str, float]:
 
     Where the list is damaged these are all files that nothing names, from now on.
     """
-    known = cached(store, _LEAVING, _times)
+    known = cached(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
     if known is not None or store.files.content(_LEAVING) is None:
         return known or {}
     tables = metadata_locations(store)
     patterns = (f"tables/{name}/{kind}" for name in tables for kind in ("data/*.parquet", "metadata/*.avro"))
     there = {name for pattern in (*patterns, f"{LISTS}/*.json") for name in store.files.matching(pattern)}
     found = dict.fromkeys(sorted(there - _in_use(store, set(tables))), time.time())
-    put_document(store, _LEAVING, found)
+    put_state(store, _LEAVING, found)
     return found
-
-
-def _times(document: Any) -> dict[str, float]:
-    return {name: float(at) for name, at in document.items()}
 
 
 def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
@@ -270,7 +258,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
             store.files.remove(*going)
     except Busy:
         return 0, 0
-    put_document(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
+    put_state(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
     return len(sizes), int(sum(sizes))
 
 
@@ -278,16 +266,13 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
     """Return the files of tables that any snapshot names which is still there."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
-    catalogue = open_catalogue(store)
-    try:
+    with open_catalogue(store) as catalogue:
         tables = [catalogue.load_table((NAMESPACE, name)) for name in sorted(table_names)]
         found = {
             name
             for table in tables
             for name in _named_by(table, (each.snapshot_id for each in table.metadata.snapshots))
         }
-    finally:
-        catalogue.close()
     kept = releases.kept(store)
     paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
     return found | {path.relative_to(store.root).as_posix() for path in paths}

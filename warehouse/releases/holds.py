@@ -15,7 +15,8 @@ from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
-from iosig.warehouse.store.store import Store, document, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 _NAME = "rollback.json"
 #: landing ids that a sentence names
@@ -93,21 +94,14 @@ def roll_back(
     if target.snapshots == current.snapshots:
         if before == hold or (before is None and is_default):
             raise NothingToDo(f"{target.release_id} is the current release already.")
-        put_document(store, _NAME, asdict(hold))
+        put_state(store, _NAME, asdict(hold))
         return current, hold
-    put_document(store, _NAME, asdict(hold))
+    put_state(store, _NAME, asdict(hold))
     try:
         return publishing.rollback(store, target), hold
     except Exception:
-        _restore(store, before)
+        put_state(store, _NAME, before and asdict(before))
         raise
-
-
-def _restore(store: Store, before: Hold | None) -> None:
-    if before is None:
-        store.files.remove(_NAME)
-    else:
-        put_document(store, _NAME, asdict(before))
 
 
 def _rolled_back(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
@@ -131,10 +125,8 @@ def end(store: Store) -> Hold:
     hold = in_force(store)
     if hold is None:
         raise NothingToDo("No rollback is in force.")
-    if hold.table_names:
-        put_document(store, _NAME, asdict(replace(hold, ended_at=datetime.now(UTC).isoformat(timespec="seconds"))))
-    else:
-        store.files.remove(_NAME)
+    ended = replace(hold, ended_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    put_state(store, _NAME, asdict(ended) if hold.table_names else None)
     return hold
 
 
@@ -142,7 +134,7 @@ def settle(store: Store) -> None:
     """Drop a rollback that ended, after a run recomputed what its tables missed."""
     hold = read(store)
     if hold is not None and hold.ended_at:
-        store.files.remove(_NAME)
+        put_state(store, _NAME, None)
 
 
 def rename(store: Store, landing_ids: Mapping[str, str]) -> None:
@@ -150,4 +142,4 @@ def rename(store: Store, landing_ids: Mapping[str, str]) -> None:
     hold = read(store)
     if hold is not None:
         ids = sorted({landing_ids.get(name, name) for name in hold.landing_ids})
-        put_document(store, _NAME, asdict(replace(hold, landing_ids=tuple(ids))))
+        put_state(store, _NAME, asdict(replace(hold, landing_ids=tuple(ids))))

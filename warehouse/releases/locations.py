@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -21,6 +22,8 @@ _BUCKET, _UNDATED = "bucket-", "undated"
 #: folders of what is made anew where it is missing
 CACHES = ("release_index", "snapshot_files", "plain")
 INDEX, LISTS, PLAIN = CACHES
+#: says beside a table, for readers that have no catalogue, which of its metadata is the current one
+HINT = "version-hint.text"
 
 
 def location_of(store: Store) -> str:
@@ -82,6 +85,15 @@ def name_of(table_name: str, location: str) -> str:
     """Return the name of a table's file of that location, wherever the warehouse lay when it got it."""
     folder = f"tables/{table_name}/"
     return folder + location.rsplit(f"/{folder}", 1)[1]
+
+
+def hints_of(locations: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the hints of tables whose metadata lie there: name and content."""
+    found = {}
+    for table_name, location in locations.items():
+        folder, version = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
+        found[f"{folder}/{HINT}"] = version.encode()
+    return found
 
 
 def root_before(store: Store) -> str | None:

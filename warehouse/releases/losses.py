@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
-from iosig.warehouse.store.store import Store, cached, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 _NAME = "losses.json"
 _Day = date | None
@@ -32,12 +32,11 @@ class Losses:
 
 def losses(store: Store) -> Losses:
     """Return the losses that no run has settled yet."""
-    return cached(store, _NAME, _losses) or Losses()
-
-
-def _losses(document: Any) -> Losses:
-    days = frozenset(date.fromisoformat(day) if day else None for day in document["days"])
-    return Losses(days, frozenset(document["landings"]))
+    known: dict[str, list[str]] | None = document(store, _NAME)
+    if known is None:
+        return Losses()
+    days = frozenset(date.fromisoformat(day) if day else None for day in known["days"])
+    return Losses(days, frozenset(known["landings"]))
 
 
 def add(store: Store, new: Losses) -> None:
@@ -51,10 +50,7 @@ def settle(store: Store, settled: Losses) -> None:
 
 
 def _write(store: Store, left: Losses) -> None:
-    if left == losses(store):
-        return
-    if left == Losses():
-        store.files.remove(_NAME)
-        return
-    days = sorted(day.isoformat() if day else "" for day in left.days)
-    put_document(store, _NAME, {"days": days, "landings": sorted(left.landing_ids)})
+    if left != losses(store):
+        days = sorted(day.isoformat() if day else "" for day in left.days)
+        told = {"days": days, "landings": sorted(left.landing_ids)}
+        put_state(store, _NAME, told if left != Losses() else None)

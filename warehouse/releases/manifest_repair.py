@@ -32,10 +32,9 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
     if not all(name.endswith(".avro") for name in damaged):
         return False
     known = seals.all_checksums(store)
-    catalogue = open_catalogue(store)
     written: set[str] = set()
     tables = {name.split("/")[1] for name in damaged}
-    try:
+    with open_catalogue(store) as catalogue:
         for table_name in tables:
             table = catalogue.load_table((NAMESPACE, table_name))
             for snapshot in table.metadata.snapshots:
@@ -45,8 +44,6 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
                 if names is None:
                     return False
                 written |= _rebuild(store, table, snapshot, names)
-    finally:
-        catalogue.close()
     # nothing names the damaged ones now, be they those of this release or of an older one
     old = {name for name in known if name.endswith(".avro") and name.split("/")[1] in tables} - written
     gone = {name for name in old if problem_of(store, name, known[name])}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -219,9 +219,8 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
     if release is not None and not (links.is_latest(store, release) and seals.is_sealed(store, release)):
         from iosig.warehouse.releases.catalogue import leave_hints, open_catalogue
 
-        catalogue = open_catalogue(store)
-        tables = catalogue.all_tables()
-        catalogue.close()
+        with closing(open_catalogue(store)) as catalogue:
+            tables = catalogue.all_tables()
         changed = [name for name, table in tables.items() if len(table.metadata.schemas) > 1]
         locations = {name: table.metadata_location for name, table in tables.items()}
         # both wait for the store most of the time, and neither for the other
@@ -271,6 +270,8 @@ def rollback(store: Store, target: Release) -> Release:
     from iosig.warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from iosig.warehouse.releases.relocating import relocate
 
+    # the run that published the current release may have been killed before it was complete
+    complete(store)
     seen = releases_location(store)
     now = find(store, None)
     release = replace(

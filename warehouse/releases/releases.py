@@ -146,10 +146,9 @@ def _from_document(document: dict[str, Any]) -> _Index:
 def _read_rows(store: Store) -> _Index:
     from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
-    catalogue = open_catalogue(store)
-    head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
-    files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
-    catalogue.close()
+    with open_catalogue(store) as catalogue:
+        head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
+        files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
     found = [_of_row(row) for row in _rows(store, files).collect().iter_rows(named=True)]
     return _Index(_with_newest_days(sorted(found, key=lambda release: release.sequence)), files)
 
@@ -370,11 +369,10 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     if lost := [name for name, places in found.items() if places is None]:
         from iosig.warehouse.releases.catalogue import open_catalogue, snapshot_files
 
-        catalogue = open_catalogue(store)
-        for name in lost:
-            found[name] = snapshot_files(catalogue, name, release.snapshots[name])
-            _leave(store, lists[name], found[name])
-        catalogue.close()
+        with open_catalogue(store) as catalogue:
+            for name in lost:
+                found[name] = snapshot_files(catalogue, name, release.snapshots[name])
+                _leave(store, lists[name], found[name])
     return {name: [store.root / place for place in places or ()] for name, places in found.items()}
 
 

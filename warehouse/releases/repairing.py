@@ -9,7 +9,7 @@ is set aside, so that its input can be landed again. In a moved or copied wareho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -19,17 +19,18 @@ from iosig.warehouse.contracts import TABLES
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, links, losses, releases, seals
-from iosig.warehouse.releases.catalogue import make_catalogue
+from iosig.warehouse.releases.catalogue import leave_hints, make_catalogue
 from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS, problem_of, release_seals
 from iosig.warehouse.releases.clearing import closed_days
-from iosig.warehouse.releases.locations import CACHES, day_of, location_of
+from iosig.warehouse.releases.locations import CACHES, HINT, day_of, location_of
 from iosig.warehouse.releases.losses import Losses
 from iosig.warehouse.releases.manifest_repair import rebuild_manifests
 from iosig.warehouse.releases.publishing import complete
+from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
 from iosig.warehouse.releases.verifying import Damage, Progress, is_release_row, tells_of_releases, verify
-from iosig.warehouse.store import ledger
+from iosig.warehouse.store import ledger, state
 from iosig.warehouse.store.form import FILE, mend_form, require_form
 from iosig.warehouse.store.manifests import LOT, in_folder, manifest_in
 from iosig.warehouse.store.store import Store
@@ -54,19 +55,21 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
     """
     mended = [Mended(FILE, "written again", "")] if mend_form(store) else []
     require_form(store)
+    mended += mend_state(store)
     for _ in range(_MAX_PASSES):
         damages = verify(store, told=told)
         mended += _mend(store, damages)
-        if not any(_hides_others(store, damage.path) for damage in damages):
+        hiding = (store.catalogue.name, store.journal.name)
+        if not any(damage.path in hiding or tells_of_releases(damage.path) for damage in damages):
             break
     if count := relocate(store, is_asked=True):
         mended.append(Mended(store.tables.name, f"{count:,} metadata files name {location_of(store)} now", ""))
     return mended
 
 
-def _hides_others(store: Store, path: str) -> bool:
-    """Return whether more damage may be found once this is mended."""
-    return path in (store.catalogue.name, store.journal.name) or tells_of_releases(path)
+def mend_state(store: Store) -> list[Mended]:
+    """Restore state documents, of which one says which catalogue the warehouse has."""
+    return [Mended(path, outcome, "") for path, outcome in state.mend(store)]
 
 
 def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
@@ -75,26 +78,38 @@ def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     yield from _landings(store, damages)
     yield from _releases(store, damages)
     yield from _journal(store, damages)
+    yield from _made_again(store, [damage.path for damage in damages])
+    if current := releases.current(store):
+        _seal_older(store, current)
+        complete(store)
+
+
+def _made_again(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
+    """Write again what is made from other files: caches, indexes, links, hints and checksums."""
     store.files.remove(*CACHES)
     ledger.forget(store)
-    again = (*CACHES, links.LATEST, ledger.HEAD, CATALOGUE_SEAL)
-    yield from (Mended(damage.path, "written again", "") for damage in damages if damage.path.startswith(again))
-    if any(damage.path == CATALOGUE_SEAL for damage in damages):
-        checksums.seal_catalogue(store)
-    for damage in damages:
-        if damage.path.startswith(f"{SEALS}/") and damage.path != CATALOGUE_SEAL:
-            store.files.remove(damage.path)
-            yield Mended(damage.path, "sealed as it is now", "")
-    if current := releases.current(store):
-        gone = releases.expired(store)
-        for release in releases.history(store):
-            if release.release_id in gone and not seals.is_sealed(store, release):
-                checksums.write(store, seals.seal_of(release), {})
-            elif release != current and not seals.is_sealed(store, release):
-                seals.seal(store, release)
-        if any(damage.path == links.LATEST for damage in damages):
+    for path in paths:
+        if path == CATALOGUE_SEAL:
+            checksums.seal_catalogue(store)
+        elif path.startswith(f"{SEALS}/"):
+            store.files.remove(path)
+            yield Mended(path, "sealed as it is now", "")
+        elif path == links.LATEST:
             store.files.remove(f".{links.LATEST}-*")
-        complete(store)
+        elif path.endswith(HINT):
+            leave_hints(store)
+        if path.startswith((*CACHES, links.LATEST, ledger.HEAD, CATALOGUE_SEAL)) or path.endswith(HINT):
+            yield Mended(path, "written again", "")
+
+
+def _seal_older(store: Store, current: Release) -> None:
+    """Seal the releases before the current one that have no seal; of an expired one no file is left."""
+    gone = releases.expired(store)
+    for release in releases.history(store):
+        if release.release_id in gone and not seals.is_sealed(store, release):
+            checksums.write(store, seals.seal_of(release), {})
+        elif release != current and not seals.is_sealed(store, release):
+            seals.seal(store, release)
 
 
 def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
@@ -124,7 +139,7 @@ def _landing_ids(store: Store, folder: str) -> list[str]:
 def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Have damaged days computed again, and go back where that does not help."""
     paths = [damage.path for damage in damages]
-    data = [path for path in paths if path.startswith("tables/") and not tells_of_releases(path)]
+    data = [path for path in paths if path.startswith("tables/") and "/data/" in path and not is_release_row(path)]
     open_days = {path: day for path, day in _days(data).items() if day not in closed_days(store)}
     losses.add(store, Losses(days=frozenset(open_days.values())))
     for path, day in open_days.items():

@@ -85,15 +85,6 @@ class _Bounded(BaseAdapter):
         """Do nothing: no connection is kept."""
 
 
-#: private parts of pyiceberg that are used all the same, and why; a test holds the list complete
-PRIVATE_API = {
-    "RestCatalog._config_headers": "its constructor asks for the configuration and a token: the only place to bound "
-    "these requests is before them, when the session gets its headers",
-    "RestCatalog._session": "it has no function to commit several tables in one request, and only its session knows "
-    "the token",
-}
-
-
 class RestTables(Gathering, RestCatalog):
     """pyiceberg's client, which sends to the configured servers only."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +69,8 @@ def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | 
     if tables is None:
         from iosig.warehouse.releases.catalogue import open_catalogue
 
-        catalogue = open_catalogue(store)
-        tables = catalogue.all_tables()
-        catalogue.close()
+        with closing(open_catalogue(store)) as catalogue:
+            tables = catalogue.all_tables()
     for names in store.files.each(lambda table: list(_metadata(table, release, earlier)), tables.values()):
         yield from names
 
@@ -100,19 +99,33 @@ def seal_metadata(store: Store, release: Release) -> None:
 
     So it does with the rows of all releases.
     """
+    known = checksums.read(store, seal_of(release))
+    if known is not None:
+        files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
+        checksums.write(store, seal_of(release), files | checksums_now(store, _current_metadata(store)))
+
+
+def seal_whole(store: Store, release: Release) -> None:
+    """Note the SHA-256 of all files of a release that need not be the last one, and of the current metadata."""
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
-    known = checksums.read(store, seal_of(release))
-    if known is None:
-        return
-    catalogue = open_catalogue(store)
-    rows = catalogue.load_table((NAMESPACE, RELEASES.name))
-    head = rows.current_snapshot()
-    names = set(files_named(rows, head)) if head else set()
-    catalogue.close()
-    names |= {name_of(table, location) for table, location in metadata_locations(store).items()}
-    files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
-    checksums.write(store, seal_of(release), files | checksums_now(store, names))
+    names = _current_metadata(store)
+    with open_catalogue(store) as catalogue:
+        for name, snapshot_id in release.snapshots.items():
+            names.update(files_named(catalogue.load_table((NAMESPACE, name)), snapshot_id))
+    checksums.write(store, seal_of(release), checksums_now(store, sorted(names)))
+
+
+def _current_metadata(store: Store) -> set[str]:
+    """Return the files that say which files and releases there are now."""
+    from iosig.warehouse.releases.catalogue import files_named, open_catalogue
+
+    names = {name_of(table, location) for table, location in metadata_locations(store).items()}
+    with open_catalogue(store) as catalogue:
+        rows = catalogue.load_table((NAMESPACE, RELEASES.name))
+        if head := rows.current_snapshot():
+            names.update(files_named(rows, head.snapshot_id))
+    return names
 
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:

@@ -20,7 +20,8 @@ from iosig.warehouse.engine_paths import sqlalchemy_uri
 from iosig.warehouse.errors import MachineFault, MissingExtra
 from iosig.warehouse.releases.checksums import changing_catalogue
 from iosig.warehouse.store.objects import NOTE
-from iosig.warehouse.store.store import Store, document, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -148,10 +149,7 @@ def require_installed(server: Server) -> None:
 
 def note(store: Store, server: Server) -> None:
     """Note in a warehouse what keeps its catalogue; SQLite's is the one that needs no note."""
-    if server == EMBEDDED:
-        store.files.remove(NOTE)
-    else:
-        put_document(store, NOTE, asdict(server))
+    put_state(store, NOTE, None if server == EMBEDDED else asdict(server))
 
 
 @contextmanager

@@ -25,14 +25,12 @@ from iosig.warehouse.releases.locations import (
     Part,
     data_place,
     location_of,
-    metadata_locations,
-    name_of,
     releases_location,
 )
 from iosig.warehouse.releases.publishing import Draft, complete
 from iosig.warehouse.releases.releases import Release, published
-from iosig.warehouse.releases.servers import NAMESPACE
-from iosig.warehouse.store.store import Store, put_document, put_parquet
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -65,7 +63,7 @@ def supersede(
     }
     # until the history has it an id leads nowhere else
     led = {"to": release_id, "at": _now(), "reason": reason}
-    put_document(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
+    put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
     with changed_at_once(store, seen) as catalogue:
@@ -166,24 +164,11 @@ def _mapped(listed: str, landings: Mapping[str, str]) -> str:
 
 def _complete(store: Store, successor: Release) -> None:
     """Seal all files of a release that is not the last one, too, and leave what belongs to the current one."""
-    from iosig.warehouse.releases.catalogue import files_named, leave_hints, open_catalogue
+    from iosig.warehouse.releases.catalogue import leave_hints
 
     leave_hints(store)
     releases.files_of(store, successor)
-    names = {name_of(table, location) for table, location in metadata_locations(store).items()}
-    catalogue = open_catalogue(store)
-    try:
-        for name, snapshot_id in successor.snapshots.items():
-            table = catalogue.load_table((NAMESPACE, name))
-            snapshot = table.snapshot_by_id(snapshot_id)
-            assert snapshot is not None
-            names.update(files_named(table, snapshot))
-        rows = catalogue.load_table((NAMESPACE, RELEASES.name))
-        head = rows.current_snapshot()
-        names.update(files_named(rows, head) if head else ())
-    finally:
-        catalogue.close()
-    checksums.write(store, seals.seal_of(successor), checksums.checksums_now(store, sorted(names)))
+    seals.seal_whole(store, successor)
     complete(store)
 
 

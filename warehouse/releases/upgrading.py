@@ -24,6 +24,7 @@ from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, data
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.releases.verifying import verify
+from iosig.warehouse.store import state
 from iosig.warehouse.store.form import FORM, form_of, mark_form
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document, put_parquet
@@ -42,7 +43,7 @@ _CHANGED = (
     f"tables/{RELEASES.name}/data/*",
     *(f"{folder}/*" for folder in (INDEX, LISTS)),
 )
-_MADE = (SEALS, LATEST, f".{LATEST}-*", PLAIN)
+_MADE = (SEALS, state.FOLDER, LATEST, f".{LATEST}-*", PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Needs:
 def needs(store: Store) -> Needs | None:
     """Return what the upgrade of a warehouse takes; None where it has this form already, or is empty."""
     form = form_of(store)
-    if form is None or (form >= FORM and not store.files.mark(_NOTE) and _has_catalogue_checksum(store)):
+    if form is None or (form >= FORM and not store.files.mark(_NOTE) and _has_checksums(store)):
         return None
     if form == FORM:
         return Needs(form, 1, 0, 0, 0)
@@ -73,8 +74,12 @@ def needs(store: Store) -> Needs | None:
     return Needs(form, len(written), _size(store, written), len(read), _size(store, read))
 
 
+def _has_checksums(store: Store) -> bool:
+    """Return whether the SQLite catalogue and state documents have checksums; commit 18b5d00 wrote none."""
+    return _has_catalogue_checksum(store) and state.has_copies(store)
+
+
 def _has_catalogue_checksum(store: Store) -> bool:
-    """Return whether the SQLite catalogue has a checksum; commit 18b5d00 wrote none."""
     return not store.has(store.catalogue.name) or bool(store.files.mark(CATALOGUE_SEAL))
 
 
@@ -147,6 +152,7 @@ def _finish(store: Store) -> None:
     leave_hints(store)
     if not _has_catalogue_checksum(store):
         checksums.seal_catalogue(store)
+    state.copy_all(store)
 
 
 # ---- from form 1 to 2: landings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,13 @@ from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.releases import checksums, links, releases, seals
 from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, RELOCATION, problem_of
-from iosig.warehouse.releases.locations import CACHES, metadata_locations, name_of
+from iosig.warehouse.releases.locations import CACHES, HINT, hints_of, metadata_locations, name_of
 from iosig.warehouse.releases.releases import Release, list_of
 from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
-from iosig.warehouse.store import form, ledger
+from iosig.warehouse.store import form, ledger, state
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.manifests import in_folder, manifest_in
+from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, cached
 
 #: called after each file: bytes read so far, bytes in all
@@ -32,6 +33,7 @@ RUN_AGAIN = "`iosig repair`, then `iosig run` computes it again."
 LAND_AGAIN = "`iosig repair` sets it aside; then land the input again."
 GO_BACK = "`iosig repair` goes back to the newest release that is whole."
 MAKE_AGAIN = "`iosig repair` writes it again."
+RESTORE = "`iosig repair` restores it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,18 @@ class _Expected:
 def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: None) -> list[Damage]:
     """Read the current release, or every release if `is_all`, and all landings whole; return the damaged files.
 
-    Where the catalogue or metadata of the current release are damaged, nothing else is known: these alone are returned.
+    Where the catalogue or metadata of the current release are damaged, releases are not looked into any further.
     """
     if form.is_damaged(store):
         return [Damage(form.FILE, "is damaged", MAKE_AGAIN)]
+    in_state = [Damage(path, problem, RESTORE) for path, problem in state.problems(store)]
+    if any(damage.path.endswith(NOTE) for damage in in_state):
+        # it says where the catalogue is
+        return in_state
+    return [*in_state, *_in_releases(store, is_all, told)]
+
+
+def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
     if damages := [*_in_databases(store)]:
         return damages
     expected = _Expected(checksums.read(store, RELOCATION) or {})
@@ -155,7 +165,7 @@ def is_release_row(name: str) -> bool:
 
 def tells_of_releases(name: str) -> bool:
     """Return whether a file says which files and releases there are."""
-    return "/metadata/" in name or is_release_row(name)
+    return ("/metadata/" in name and not name.endswith(HINT)) or is_release_row(name)
 
 
 def _must_exist(store: Store, name: str, current: set[str]) -> bool:
@@ -173,14 +183,17 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     ]
     sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
     current = _current_metadata(store)
-    own = _files_of(store, history[-1]) if history else {}
-    released = {name for names in own.values() for name in names}
+    gone = releases.expired(store)
+    kept = [release for release in history if release.release_id not in gone] if is_all else history[-1:]
+    own = _files_of(store, kept) if kept else {}
+    current_lists = [list_of(*shown) for shown in history[-1].snapshots.items()] if history else []
+    released = {name for each in current_lists for name in own[each]}
     if history and known[history[-1].release_id] is not None and released - sealed.keys():
         damages.append(Damage(seals.seal_of(history[-1]), "does not name all files of its release", MAKE_AGAIN))
     wanted = set(sealed) if is_all else released | current
     if history and not is_all:
-        kept = ("landed/", f"tables/{RELEASES.name}/data/")
-        wanted |= {name for name in sealed if name.startswith(kept)} | (known[history[-1].release_id] or {}).keys()
+        lasting = ("landed/", f"tables/{RELEASES.name}/data/")
+        wanted |= {name for name in sealed if name.startswith(lasting)} | (known[history[-1].release_id] or {}).keys()
     expected.files |= {
         name: (sealed[name], RUN_AGAIN) for name in wanted & sealed.keys() if _must_exist(store, name, current)
     }
@@ -189,21 +202,19 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
     return [*damages, *_differing(store, expected, told)]
 
 
-def _files_of(store: Store, release: Release) -> dict[str, list[str]]:
-    """Return the files of each table of a release, read from its Iceberg metadata: data, manifests and their list."""
+def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
+    """Return the files of each snapshot of releases, by the name of its list: data, manifests and their list.
+
+    They are read from the Iceberg metadata.
+    """
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
-    catalogue = open_catalogue(store)
-    try:
-        found = {}
-        for name, snapshot_id in release.snapshots.items():
-            table = catalogue.load_table((NAMESPACE, name))
-            snapshot = table.snapshot_by_id(snapshot_id)
-            assert snapshot is not None
-            found[name] = sorted(files_named(table, snapshot))
-        return found
-    finally:
-        catalogue.close()
+    shown = {snapshot: None for release in kept for snapshot in release.snapshots.items()}
+    with open_catalogue(store) as catalogue:
+        return {
+            list_of(name, snapshot_id): sorted(files_named(catalogue.load_table((NAMESPACE, name)), snapshot_id))
+            for name, snapshot_id in shown
+        }
 
 
 def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
@@ -227,16 +238,16 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
 
 
 def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
-    """Yield indexes and lists that differ from what they are made of."""
+    """Yield indexes, lists and hints that differ from what they are made of."""
     wrong = {
         name for folder in CACHES for name in store.files.matching(f"{folder}/*.json") if not _is_json(store, name)
     }
-    for table, names in own.items():
-        name = list_of(table, history[-1].snapshots[table])
+    for name, names in own.items():
         if store.files.mark(name) and cached(store, name, sorted) != [each for each in names if "/data/" in each]:
             wrong.add(name)
     if index := releases.wrong_index(store, history):
         wrong.add(index)
+    wrong |= {name for name in hints_of(metadata_locations(store)) if not _names_metadata(store, name)}
     for name in sorted(wrong):
         yield Damage(name, "does not say what the tables' metadata do", MAKE_AGAIN)
     try:
@@ -248,6 +259,15 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
         yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_AGAIN)
     if history and not links.is_whole(store, history[-1]):
         yield Damage(links.LATEST, "does not show the current release", MAKE_AGAIN)
+
+
+def _names_metadata(store: Store, hint: str) -> bool:
+    """Return whether a hint names metadata that there are; those before the current ones after a kill."""
+    content = store.files.content(hint)
+    if content is None:
+        return True
+    version = content.decode(errors="replace")
+    return "/" not in version and bool(store.files.mark(hint.replace(HINT, f"{version}.metadata.json")))
 
 
 def _is_json(store: Store, name: str) -> bool:

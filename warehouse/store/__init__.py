@@ -13,6 +13,7 @@
 - `positions` (`Position`, `position`): How far an input that goes on was read.
 - `pseudonyms` (`Names`, `names_of`): Names of users, jobs and files where none are to land in the clear.
 - `objects` (`Objects`, `file_system`): Files of a warehouse in an object store.
+- `state` (`put_state`, `mend`): State documents, each with a copy.
 - `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.
 - `time_ranges` (`TimeRange`): The time range of what lands.
 """

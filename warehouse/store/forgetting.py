@@ -21,7 +21,6 @@ from iosig.warehouse.store import landing as landings
 from iosig.warehouse.store.files import Exists, Sealed
 from iosig.warehouse.store.manifests import (
     LOT,
-    MANIFEST,
     Landing,
     Part,
     id_in,
@@ -29,8 +28,9 @@ from iosig.warehouse.store.manifests import (
     landing_column,
     manifest_in,
     scans,
+    write_manifest,
 )
-from iosig.warehouse.store.store import Store, document, write_json, write_parquet
+from iosig.warehouse.store.store import Store, document, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +70,7 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
             lot=None,
             forgotten_at=at,
         )
-        landings.write_manifest(made, folder)
+        landings.write_landing(made, folder)
     return in_folder(store, new_id)[0]
 
 
@@ -108,7 +108,7 @@ def _without(store: Store, lot: str, ids: set[str]) -> str | None:
             if rows.height:
                 path = write_parquet(rows, table, folder / f"{table_name}.parquet")
                 files[table_name] = {"path": f"landed/{name}/{path.name}", **asdict(Sealed.of_path(path))}
-        write_json({"files": files, "landings": kept}, folder / MANIFEST)
+        write_manifest({"files": files, "landings": kept}, folder)
     return name
 
 

@@ -22,8 +22,8 @@ from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name,
 from iosig.warehouse.sources.rows.times import recorded_zones
 from iosig.warehouse.store.files import Busy, Exists, Sealed
 from iosig.warehouse.store.form import mark_form, require_form
-from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder
-from iosig.warehouse.store.store import Store, write_json, write_parquet
+from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder, write_manifest
+from iosig.warehouse.store.store import Store, write_parquet
 from iosig.warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def write(
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
             raise _NothingNew
-        write_manifest(landing, folder)
+        write_landing(landing, folder)
         return Landed(landing, is_new=True)
     return Landed(Known(store).generations(sha256)[-1], is_new=False)
 
@@ -237,10 +237,11 @@ def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
     return (Batch(batch.table, names.hide(batch.table, batch.rows)) for batch in batches)
 
 
-def write_manifest(landing: Landing, folder: Path) -> None:
-    """Write what a landing with a folder of its own is; what is not so is left out."""
-    told = {name: value for name, value in asdict(landing).items() if value is not None and name != "lot"}
-    write_json(told, folder / MANIFEST)
+def write_landing(landing: Landing, folder: Path) -> None:
+    """Write the manifest of a landing with a folder of its own; fields without a value are left out."""
+    write_manifest(
+        {name: value for name, value in asdict(landing).items() if value is not None and name != "lot"}, folder
+    )
 
 
 @contextmanager
@@ -318,7 +319,8 @@ def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows:
         return part
     first, last = _edges(rows)
     longest_s = float(rows.select("interval_s").max().item())
-    return replace(part, first=first, last=last, longest_interval_s=longest_s)
+    filesystems = tuple(rows["filesystem"].unique().sort())
+    return replace(part, first=first, last=last, longest_interval_s=longest_s, filesystems=filesystems)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:

@@ -33,7 +33,7 @@ from iosig.warehouse.store.store import Store, digest_of
 
 HEAD, FOLDER = "ledger.json", "ledger"
 #: another number is another index
-_FORM = 1
+_FORM = 2
 #: so many landings of which no segment tells are worth one
 _WORTH = 256
 #: folders whose manifests are held as objects at once
@@ -57,18 +57,20 @@ _LANDINGS = pl.Schema(
 )
 _FILES = pl.Schema(
     {
-        "folder": pl.String,
-        "table": pl.String,
-        "path": pl.String,
-        "day": pl.Date,
-        "row_count": pl.Int64,
-        "longest_interval_s": pl.Float64,
-        "is_shared": pl.Boolean,
+        "folder": pl.String(),
+        "table": pl.String(),
+        "path": pl.String(),
+        "day": pl.Date(),
+        "row_count": pl.Int64(),
+        "longest_interval_s": pl.Float64(),
+        "is_shared": pl.Boolean(),
+        # of polls, if they are known
+        "filesystems": pl.List(pl.String),
         # of traces: the days on which they ended, whether of any that is not known, or not when it started
-        "first_on": pl.Date,
-        "last_on": pl.Date,
-        "is_undated": pl.Boolean,
-        "is_untimed": pl.Boolean,
+        "first_on": pl.Date(),
+        "last_on": pl.Date(),
+        "is_undated": pl.Boolean(),
+        "is_untimed": pl.Boolean(),
     }
 )
 
@@ -78,8 +80,8 @@ class Ledger:
     """What is landed: a row each landing, those that were replaced since among them, and a row each file.
 
     landings: folder, mark, landing_id, content, sequence, generation, landed_at, row_count, refused_count. files:
-    folder, table, path, day, row_count, longest_interval_s, is_shared; of traces first_on, last_on, is_undated and
-    is_untimed, too.
+    folder, table, path, day, row_count, longest_interval_s, is_shared; of polls filesystems; of traces first_on,
+    last_on, is_undated and is_untimed.
     """
 
     store: Store
@@ -258,7 +260,8 @@ def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
 def _of_file(store: Store, part: Part) -> tuple[Any, ...]:
     day = date.fromisoformat(part.day) if part.day else None
     times = _times(store, part) if part.table == TRACES.name else (None,) * 4
-    return part.table, part.path, day, part.row_count, part.longest_interval_s, part.is_shared, *times
+    known = (part.row_count, part.longest_interval_s, part.is_shared, part.filesystems)
+    return part.table, part.path, day, *known, *times
 
 
 def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bool]:

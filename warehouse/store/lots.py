@@ -31,8 +31,8 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.files import Exists, Sealed
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.ledger import Known
-from iosig.warehouse.store.manifests import ID_DIGITS, LOT, MANIFEST, id_of, in_folder, landing_column
-from iosig.warehouse.store.store import Store, write_json, write_parquet
+from iosig.warehouse.store.manifests import ID_DIGITS, LOT, id_of, in_folder, landing_column, write_manifest
+from iosig.warehouse.store.store import Store, write_parquet
 from iosig.warehouse.store.time_ranges import TimeRange
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
         _landing(one, sequence, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
         for one, sequence in zip(inputs, sequences, strict=True)
     ]
-    write_json({"files": files, "landings": landings}, folder / MANIFEST)
+    write_manifest({"files": files, "landings": landings}, folder)
 
 
 def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:

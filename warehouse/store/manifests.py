@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.store.store import Store, document
+from iosig.warehouse.store.store import Store, digest_of, document, write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,8 @@ class Part:
 
     A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
     and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
-    its polls: so much of a poll may lie before its own day. A shared file holds rows of several landings, which are
+    its polls: so much of a poll may lie before its own day. `filesystems` are those of its polls; None if it was landed
+    by a version that did not note them. A shared file holds rows of several landings, which are
     told apart by `landing_column`; its bytes and its hash are those of the whole.
     """
 
@@ -42,6 +44,7 @@ class Part:
     last: tuple[str, str, str] | None = None
     longest_interval_s: float = 0.0
     is_shared: bool = False
+    filesystems: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,11 @@ def manifest_in(folder: str) -> str:
     return f"landed/{folder}/{MANIFEST}"
 
 
+def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
+    """Write a manifest with its checksum; those of older versions have none."""
+    write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST)
+
+
 def in_folder(store: Store, name: str) -> list[Landing]:
     """Return the landings whose manifest lies in a folder of that name; none where there is none.
 
@@ -115,6 +123,9 @@ def in_folder(store: Store, name: str) -> list[Landing]:
     try:
         if told is None:
             return []
+        checksum = told.pop("sha256", None)
+        if checksum not in (None, digest_of(told)):
+            raise ValueError("not what was written")
         if "landings" not in told:
             landings = [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
         else:
@@ -137,8 +148,8 @@ def _require_own(landing: Landing, folder: str) -> None:
 
 
 def _part(told: dict[str, Any]) -> Part:
-    edges = {name: tuple(told[name]) if told[name] else None for name in ("first", "last")}
-    return Part(**told | edges)
+    lists = {name: tuple(told[name]) if told.get(name) else None for name in ("first", "last", "filesystems")}
+    return Part(**told | lists)
 
 
 def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:

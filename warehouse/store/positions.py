@@ -17,7 +17,8 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.manifests import id_of
 from iosig.warehouse.store.pseudonyms import Names
-from iosig.warehouse.store.store import Store, document, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Position:
 
     def move(self, cursor: Any) -> None:
         """Go on from there, where nothing is to land of what lies between."""
-        put_document(self.store, self._place, {"cursor": cursor, "next": None, "landing_id": self.landing_id})
+        put_state(self.store, self._place, {"cursor": cursor, "next": None, "landing_id": self.landing_id})
 
     def land(
         self,
@@ -60,7 +61,7 @@ class Position:
         rows = [hashlib.sha256(batch.rows.hash_rows().to_numpy().tobytes()).hexdigest() for batch in batches]
         content = json.dumps([self.name, self.cursor, cursor, rows]).encode()
         landing_id = id_of(hashlib.sha256(content).hexdigest())
-        put_document(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
+        put_state(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
         return landing.land_batches(
             self.store, source_file, format_name, batches, content=content, names=names, time_zone=time_zone
         )

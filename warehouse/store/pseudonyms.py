@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.jobs import host_lists, wait_reasons
-from iosig.warehouse.store.store import Store, document, put_document
+from iosig.warehouse.store.state import put_state
+from iosig.warehouse.store.store import Store, document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,7 +217,7 @@ def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
     if told is None:
         if store.exists or store.journal.is_file():
             raise UsageError(f"{store.name} holds names in the clear: begin another warehouse for pseudonyms.")
-        put_document(store, MARK, {"check": check})
+        put_state(store, MARK, {"check": check})
     elif told.get("check") != check:
         raise UsageError(f"The pseudonyms in {store.name} are of another key: set the one that it was begun with.")
     return names

@@ -243,17 +243,18 @@ def join_parquet(
 def write_json(document: Any, path: Path) -> Path:
     """Write a JSON document, keys sorted, in one step."""
     with moved_into_place(path) as temporary:
-        temporary.write_bytes(_json(document))
+        temporary.write_bytes(json_bytes(document))
     return path
 
 
-def _json(document: Any) -> bytes:
+def json_bytes(document: Any) -> bytes:
+    """Return a JSON document as the warehouse writes it."""
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
 def put_document(store: Store, name: str, document: Any) -> None:
     """Write a JSON document of the warehouse, keys sorted."""
-    store.files.put(name, _json(document))
+    store.files.put(name, json_bytes(document))
 
 
 def digest_of(document: Any) -> str:

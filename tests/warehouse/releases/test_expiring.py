@@ -145,25 +145,6 @@ def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
     assert expiring.remove(five, grace_s=0)[0] > 0
 
 
-@pytest.mark.parametrize("place", one_in(3, ["changed_at_once", "leave_hints", "_without"], slow=3))
-def test_one_that_is_killed_is_done_by_the_next(five: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def kill(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    kept = {release.release_id: jobs(five, release) for release in releases.history(five)[-2:]}
-    with monkeypatch.context() as patch:
-        patch.setattr(f"iosig.warehouse.releases.{'expiring' if place[0] == '_' else 'catalogue'}.{place}", kill)
-        with pytest.raises(KeyboardInterrupt):
-            expiring.expire(five, 2)
-    expiring.remove(five, grace_s=0)
-    assert {name: jobs(five, releases.find(five, name)) for name in kept} == kept
-    expiring.expire(five, 2)
-    expiring.remove(five, grace_s=0)
-    assert set(StaticTable.from_metadata(str(five.tables / "jobs")).refs()) == {"main", *kept}
-    assert {name: jobs(five, releases.find(five, name)) for name in kept} == kept
-    assert verify(five, is_all=True) == []
-
-
 @pytest.mark.long
 def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 4)

@@ -128,23 +128,7 @@ def test_tables_without_days_are_replaced_whole_and_are_there_before_their_first
     assert read(two, fourth, "applications").is_empty()
 
 
-# ---- killed
-
-
-class Killed(BaseException):
-    """What no handler of ours catches."""
-
-
-def interrupted(store: Store, name: str, content: Any, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Publish and be killed: `place` is what never happens."""
-
-    def kill(*_: object, **__: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, place, kill)
-        with pytest.raises(Killed):
-            publish(store, name, content)
+# ---- before it is there
 
 
 def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: Store, tmp_path: Path) -> None:
@@ -179,94 +163,6 @@ def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Pa
     ]
     publishing.abandon(two)
     assert releases.current(two) == releases.history(two)[-1], "and what was published stays"
-
-
-LOST: dict[str, Any] = {
-    "jobs": {8: "job_id \n lost", 11: "job_id \n lost-too", None: ""},
-    "applications": {None: "application_id \n lost"},
-    "series_intervals": {9: "subject_id \n lost"},
-}
-
-
-def test_a_run_that_is_killed_before_its_row_leaves_the_release_before(
-    two: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    second = releases.find(two, None)
-    content = read(two, second, "jobs")
-    interrupted(two, "lost", LOST, monkeypatch, "_append")
-    assert releases.find(two, None) == second
-    assert read(two, second, "jobs").equals(content)
-    assert read(two, second, "series_intervals").is_empty()
-
-
-@pytest.mark.slow
-def test_what_a_killed_run_left_is_not_in_the_next_release(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted(two, "lost", LOST, monkeypatch, "_append")
-    third = publish(
-        two,
-        "third",
-        {
-            "jobs": {10: "job_id \n 101"},
-            "applications": {None: "application_id \n d/w/4"},
-            "series_intervals": {10: "subject_id \n kept"},
-        },
-    )
-    assert keys(two, third, "jobs", "job_id") == ["101", "80", "81", "91", "run"]
-    assert keys(two, third, "applications", "application_id") == ["d/w/4"]
-    assert keys(two, third, "series_intervals", "subject_id") == ["kept"]
-    assert not list(two.tables.rglob("*-lost0123.parquet")), "its files are gone too"
-
-
-@pytest.mark.slow
-def test_the_same_run_published_again_after_a_kill_is_the_undisturbed_release(
-    two: Store, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(published, tmp_path / "undisturbed", symlinks=True)
-    undisturbed = Store(tmp_path / "undisturbed")
-    expected = publish(undisturbed, "third", LOST)
-    for place in ("_append", "_begin"):
-        interrupted(two, "third", LOST, monkeypatch, place)
-    found = publish(two, "third", LOST)
-    assert found.release_id == expected.release_id
-    assert found.snapshots.keys() == expected.snapshots.keys()
-    for name in expected.snapshots:
-        assert read(two, found, name).equals(read(undisturbed, expected, name))
-        names = [
-            {path.name for path in releases.files_of(s, r)[name]} for s, r in ((two, found), (undisturbed, expected))
-        ]
-        assert names[0] == names[1]
-
-
-@pytest.mark.slow
-def test_a_kill_between_two_tables_leaves_the_release_before(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from iosig.warehouse.releases import catalogue
-
-    second = releases.find(two, None)
-    replace = catalogue.replace
-
-    def kill_at_applications(*arguments: Any, **named: Any) -> int:
-        if arguments[1] == APPLICATIONS:
-            raise Killed
-        return replace(*arguments, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(catalogue, "replace", kill_at_applications)
-        with pytest.raises(Killed):
-            publish(two, "lost", LOST)
-    assert releases.find(two, None) == second
-    third = publish(two, "third", {"jobs": {10: ""}})
-    assert keys(two, third, "jobs", "job_id") == ["80", "81", "91", "run"]
-
-
-@pytest.mark.slow
-def test_a_killed_first_run_leaves_no_release_and_nothing_in_the_next(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupted(store, "lost", LOST, monkeypatch, "_append")
-    assert releases.history(store) == []
-    first = publish(store, "first", {"jobs": {9: "job_id \n 90"}})
-    assert keys(store, first, "jobs", "job_id") == ["90"]
-    assert set(first.snapshots) == {table.name for table in releases.published()}
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from iosig.warehouse.releases import releases, repairing, seals, verifying
 from iosig.warehouse.releases.catalogue import open_catalogue
 from iosig.warehouse.releases.locations import location_of, root_before
 from iosig.warehouse.releases.relocating import relocate
-from iosig.warehouse.store.files import Folder
 from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import keys, publish
 
@@ -72,27 +71,6 @@ def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
         table = open_catalogue(moved).load_table(("published", name))
         for manifest in table.current_snapshot().manifests(table.io):  # type: ignore[union-attr]
             assert manifest.manifest_length == Path(manifest.manifest_path.removeprefix("file://")).stat().st_size
-
-
-@pytest.mark.parametrize("after", [0, 1, 7, 40])
-def test_a_relocation_that_is_killed_is_done_again(moved: Store, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    put, count = Folder.put, 0
-
-    def deadly(self: Folder, name: str, content: bytes) -> None:
-        nonlocal count
-        count += 1
-        if count > after:
-            raise KeyboardInterrupt
-        put(self, name, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Folder, "put", deadly)
-        with pytest.raises(KeyboardInterrupt):
-            relocate(moved)
-    assert keys(moved, releases.find(moved, None), "jobs", "job_id") == JOBS
-    relocate(moved)
-    assert static(moved) == JOBS
-    assert verifying.verify(moved, is_all=True) == []
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import checksums, losses, releases, seals
+from iosig.warehouse.releases import checksums, expiring, losses, releases, seals
 from iosig.warehouse.releases.relocating import relocate
 from iosig.warehouse.releases.repairing import repair
 from iosig.warehouse.releases.verifying import verify
@@ -28,6 +28,7 @@ JOBS = ["100", "80", "81", "91", "run"]
 @pytest.fixture
 def sound(two: Store) -> Store:
     relocate(two)
+    expiring.pin(two, "2018-02-09-first")
     return two
 
 
@@ -40,7 +41,9 @@ def flipped(path: Path, place: int) -> None:
 
 def files(store: Store) -> list[Path]:
     """Return the files that a release stands on, each once; of links the first."""
-    found = [*store.tables.rglob("*.parquet"), *store.tables.rglob("*.avro"), *(store.root / "seals").iterdir()]
+    found = [*store.tables.rglob("*.parquet"), *store.tables.rglob("*.avro"), *store.tables.rglob("*.text")]
+    found += [path for folder in ("seals", "copies") for path in (store.root / folder).iterdir()]
+    found += [*(store.root / "snapshot_files").iterdir(), store.root / "pins.json"]
     found += [store.tables / name / "metadata" / f"{hint(store, name)}.metadata.json" for name in ("jobs", "releases")]
     return sorted(found)
 
@@ -248,22 +251,6 @@ def test_every_byte_of_the_catalogue_counts(sound: Store) -> None:
     assert verify(sound) == []
 
 
-def test_a_writer_that_is_killed_leaves_no_wrong_checksum_of_the_catalogue(
-    sound: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def kill(store: Store) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checksums, "seal_catalogue", kill)
-        with pytest.raises(KeyboardInterrupt):
-            publish(sound, "third", {"jobs": {9: ""}})
-    assert [damage.path for damage in verify(sound)] == [seals.seal_of(releases.find(sound, None)), "latest"]
-    repair(sound)
-    publish(sound, "fourth", {"jobs": {9: "job_id \n 92"}})
-    assert verify(sound, is_all=True) == []
-
-
 def test_a_change_of_the_catalogue_that_fails_leaves_its_checksum(sound: Store) -> None:
     before = checksums.read(sound, checksums.CATALOGUE_SEAL)
     with pytest.raises(ValueError, match="no change"), checksums.changing_catalogue(sound):
@@ -313,12 +300,18 @@ def test_losses_are_kept_until_a_run_settles_them(sound: Store) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [('"generation": 0', '"generation": 1'), ('"content_sha256": "', '"content_sha256": "0'), ("landed/", "landed/0")],
+    [
+        ('"generation": 0', '"generation": 1'),
+        ('"content_sha256": "', '"content_sha256": "0'),
+        ("landed/", "landed/0"),
+        ('"format": "sacct"', '"format": "sacdt"'),
+        ('"refused_count": 1', '"refused_count": 0'),
+    ],
 )
 def test_the_manifest_of_a_landing_that_is_in_no_release_must_fit_its_folder(
     sound: Store, before: str, after: str
 ) -> None:
-    """No seal has its checksum yet; the folder's name is the hash of the content."""
+    """No seal has its checksum yet: it has one of its own."""
     landed = land_batches(sound, "jobs", "sacct", [rejects([(1, "no job", "none", None)])]).landing
     assert verify(sound) == []
     path = sound.root / landed.manifest

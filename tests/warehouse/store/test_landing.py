@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -115,14 +112,14 @@ def test_a_landing_without_its_manifest_is_set_aside_and_its_input_lands_again(s
 def test_what_another_process_landed_meanwhile_is_not_new(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = landing.write_json
+    write = landing.write_landing
 
-    def slow(document: object, path: Path) -> Path:
-        monkeypatch.setattr(landing, "write_json", write)
+    def slow(landed: Landing, folder: Path) -> None:
+        monkeypatch.setattr(landing, "write_landing", write)
         assert land(store, put(tmp_path, LOG, "tuesday")).is_new
-        return write(document, path)
+        write(landed, folder)
 
-    monkeypatch.setattr(landing, "write_json", slow)
+    monkeypatch.setattr(landing, "write_landing", slow)
     assert not land(store, put(tmp_path, LOG, "monday")).is_new
     (landed,) = landing.ledger(store)
     assert landed.source_file == "tuesday"
@@ -341,33 +338,6 @@ def test_a_reader_that_breaks_leaves_nothing(store: Store, tmp_path: Path, monke
     with pytest.raises(ZeroDivisionError):
         land(store, put(tmp_path, LOG))
     assert list(store.landed.iterdir()) == []
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from tests.warehouse.store.test_landing import Store, good_batch, land, landing, source
-
-def killed():
-    for number in range(8):
-        yield good_batch(str(number))
-    os.kill(os.getpid(), signal.SIGKILL)
-
-landing.recognize = lambda _: source(killed())
-land(Store(Path(sys.argv[1])), Path(sys.argv[2]))
-"""
-
-
-def test_a_killed_landing_leaves_nothing_that_counts(store: Store, tmp_path: Path) -> None:
-    path = put(tmp_path, LOG)
-    child = subprocess.run([sys.executable, "-c", KILLED, store.root, path], cwd=ROOT, timeout=60, check=False)
-    assert child.returncode == -signal.SIGKILL
-    (left,) = store.landed.iterdir()
-    assert list(left.glob("*.parquet")), "it was killed at work"
-    assert landing.ledger(store) == []
-    assert land(store, path).is_new
-    landing.sweep(store)
-    assert [found.name for found in store.landed.iterdir()] == [landing.ledger(store)[0].landing_id]
 
 
 def test_a_landing_at_work_is_not_swept_away(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,22 +148,6 @@ def test_one_that_two_processes_landed_is_there_once(tmp_path: Path, paths: list
     assert landing.find(store, landing.ledger(store)[5].landing_id) == landing.ledger(store)[5]
 
 
-def test_a_killed_one_leaves_nothing(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    class _Killed(BaseException):
-        pass
-
-    def killed(*_: object) -> None:
-        raise _Killed
-
-    store = Store(tmp_path / "warehouse")
-    with monkeypatch.context() as patch:
-        patch.setattr(lots, "write_json", killed)
-        with pytest.raises(_Killed):
-            land(store, paths)
-    assert landing.ledger(store) == []
-    assert all(one.landed is not None and one.landed.is_new for one in land(store, paths))
-
-
 def test_damage_is_found_and_the_inputs_can_be_landed_again(together: Store, paths: list[str]) -> None:
     before = placed(together, "trace_requests")
     (path,) = together.landed.glob("lot-*/trace_requests.parquet")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.sources.protocol import Batch
-from iosig.warehouse.store import landing, positions
+from iosig.warehouse.store import landing
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
 
@@ -56,27 +54,6 @@ def test_what_is_read_anew_lands_if_it_says_something_else(tmp_path: Path) -> No
         begun = position(store, "a")
         assert begun.land("read", "csv", batch(number), {"to": 1}, None).is_new == is_new
         assert position(store, "a").cursor == {"to": 1}
-
-
-def _killed(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("place", [lambda: (positions, "put_document"), lambda: (landing, "write_manifest")])
-def test_a_call_that_is_killed_leaves_the_position_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Callable[[], tuple[object, str]]
-) -> None:
-    store = Store(tmp_path)
-    land(position(store, "a"), 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(*place(), _killed)
-        with pytest.raises(KeyboardInterrupt):
-            land(position(store, "a"), 2)
-    begun = position(store, "a")
-    assert begun.cursor == {"to": 1}
-    land(begun, 3)
-    assert position(store, "a").cursor == {"to": 3}
-    assert stored(store) == ["read to 1", "read to 3"]
 
 
 def test_a_position_of_an_older_warehouse_holds(tmp_path: Path) -> None:

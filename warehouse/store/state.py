@@ -1,0 +1,123 @@
+"""State documents: decisions that no other file of a warehouse can tell, such as pins, rollbacks and positions.
+
+Each has a copy with a checksum, `copies/NAME`. `iosig verify` compares both, and `iosig repair` restores one from the
+other. While a document is replaced its copy says so, and either content is valid: after a kill nothing is damaged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from iosig.warehouse.store.objects import NOTE
+from iosig.warehouse.store.store import Store, digest_of, json_bytes
+
+FOLDER = "copies"
+#: the documents, as patterns
+DOCUMENTS = (
+    NOTE,
+    "closed_days.json",
+    "expired.json",
+    "forgetting.json",
+    "leaving.json",
+    "losses.json",
+    "pins.json",
+    "positions/*.json",
+    "privacy.json",
+    "redirects.json",
+    "rollback.json",
+)
+_CHANGING = json_bytes({"is_changing": True})
+
+
+def put_state(store: Store, name: str, document: Any) -> None:
+    """Replace a state document and its copy; None removes both."""
+    if document is None and store.files.content(name) is None:
+        return
+    store.files.put(_copy_of(name), _CHANGING)
+    if document is None:
+        store.files.remove(name, _copy_of(name))
+    else:
+        store.files.put(name, json_bytes(document))
+        store.files.put(_copy_of(name), _copied(name, document))
+
+
+def has_copies(store: Store) -> bool:
+    """Return whether every state document has a copy; older versions wrote none."""
+    return all(store.files.mark(_copy_of(name)) for name in _documents(store))
+
+
+def problems(store: Store) -> Iterator[tuple[str, str]]:
+    """Yield the damaged files, documents or copies, each with its problem."""
+    copies = {name.removeprefix(f"{FOLDER}/") for name in _copies(store)}
+    for name in sorted({*_documents(store), *copies}):
+        content, copy = store.files.content(name), store.files.content(_copy_of(name))
+        if copy == _CHANGING:
+            if content is not None and not _is_json(content):
+                yield name, "is no JSON"
+        elif (known := _document_in(name, copy)) is None:
+            yield _copy_of(name), "is damaged, or not there"
+        elif content != known:
+            yield name, "is not there" if content is None else "has other bytes than were written"
+
+
+def mend(store: Store) -> Iterator[tuple[str, str]]:
+    """Restore damaged documents and copies; yield each with what became of it."""
+    for path, _ in list(problems(store)):
+        name = path.removeprefix(f"{FOLDER}/")
+        content, known = store.files.content(name), _document_in(name, store.files.content(_copy_of(name)))
+        if known is not None:
+            store.files.put(name, known)
+            yield path, "restored from its copy"
+        elif content is not None and _is_json(content):
+            put_state(store, name, json.loads(content))
+            yield path, "written again"
+        else:
+            aside = [store.files.set_aside(name)] if content is not None else []
+            store.files.remove(_copy_of(name))
+            yield path, f"set aside as {aside[0]}: there is no copy" if aside else "removed: it is a copy of nothing"
+
+
+def copy_all(store: Store) -> None:
+    """Give each state document that has no copy one of what it is now."""
+    for name in _documents(store):
+        content = store.files.content(name) or b""
+        if not store.files.mark(_copy_of(name)) and _is_json(content):
+            put_state(store, name, json.loads(content))
+
+
+def _copy_of(name: str) -> str:
+    return f"{FOLDER}/{name}"
+
+
+def _documents(store: Store) -> Iterator[str]:
+    for pattern in DOCUMENTS:
+        yield from store.files.matching(pattern)
+
+
+def _copies(store: Store) -> Iterator[str]:
+    for pattern in DOCUMENTS:
+        yield from store.files.matching(_copy_of(pattern))
+
+
+def _copied(name: str, document: Any) -> bytes:
+    # with its name in the checksum no copy passes for that of another document
+    return json_bytes({"document": document, "sha256": digest_of([name, document])})
+
+
+def _document_in(name: str, copy: bytes | None) -> bytes | None:
+    """Return the bytes of the document that a copy holds; None if the copy is damaged or absent."""
+    try:
+        document = json.loads(copy or b"")["document"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return json_bytes(document) if copy == _copied(name, document) else None
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
