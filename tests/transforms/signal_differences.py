@@ -7,7 +7,7 @@ import numpy as np
 from iosig.transforms.arrays import Ints, Ragged, Reals, owners
 from iosig.transforms.throughput.even_values import Instants
 from iosig.transforms.throughput.exact_sums import segment_sums
-from iosig.transforms.throughput.requests import Steps, ordered
+from iosig.transforms.throughput.requests import Steps
 
 
 def volume_errors(steps: Steps, samples: Ragged, instants: Instants) -> Reals:
@@ -39,8 +39,8 @@ def shape_differences(first: Steps, second: Steps) -> Reals:
 def _areas_apart(first: Steps, second: Steps) -> Reals:
     times = np.concatenate([first.edges_s, second.edges_s])
     owner = np.concatenate([first.owner, second.owner])
-    order, owner = ordered(times, owner, first.subject_count)
-    times, is_first = times[order], order < len(first.edges_s)
+    order = np.lexsort((times, owner))
+    owner, times, is_first = owner[order], times[order], order < len(first.edges_s)
     # Both have their edges in this order already: the latest one is the last one counted. Behind a subject's last
     # edge is 0, which is also right before the next one's first.
     levels = [
@@ -57,8 +57,8 @@ def _impulses_apart(first: Steps, second: Steps) -> Reals:
     times = np.concatenate([first.impulses_s, second.impulses_s])
     owner = np.concatenate([owners(first.impulse_offsets), owners(second.impulse_offsets)])
     signed = np.concatenate([first.impulse_bytes, -second.impulse_bytes])
-    order, owner = ordered(times, owner, first.subject_count)
-    times, signed = times[order], signed[order]
+    order = np.lexsort((times, owner))
+    owner, times, signed = owner[order], times[order], signed[order]
     # At an instant there is at most one of either: a pair is left with its difference, in the later row.
     pairs = np.flatnonzero((times[1:] == times[:-1]) & (owner[1:] == owner[:-1]))
     signed[pairs + 1] += signed[pairs]

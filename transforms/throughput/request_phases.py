@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
 from iosig.transforms.throughput.exact_sums import ExactSums
-from iosig.transforms.throughput.requests import Requests, ends_of_equals, ordered
+from iosig.transforms.throughput.requests import Requests, ends_of_equals
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
     known = requests.usable()
     count = len(known.began_s)
     times = np.concatenate([known.began_s, known.ceased_s])
-    order, owner = ordered(times, np.concatenate([known.subject, known.subject]), known.subject_count)
-    times, is_begin = times[order], order < count
+    owner = np.concatenate([known.subject, known.subject])
+    order = np.lexsort((times, owner))
+    times, owner, is_begin = times[order], owner[order], order < count
     last = np.flatnonzero(ends_of_equals(owner, times))
     active = np.cumsum(np.where(is_begin, 1, -1))[last]
     gaps = np.broadcast_to(np.asarray(gap_s, dtype=np.float64), (known.subject_count,))

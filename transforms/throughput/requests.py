@@ -174,8 +174,9 @@ def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
     """Return the edges of spans, the sum of the rates of all spans from each edge on, and each subject's offsets."""
     times = np.concatenate([spans.began_s, spans.ceased_s])
     changes = np.concatenate([rates, -rates])
-    order, owner = ordered(times, np.concatenate([spans.subject, spans.subject]), spans.subject_count)
-    times = times[order]
+    owner = np.concatenate([spans.subject, spans.subject])
+    order = np.lexsort((times, owner))
+    times, owner = times[order], owner[order]
     # Of all that happens at an instant the last sum counts.
     last = np.flatnonzero(ends_of_equals(owner, times))
     levels = running_sums(changes[order])[last]
@@ -183,8 +184,8 @@ def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
 
 
 def _impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
-    order, owner = ordered(instants.began_s, instants.subject, instants.subject_count)
-    times = instants.began_s[order]
+    order = np.lexsort((instants.began_s, instants.subject))
+    times, owner = instants.began_s[order], instants.subject[order]
     last = np.flatnonzero(ends_of_equals(owner, times))
     bounds = np.concatenate([[0], last + 1])
     volume = segment_sums(instants.volume_bytes[order], bounds)
@@ -204,59 +205,3 @@ def ends_of_equals(*columns: npt.NDArray[Any]) -> Bools:
         for column in columns[1:]:
             found[:-1] |= column[1:] != column[:-1]
     return found
-
-
-# ---- order
-
-
-def ordered(times_s: Reals, owner: Ints, owner_count: int) -> tuple[Ints, Ints]:
-    """Return the order (n) of times by owner, then time, and the owners in that order.
-
-    times_s (n): finite. Sorting whole numbers in place is many times faster than finding the order of floats:
-    owner, a coarse time and the row are packed into one, and only what is of the same coarse time is compared.
-    """
-    count = len(times_s)
-    row_bits = max(count - 1, 0).bit_length()
-    owner_bits = max(owner_count - 1, 0).bit_length()
-    tick_bits = min(63 - row_bits - owner_bits, 52)
-    if tick_bits < 1:
-        order = np.lexsort((times_s, owner)).astype(np.int64, copy=False)
-        return order, owner[order]
-    key = _ticks(times_s, tick_bits)
-    key |= owner << tick_bits
-    key <<= row_bits
-    key |= np.arange(count)
-    key.sort()
-    order = key & ((1 << row_bits) - 1)
-    key >>= row_bits
-    _settle(order, key, times_s)
-    key >>= tick_bits
-    return order, key
-
-
-def _ticks(times_s: Reals, tick_bits: int) -> Ints:
-    """Return times as whole numbers below 2**tick_bits: of two times the later has no lower one."""
-    if not len(times_s):
-        return np.zeros(0, dtype=np.int64)
-    first, last = float(times_s.min()), float(times_s.max())
-    span = last - first
-    scale = (2**tick_bits - 1) / span if span > 0 else 0.0
-    if not 0 < scale < np.inf:
-        return np.zeros(len(times_s), dtype=np.int64)
-    found = times_s - first
-    found *= scale
-    ticks: Ints = np.minimum(found, 2.0**tick_bits - 1).astype(np.int64)
-    return ticks
-
-
-def _settle(order: Ints, key: Ints, times_s: Reals) -> None:
-    """Put in order, in place, what has the same key."""
-    is_same = key[1:] == key[:-1]
-    if not is_same.any():
-        return
-    is_tied = np.zeros(len(key), dtype=np.bool_)
-    is_tied[1:] = is_same
-    is_tied[:-1] |= is_same
-    at = np.flatnonzero(is_tied)
-    tied = order[at]
-    order[at] = tied[np.lexsort((times_s[tied], key[at]))]

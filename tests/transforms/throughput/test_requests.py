@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function
+from iosig.transforms.throughput.requests import NO_SUBJECT, Requests, Steps, step_function
 from tests.naive.throughput import requests as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
@@ -207,37 +207,6 @@ def test_epochs_in_microseconds() -> None:
     began = 1.7e9 + np.arange(1000) * 1e-6
     steps = step_function(Requests.of_one(began, began + 5e-6, np.full(1000, 4096.0)))
     assert steps.volume_bytes[0] == pytest.approx(4096e3, rel=1e-13)
-
-
-# ---- order
-
-
-@BOUNDED
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.floats(-1e300, 1e300) | st.sampled_from([0.0, 1.0, 5e-324])), max_size=50)
-)
-def test_order_is_by_owner_then_time(rows: list[tuple[int, float]]) -> None:
-    owner = np.array([owner for owner, _ in rows], dtype=np.int64)
-    times = np.array([time for _, time in rows])
-    order, owners = ordered(times, owner, 4)
-    assert sorted(order.tolist()) == list(range(len(rows)))
-    assert list(zip(owners.tolist(), times[order].tolist(), strict=True)) == sorted(rows)
-
-
-def test_order_of_times_that_lie_together() -> None:
-    """One that is far away makes the coarse times of all others equal."""
-    rng = np.random.default_rng(5)
-    times = np.append(rng.random(2000), 1e300)
-    order, _ = ordered(times, np.zeros(2001, dtype=np.int64), 1)
-    np.testing.assert_array_equal(times[order], np.sort(times))
-
-
-def test_order_of_very_many_owners() -> None:
-    rng = np.random.default_rng(6)
-    owner, times = rng.integers(0, 1 << 60, 100), rng.random(100)
-    order, owners = ordered(times, owner, 1 << 60)
-    np.testing.assert_array_equal(order, np.lexsort((times, owner)))
-    np.testing.assert_array_equal(owners, owner[order])
 
 
 def test_requests_of_no_subject_count_for_none() -> None:
