@@ -17,6 +17,9 @@ AnyReals = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+#: the standard deviation of normal numbers over the median of their distances from the middle
+SIGMAS_PER_MAD = 1.4826
+
 
 def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
     """Return where each of many pieces of these lengths begins, and where the last one ends: shape (n + 1,)."""

@@ -42,7 +42,7 @@ _FACTS = (
 class TracedRun:
     """A traced run as it is told.
 
-    job: its row of `trace_jobs`. findings: rows of `findings_of`, without trace_id, with the files in which each lies
+    job: its row of `trace_jobs`. findings: rows of `of_facts`, without trace_id, with the files in which each lies
     (path, value, unit), the most first. layers: its modules with what they
     moved, how often and how long. sizes: module, size, read_count, write_count, of the tracer's histogram. facts: what
     of its facts is shown. maps: heat maps, of the layer nearest to the program.

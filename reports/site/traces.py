@@ -29,7 +29,7 @@ def traced(
 ) -> pl.DataFrame:
     """Return runs (cluster, job_id, started_at) with what their traces tell, as one JSON list each.
 
-    jobs: a row each trace, with its run, tracer, process_count and duration_s. findings: as `findings_of` has them.
+    jobs: a row each trace, with its run, tracer, process_count and duration_s. findings: as `of_facts` has them.
     layers: the traces' modules that count, with trace_id. maps: by trace.
     """
     found = _by_trace(findings.filter(outcome="found"))

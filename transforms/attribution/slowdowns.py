@@ -14,12 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals
 
 #: pairs of a burst and a run that are looked through at a time
 _MOST_PAIRS = 1 << 22
-#: the standard deviation of normal numbers over the median of their distances from the middle
-_DEVIATION_RATIO = 1.4826
 #: rounds of a robust regression; and the least that runs are taken to differ by, in deviations
 _MOST_ROUNDS, _LEAST_SCALE = 20, 0.25
 #: a run draws all but so much of the line to itself, at most
@@ -108,7 +106,7 @@ def _regressed(late: Reals, crowded: Reals, group: Ints, params: SlowdownParams)
     for _ in range(_MOST_ROUNDS):
         apart, more = _apart(late, weight, group), _apart(crowded, weight, group)
         left = apart - ratio * more
-        scale = max(_DEVIATION_RATIO * float(np.median(np.abs(left))), _LEAST_SCALE) if len(left) else 1.0
+        scale = max(SIGMAS_PER_MAD * float(np.median(np.abs(left))), _LEAST_SCALE) if len(left) else 1.0
         weight = params.huber * scale / np.maximum(np.abs(left), params.huber * scale)
         known = float((weight * more**2).sum()) / scale**2 + prior
         ratio = float((weight * more * apart).sum()) / scale**2 / known

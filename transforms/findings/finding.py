@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from iosig.transforms.findings.facts import TraceFrames, facts_of
 from iosig.transforms.findings.rules import SEVERITIES, Rule, rules
 from iosig.transforms.findings.thresholds import Thresholds
 
@@ -13,21 +12,14 @@ OUTCOMES = ("found", "not_found", "not_applicable", "unknown")
 _EVIDENCE = pl.List(pl.Struct({"name": pl.String, "value": pl.Float64, "unit": pl.String}))
 
 
-def findings_of(frames: TraceFrames, thresholds: Thresholds | None = None) -> pl.DataFrame:
+def of_facts(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     """Return what came of each rule in each run, by trace, what is found first and the worst of that first.
 
     Columns: trace_id, place (from 1 within a trace), rule, direction (NULL where it is about the run), anchor, outcome,
-    severity, impact_ratio (the share of the run that its busiest process
-    spends in it, NULL where not known), evidence (name, value,
-    unit), sentence (with the evidence's names in braces), remedy, missing (facts that are not there). Severity,
-    evidence, sentence and remedy are NULL where nothing is found.
+    severity, impact_ratio (the share of the run that its busiest process spends in it, NULL where not known),
+    evidence (name, value, unit), sentence (with the evidence's names in braces), remedy, missing (facts that are not
+    there). Severity, evidence, sentence and remedy are NULL where nothing is found.
     """
-    most = thresholds or Thresholds()
-    return of_facts(facts_of(frames, most), most)
-
-
-def of_facts(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    """Return what came of each rule on rows of facts, as `findings_of` does."""
     # asked together: a plan each, one after the other, would take longer than the rules themselves
     asked = pl.concat([_asked(facts.lazy(), rule, thresholds) for rule in rules(thresholds)]).collect()
     order = pl.col("outcome").replace_strict(list(OUTCOMES), range(len(OUTCOMES)), return_dtype=pl.Int64)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Ints, Ragged, Reals, offsets_of, places_of
 from iosig.transforms.joint.shared import Shared
 from iosig.transforms.signatures.robust_alignment import running_totals
 from iosig.transforms.signatures.sample_sets import SampleSets
@@ -166,7 +166,7 @@ def alone(sets: SampleSets, others: Reals, work_ratio: Reals, cost: float) -> Sa
 def run_weights(rest_s: Reals, lost_s: Reals) -> Reals:
     """Return how much each run counts, by how far its duration without what it lost is off, and how much that was."""
     off = rest_s - np.median(rest_s)
-    least = max(1.4826 * float(np.median(np.abs(off))), _LEAST_DEVIATION_S)
+    least = max(SIGMAS_PER_MAD * float(np.median(np.abs(off))), _LEAST_DEVIATION_S)
     apart = np.hypot(least, _UNSURE * lost_s)
     found: Reals = 1.0 / (1.0 + (off / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from iosig.transforms.arrays import Ints, Reals
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Ints, Reals
 from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, HIGHEST, LOWEST, bin_numbers
 from iosig.transforms.networks.network import METRICS, Metric
 
@@ -29,8 +29,6 @@ BOTTLENECK_ROWS = pl.Schema(
     }
 )
 
-#: a median absolute deviation, in standard deviations of a normal distribution
-_MAD = 1.4826
 #: between upper quartile and ninth decile of a normal distribution, in standard deviations
 _UPPER_APART = 0.6071
 
@@ -179,4 +177,4 @@ def _median_and_deviation(counts: Ints) -> tuple[float, float]:
     passed = np.cumsum(counts[used[order]])
     nearest = float(distances[order[int(np.searchsorted(passed, passed[-1] / 2.0))]])
     upper = (_quantile(counts, 0.9) - _quantile(counts, 0.75)) / _UPPER_APART
-    return median, min(_MAD * nearest, upper)
+    return median, min(SIGMAS_PER_MAD * nearest, upper)

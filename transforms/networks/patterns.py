@@ -27,7 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from iosig.transforms.arrays import Bools, Ints, Reals
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals
 from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
 from iosig.transforms.networks.network import METRICS, Network
@@ -67,8 +67,6 @@ _NINTH = 8
 _DECILES_APART = 2.5631
 #: the interquartile range of a normal distribution, in standard deviations
 _QUARTILES_APART = 1.349
-#: a median absolute deviation, in standard deviations of a normal distribution
-_MAD = 1.4826
 #: a median absolute deviation tells as much as the plain deviation of so many fewer normal values
 _MAD_EFFICIENCY = 0.37
 #: a bin's own standard deviation if values lie evenly in it, in octaves
@@ -456,7 +454,7 @@ def _within_bands(nodes: _Nodes, dense: Ints) -> _Nodes:
 def _scores(levels: Reals, nodes: _Nodes) -> Reals:
     """Return how many robust deviations each node lies above the median (n): a node of few transfers varies more."""
     above = levels - np.median(levels)
-    observed = max(_MAD * float(np.median(np.abs(above))), _breadth(levels))
+    observed = max(SIGMAS_PER_MAD * float(np.median(np.abs(above))), _breadth(levels))
     deviation, per_transfer = _beyond_sampling(observed, nodes)
     found: Reals = above / np.sqrt(max(deviation, _LEAST_DEVIATION) ** 2 + per_transfer / nodes.count)
     return found

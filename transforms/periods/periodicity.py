@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.windows import ROUNDING, clipped
 from iosig.transforms.throughput.requests import Steps
 
@@ -83,16 +82,6 @@ def of_steps(
     is_window = np.isfinite(started) & np.isfinite(ended) & (started < ended)
     started, ended = np.where(is_window, started, 0.0), np.where(is_window, ended, 0.0)
     return _metrics(_framed(clipped(steps, started, ended), started, ended), frequency)
-
-
-def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity:
-    """Return the metrics of evenly sampled signals of one length (see `of_samples`).
-
-    frequency_hz: one for all, or one for each signal. For a part of the time give `EvenSignals.between`.
-    """
-    frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
-    offsets = np.arange(signals.signal_count + 1) * signals.sample_count
-    return of_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
 
 
 def of_samples(pieces: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:

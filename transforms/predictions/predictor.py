@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from iosig.transforms.arrays import Ragged, Reals, offsets_of
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Ragged, Reals, offsets_of
 from iosig.transforms.periods.even_signals import by_length
 from iosig.transforms.periods.finding import METHODS, PeriodParams, detect
 from iosig.transforms.periods.phases import PhaseTracker, window_phases
@@ -58,8 +58,8 @@ _LAST_GAPS, _MOST_OFF = 4, 2
 _LEAST_KEPT = 3
 #: a gap is off if it is so many deviations of the method's cycles from one of them, at least and at most
 _DEVIATIONS, _TOLERANCES = 3.0, (0.15, 0.45)
-#: of so many earlier gaps the median deviation tells theirs, which of what is normal is so many times that
-_ENOUGH_GAPS, _NORMAL_MEDIAN = 8, 1.4826
+#: of so many earlier gaps the median deviation tells theirs
+_ENOUGH_GAPS = 8
 #: what is as short or as long in cycles counts twice, if it is the last gap
 _NO_JITTER = (0.55, 1.8)
 #: and so does what is so many deviations off, and so large a share of a cycle
@@ -301,7 +301,7 @@ class Predictor:
         earlier = cycles[:-_LAST_GAPS]
         if len(earlier) >= _ENOUGH_GAPS:
             # what the method tells counts the last gaps, too, of which a few make it wide
-            spread = min(spread, _NORMAL_MEDIAN * float(np.median(np.abs(earlier - np.median(earlier)))))
+            spread = min(spread, SIGMAS_PER_MAD * float(np.median(np.abs(earlier - np.median(earlier)))))
         tolerance = float(np.clip(_DEVIATIONS * spread, *_TOLERANCES))
         is_off = np.abs(cycles - 1.0) > tolerance
         # what phases never kept to is not told by them

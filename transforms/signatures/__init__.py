@@ -20,6 +20,5 @@
 - `stretched` (`stretched`): Stretched runs: all brought to one duration, of which a low quantile is the signature.
 - `time_warping` (`dtw`): Dynamic time warping: the baseline that IOSI is compared with.
 - `trust` (`Judge`, `chosen`): Trust: what an honest judge would expect a signature's correlation with the truth to be.
-- `turns` (`in_turns`): Works on one set each that ask something now and then, and are answered together.
 - `warped` (`warped_of_each`): Warped runs: where in each one each moment of the application is, by overlaps.
 """

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clipped
 from iosig.transforms.signatures.averages import quantiles, quantiles_at, row_medians, without_gaps
 from iosig.transforms.signatures.borne_out import borne_out
 from iosig.transforms.signatures.bursts import Bursts, bursts_of, height, heights, joined, stretches
@@ -247,7 +247,7 @@ def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
         before = found
         rest = (duration_s - found * met_s)[None]
         off = np.abs(rest - row_medians(rest))
-        apart = np.hypot(max(1.4826 * float(row_medians(off)[0, 0]), least), deviation_of_met)
+        apart = np.hypot(max(SIGMAS_PER_MAD * float(row_medians(off)[0, 0]), least), deviation_of_met)
         weights = 1.0 / (1.0 + (off[0] / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
         more_met = met_s - (weights * met_s).sum() / weights.sum()
         pull = (weights * more_met * duration_s).sum() + _DELAY / _DELAY_DEVIATION**2

@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clipped
 from iosig.transforms.signatures.averages import middle_of, of_ordered, quantile_of, row_medians, without_gaps
 from iosig.transforms.signatures.bursts import heights, stretches
 from iosig.transforms.signatures.robust_alignment import read_totals, running_totals
@@ -216,7 +216,7 @@ def _cleanest(one: SampleSet, exponent: int) -> Reals:
 def _clock(duration_s: Reals, run_count: int) -> tuple[float, float]:
     """Return the median of durations, and how exactly so many runs tell it, as a share of it."""
     middle_s = middle_of(duration_s)
-    off = 1.4826 * middle_of(np.abs(duration_s - middle_s)) / middle_s
+    off = SIGMAS_PER_MAD * middle_of(np.abs(duration_s - middle_s)) / middle_s
     return middle_s, off / np.sqrt(run_count)
 
 

@@ -8,8 +8,10 @@ that no run follows the noise. The runs' mean clock is the median of their shift
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +22,10 @@ from iosig.transforms.signatures.robust_alignment import running_totals
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.stretched import Stretched, floored, interference_ratio, on_one_clock, signature_of
-from iosig.transforms.signatures.turns import in_turns
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 
@@ -58,6 +63,31 @@ def warped_of_each(sets: Iterable[SampleSet]) -> list[Signature]:
     order = np.argsort([len(one.samples.values) / max(1, one.run_count) for one in every], kind="stable").tolist()
     found = in_turns((_found(every[place]) for place in order), best_paths, _MOST_WORKS)
     return [one for _, one in sorted(zip(order, found, strict=True), key=lambda own: own[0])]
+
+
+def in_turns(
+    works: Iterable[Generator[Asked, Answer, Result]],
+    answers: Callable[[Sequence[Asked]], Sequence[Answer]],
+    most_works: int,
+) -> list[Result]:
+    """Return what works come to, in order: each yields what it asks and is sent the answer, as often as it likes.
+
+    What works ask at one turn is answered together, since it is few numbers and most of the time would go to the calls;
+    where one ends, another begins. most_works: how many are under way at once, which bounds the memory.
+    """
+    results: dict[int, Result] = {}
+    waiting = enumerate(works)
+    turns: list[tuple[int, Generator[Asked, Answer, Result], Any]] = []
+    while turns := turns + [(number, work, None) for number, work in islice(waiting, most_works - len(turns))]:
+        asked = []
+        for number, work, answer in turns:
+            try:
+                asked.append((number, work, work.send(answer)))
+            except StopIteration as over:
+                results[number] = over.value
+        found = answers([question for *_, question in asked])
+        turns = [(number, work, own) for (number, work, _), own in zip(asked, found, strict=True)]
+    return [results[number] for number in range(len(results))]
 
 
 def _found(one: SampleSet) -> Generator[AnyReals, Reals, Signature]:

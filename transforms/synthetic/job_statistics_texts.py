@@ -1,4 +1,4 @@
-"""Job statistics as texts: what `lctl get_param *.*.job_stats` prints in three generations of Lustre, or an exporter.
+"""Job statistics as texts: what `lctl get_param *.*.job_stats` prints in three generations of Lustre.
 
 `old`: whole seconds, operations counted alone. `middle`: sums of squares, and how long requests took. `new`: fractions
 of seconds, since when an entry counts, and histograms (lprocfs_jobstats_seq_show in lustre/obdclass/
@@ -61,21 +61,6 @@ def lctl_texts(statistics: JobStatistics, form: Form) -> Iterator[ServerDay]:
     stamp = pl.format("{}\n", pl.when(is_first).then(pl.col("scraped_at").dt.epoch("s"))).fill_null("")
     whole = statistics.scrapes.join(held, on=keys, how="left", maintain_order="left")
     yield from _days(whole.select("server", "scraped_at", text=stamp + header + pl.col("text").fill_null("")))
-
-
-def prometheus_texts(statistics: JobStatistics) -> Iterator[ServerDay]:
-    """Yield what lustre_exporter says of the same entries, each value with its time, as federated metrics have it."""
-    labels = pl.format('component="{}",jobid="{}",target="{}"', "component", "job_key", "target")
-    at_ms = pl.col("scraped_at").dt.epoch("ms")
-    data = [
-        pl.format(f"lustre_job_{name}_total{{{{{{}}}}}} {{}} {{}}\n", labels, value, at_ms)
-        for way, column in (("read", "read_bytes"), ("write", "written_bytes"))
-        for name, value in ((f"{way}_bytes", pl.col(column)), (f"{way}_samples", _requests(column)))
-    ]
-    operation = 'lustre_job_stats_total{{{},operation="{}"}} {} {}\n'
-    files = [pl.format(operation, labels, pl.lit(name), f"{name}_count", at_ms) for name in ("open", "close")]
-    text = pl.when(pl.col("component") == "ost").then(pl.concat_str(data)).otherwise(pl.concat_str(files))
-    yield from _days(statistics.readings.select("server", "scraped_at", text=text))
 
 
 def _days(parts: pl.DataFrame) -> Iterator[ServerDay]:

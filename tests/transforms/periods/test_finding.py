@@ -101,7 +101,7 @@ def test_periods_are_compared_within_the_window_of_the_answer() -> None:
     (window,) = zip(found.detections.window_start_s, found.detections.window_end_s, strict=True)
     assert 290 <= window[0] <= 310
     assert 670 <= window[1] <= 710
-    whole = periodicity.of_signals(EvenSignals.of_one(values, 1.0), 0.05)
+    whole = periodicity.of_samples(ragged(values), np.ones(1), np.full(1, 0.05))
     assert found.periodicity.r_io[0] > 2 * whole.r_io[0]
 
 

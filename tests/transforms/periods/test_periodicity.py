@@ -7,13 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 from hypothesis import assume, given, strategies as st
 
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.periodicity import Periodicity, of_samples, of_signals, of_steps
+from iosig.transforms.periods.periodicity import Periodicity, of_samples, of_steps
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.tmio import source
@@ -149,6 +150,12 @@ def test_a_window_of_just_so_many_periods_has_them_all() -> None:
 
 
 # ---- samples
+
+
+def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity:
+    frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
+    offsets = np.arange(signals.signal_count + 1) * signals.sample_count
+    return of_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
 
 
 def test_samples_are_a_step_function() -> None:

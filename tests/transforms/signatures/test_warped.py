@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ from iosig.transforms.signatures.warped import (
     _read,
     _share_inside,
     best_paths,
+    in_turns,
     warp,
     warped_of_each,
 )
@@ -179,3 +182,33 @@ def test_of_runs_without_gaps_it_is_known_how_much_of_a_step_lies_within() -> No
     left[0] = np.arange(30)
     left[1, :4] = -1.0, 0.0, 29.0, 30.0
     np.testing.assert_array_equal(_share_inside(left), _read(np.ones((5, 30)), left))
+
+
+# ---- works in turns
+
+
+def doubled(*numbers: int) -> Generator[int, int, list[int]]:
+    """Ask for twice each number, one after the other, and come to all of them."""
+    found = []
+    for number in numbers:
+        found.append((yield number))
+    return found
+
+
+def test_works_are_answered_together_and_begin_as_others_end() -> None:
+    asked: list[int] = []
+    begun: list[int] = []
+
+    def answers(numbers: Sequence[int]) -> list[int]:
+        asked.append(len(numbers))
+        return [2 * number for number in numbers]
+
+    def works() -> Iterator[Generator[int, int, list[int]]]:
+        for place, numbers in enumerate([(1,), (2, 3, 4), (), (5,)]):
+            begun.append(place)
+            yield doubled(*numbers)
+
+    assert in_turns(works(), answers, 2) == [[2], [4, 6, 8], [], [10]]
+    assert asked == [2, 1, 1, 1, 0]
+    assert begun == [0, 1, 2, 3]
+    assert in_turns([], answers, 2) == []
