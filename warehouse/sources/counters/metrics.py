@@ -6,12 +6,11 @@ site's own are named in the settings.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import polars as pl
 
-from iosig.warehouse.sources.counters.samples import operation_column
+from iosig.warehouse.sources.counters.samples import components, operation_column
 from iosig.warehouse.sources.protocol import Reading
 
 #: a label's role; the first one that a series has counts
@@ -45,7 +44,6 @@ _GPFS_OPERATIONS = {
     **{"opens": "open", "closes": "close", "reads": "read", "writes": "write"},
     **{"read_dir": "readdir", "inode_updates": "other"},
 }
-_LETTERS = re.compile(r"-(OST|MDT)[0-9a-f]+")
 
 
 def columns_of(reading: Reading) -> dict[str, str | None]:
@@ -86,14 +84,8 @@ def with_columns_of(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.
     told = series.select("name", "operation", "component").unique()
     known = [column_of(name, operation, component, columns) for name, operation, component in told.iter_rows()]
     told = told.with_columns(pl.Series("column", known, pl.String))
-    named = series["target"].unique()
-    by_name = {name: match[1].lower() for name in named if name and (match := _LETTERS.search(name))}
     is_gpfs = pl.col("name").str.starts_with("gpfs_")
-    component = pl.coalesce(
-        "component",
-        pl.when(is_gpfs).then(pl.lit("client")),
-        pl.col("target").replace_strict(by_name, default="server", return_dtype=pl.String),
-    )
+    component = pl.coalesce("component", pl.when(is_gpfs).then(pl.lit("client")), components(series["target"]))
     found = series.join(
         told, on=["name", "operation", "component"], how="left", nulls_equal=True, maintain_order="left"
     )

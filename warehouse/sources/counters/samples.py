@@ -22,7 +22,7 @@ _CALLED: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
 AGAIN = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"})
 #: ten digits of seconds, or an ISO time, plain or compact, as names of files have them
 _EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
-_LETTERS = re.compile(r"(OST|MDT)[0-9a-f]+")
+_LETTERS = re.compile(r"(?:^|-)(OST|MDT)[0-9a-f]+")
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _SECONDS = re.compile(r"([0-9]{10})(?:\.([0-9]{1,9}))?")
 _DATE = re.compile(

@@ -45,8 +45,8 @@ def test_a_target_tells_its_file_system() -> None:
 
 
 def test_letters_in_its_name_say_what_a_target_is() -> None:
-    targets = pl.Series(["fs1-OST0001", "MDT000a", "node7", None])
-    assert samples.components(targets).to_list()[:3] == ["ost", "mdt", "server"]
+    targets = pl.Series(["fs1-OST0001", "MDT000a", "node7", "HOST1", None])
+    assert samples.components(targets).to_list()[:4] == ["ost", "mdt", "server", "server"]
 
 
 def test_a_job_is_named_without_quotes_and_escapes() -> None:

@@ -24,15 +24,10 @@ READ = [[0, 1, 2, 3, 4], [0, 10, 20, 30, 40]]
 WRITE = [[0, 5, 6, 7, 8], [0, 50, 60, 70, 80]]
 
 
-@pytest.fixture
-def in_a_child() -> None:
-    """Marks a test that reads as landing does: in a process of its own, which is slower."""
-
-
 @pytest.fixture(autouse=True)
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "in_a_child" not in request.fixturenames:
-        monkeypatch.setattr(grids, "arrays_from_child", lambda function, *arguments: function(*arguments))
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads in this process, which is quicker than in one of its own."""
+    monkeypatch.setattr(grids, "arrays_from_child", lambda function, *arguments: function(*arguments))
 
 
 def cells(rows: pl.DataFrame, controller: str = archives.NAMES[0]) -> list[tuple[object, ...]]:
