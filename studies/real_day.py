@@ -42,10 +42,7 @@ class Day:
     @classmethod
     def read(cls, polls: Path, log: Path) -> Day:
         """Read a day; InputRefused where a file holds no polls, or no jobs."""
-        with opened(polls, Settings(), Told()) as found:
-            if not isinstance(found, PollInput):
-                raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
-            rows = found.rows
+        rows = polls_of(polls)
         rates = [pl.col(f"{name}_bytes_per_s") * pl.col("interval_s") for name in ("read", "write")]
         sums = [pl.when(each.count() > 0).then(each.sum()) for each in rates]
         ticks = rows.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at")
@@ -83,6 +80,14 @@ class Day:
         )
         steps = np.arange(first - 1, after - 1)
         return steps, np.nan_to_num(self.moved[direction][steps])
+
+
+def polls_of(path: Path) -> pl.DataFrame:
+    """Return the rows of a file of polls; raise InputRefused where it holds none."""
+    with opened(path, Settings(), Told()) as found:
+        if not isinstance(found, PollInput):
+            raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
+        return found.rows
 
 
 def _jobs(log: Path) -> pl.DataFrame:

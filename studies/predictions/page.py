@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.studies.pages import Draw, percent, tabled
+from iosig.studies.pages import Draw, Table, percent, tabled
 from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
 from iosig.studies.predictions.running import PEERS, Results, example
 from iosig.studies.predictions.scenarios import (
@@ -18,12 +18,12 @@ from iosig.studies.predictions.scenarios import (
     BEFORE,
     END_COUNTS,
     JITTERS,
-    LOOKED_AT,
     NONE_COUNT,
     PERIOD_S,
     PHASE_COUNT,
 )
 from iosig.studies.predictions.summary import (
+    MOST_SMALL_LAG,
     NOMINAL,
     burst_summary,
     change_summary,
@@ -35,6 +35,7 @@ from iosig.studies.predictions.summary import (
     interval_summary,
     none_summary,
     range_summary,
+    small_change_summary,
     targets,
 )
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES
@@ -47,6 +48,7 @@ _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
     "hacc": hacc_summary,
     "hacc_phases": hacc_phases,
     "changes": change_summary,
+    "small_changes": small_change_summary,
     "following": following_summary,
     "next_bursts": burst_summary,
     "intervals": interval_summary,
@@ -71,13 +73,14 @@ def values(results: Results) -> dict[str, object]:
     """Return what the page is made of."""
     return {
         **{"params": results.params, "usual": OnlineParams(), "BEFORE": BEFORE, "AFTER": AFTER, "JITTERS": JITTERS},
-        **{"LOOKED_AT": LOOKED_AT, "PERIOD_S": PERIOD_S, "PHASE_COUNT": PHASE_COUNT, "NOMINAL": NOMINAL},
-        **{"NONE_COUNT": NONE_COUNT, "END_COUNTS": END_COUNTS},
+        **{"PERIOD_S": PERIOD_S, "PHASE_COUNT": PHASE_COUNT, "NOMINAL": NOMINAL, "NONE_COUNT": NONE_COUNT},
+        **{"END_COUNTS": END_COUNTS, "MOST_SMALL_LAG": MOST_SMALL_LAG},
         **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
         "targets": [asdict(target) | {"met": "yes" if target.is_met else "no"} for target in targets(results)],
         "phases": hacc_phases(results).to_dicts(),
         "change_cells": change_table(results),
         "lag_cells": lag_table(results),
+        "small_change_cells": small_change_table(results),
         "followed_cells": followed_table(results),
     }
 
@@ -126,6 +129,14 @@ def lag_table(results: Results) -> Iterator[Sequence[str]]:
                 f"{rule} {percent(right, 0)}" for rule, right in others.select("rule", "right_point_ratio").rows()
             ),
         )
+
+
+def small_change_table(results: Results) -> Table:
+    """Return, by jitter, the share of small changes that each rule finds soon, and in all."""
+    in_percent = pl.col("jitter", "found_ratio", "all_found_ratio") * 100
+    shares = small_change_summary(results).with_columns(in_percent)
+    shares = shares.with_columns(jitter=pl.format("{} %", pl.col("jitter").round().cast(pl.Int64)))
+    return Table.pivot(shares, {"jitter": "jitter"}, "rule", "{found_ratio:.0f} / {all_found_ratio:.0f}", _RULES)
 
 
 @tabled("change", "window", *map(str, _SINCE))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from iosig.studies.real_day import polls_of
 from iosig.studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -38,14 +39,7 @@ class Traffic:
 
         Raises InputRefused if it holds no polls, or none of that direction.
         """
-        from iosig.answers.single.one_input import PollInput, opened
-        from iosig.settings.model import Settings
-        from iosig.streams.landing import Told
-
-        with opened(path, Settings(), Told()) as found:
-            if not isinstance(found, PollInput):
-                raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
-            return cls.of(found.rows, found.name, direction)
+        return cls.of(polls_of(path), path.name, direction)
 
     @classmethod
     def of(cls, polls: pl.DataFrame, name: str, direction: Direction = "write") -> Traffic:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
+from iosig import reports
 from iosig.reports import panels, style
 from iosig.reports.panels import Columns, Picture
 from tests.budget import examples
@@ -72,6 +76,14 @@ def test_same_bytes_twice_whoever_draws(kind: str, tmp_path: Path) -> None:
         picture.write(tmp_path / "b", kind=kind)
         assert matplotlib.rcParams["font.size"] == 30
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_matplotlib_is_imported_only_to_draw() -> None:
+    names = [name for _, name, _ in pkgutil.walk_packages(reports.__path__, f"{reports.__name__}.")]
+    assert len(names) > 40
+    code = f"import sys, {', '.join(names)}; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -307,9 +305,3 @@ def test_picture_is_as_large_as_it_says(tmp_path: Path) -> None:
     draw(view).write(tmp_path / "a.png")
     width, height = signatures._size(view)
     assert imread(tmp_path / "a.png").shape[:2] == (int(height * 120), int(width * 120))
-
-
-def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from iosig.reports import signatures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"

@@ -7,7 +7,7 @@ lay before each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -256,11 +256,3 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     numbered = [(known.get(paths[row.pop("file_number")] or "", ABSENT), FileUse(**row)) for row in found.to_dicts()]
     places = written.script.places
     return [(places[number], use) for number, use in numbered if number in places]
-
-
-def merged(parts: Iterable[Uses]) -> Uses:
-    """Return what all ranks do."""
-    found = Uses()
-    for part in parts:
-        found.add(part)
-    return found

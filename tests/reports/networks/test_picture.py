@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -451,12 +449,6 @@ def test_svg_has_edges_as_pixels_and_the_rest_as_lines(tmp_path: Path) -> None:
     assert "<image" in content
     assert content.count("<path") < 2500
     assert len(content) < 3_000_000
-
-
-def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from iosig.reports.networks import picture; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
 
 
 # ---- who is slow

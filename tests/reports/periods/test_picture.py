@@ -15,7 +15,6 @@ from hypothesis import example, given, settings, strategies as st
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from iosig.reports.panels import PIXEL_COLUMNS, Columns
 from iosig.reports.periods import picture
 from iosig.reports.periods.picture import draw
 from iosig.reports.periods.view import PeriodView, view_of
@@ -128,37 +127,6 @@ def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: fl
 
 
 # ---- time behaviour
-
-
-def test_no_burst_is_lost_among_many_samples() -> None:
-    values = np.zeros(1_000_000)
-    values[765_432] = 3e9
-    columns = Columns.of(values)
-    assert (columns.highest.max(), columns.lowest.max(), len(columns.highest)) == (3e9, 0.0, PIXEL_COLUMNS)
-    place = int(np.argmax(columns.highest))
-    assert columns.edges[place] <= 765_432 < columns.edges[place + 1]
-
-
-def test_columns_are_as_a_loop_makes_them() -> None:
-    values = np.random.default_rng(1).normal(size=9_001)
-    values[100:2_000] = np.nan
-    values[5_000] = np.inf
-    columns = Columns.of(values)
-    for place in range(len(columns.lowest)):
-        part = values[columns.edges[place] : columns.edges[place + 1]]
-        known = part[np.isfinite(part)]
-        assert columns.missing_ratio[place] == pytest.approx(1 - len(known) / len(part))
-        if len(known):
-            assert (columns.lowest[place], columns.highest[place]) == (known.min(), known.max())
-        else:
-            assert np.isnan([columns.lowest[place], columns.highest[place]]).all()
-
-
-def test_few_samples_are_drawn_as_they_are() -> None:
-    values = np.arange(4000.0)
-    columns = Columns.of(values)
-    assert columns.is_exact
-    assert columns.highest.tolist() == values.tolist()
 
 
 @pytest.mark.slow

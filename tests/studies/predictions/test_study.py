@@ -193,6 +193,7 @@ def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -
     assert "| 5 Hz, 5 % | doubled |" in text
     assert all(f"| {word} |" in text for word in ("jitter 3 %", "random gaps", "controlled"))
     assert text.count("](figures/") == 4
+    assert "| jitter | clipped_cusum | cusum |" in text, "changes by 20 %"
     assert "None" not in text
 
 
