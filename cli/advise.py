@@ -134,8 +134,7 @@ def advise_command(
         from iosig.cli.printing import show_json
 
         signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
-        told = document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from)
-        show_json("advice", told)
+        show_json(document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from))
     else:
         _show(advised)
     return 0

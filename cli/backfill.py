@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +69,9 @@ def backfill_command(
             click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]
     if as_json:
-        show_json("backfill", {"chunks": [asdict(one) for one in ended]})
+        from iosig.cli.documents import BackfillDocument
+
+        show_json(BackfillDocument(chunks=ended))
     else:
         say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
     if not made:

@@ -57,7 +57,7 @@ def classify_command(
     TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer trace
     (its folder or file), or a compressed trace.
     """
-    from iosig.answers.single.classes import classify_input, signal_intervals
+    from iosig.answers.single.classes import ClassesDocument, classify_input, signal_intervals
     from iosig.cli.printing import bytes_text, show, show_json
     from iosig.settings.model import load
     from iosig.streams.landing import Told
@@ -71,7 +71,7 @@ def classify_command(
         _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json("classes", {"name": found.name, "classes": found.classes.to_dicts()})
+        show_json(ClassesDocument(name=found.name, classes=found.classes.to_dicts()))
         return code
     show(
         f"Classes of {found.name}",

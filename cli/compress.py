@@ -40,7 +40,9 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
         "compressed_bytes": into.stat().st_size,
     }
     if as_json:
-        show_json("compression", row)
+        from iosig.cli.documents import CompressionDocument
+
+        show_json(CompressionDocument(**row))
         return 0
     sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
     show(

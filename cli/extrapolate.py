@@ -57,7 +57,9 @@ def extrapolate_command(
         compressed_traces.write(into, to_frame(found.trace), known)
     landed = land_if_there(obj[0], record, into.name, load(obj[1], obj[0].root))
     if as_json:
-        show_json("extrapolation", record.row())
+        from iosig.cli.documents import ExtrapolationDocument
+
+        show_json(ExtrapolationDocument(**record.row()))
     else:
         _show(found, into)
     if landed is not None:

@@ -88,7 +88,7 @@ def forecast_command(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("forecast", document(found, release.release_id))
+        show_json(document(found, release.release_id))
     else:
         _show(found)
     return 0

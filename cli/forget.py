@@ -59,8 +59,10 @@ def forget_command(
         if not dry_run:
             forget(store, settings, found, progress)
     if as_json:
-        told = {"landings": dict(found.landings), "releases": list(found.releases), "is_done": not dry_run}
-        show_json("forgetting", told | {"out_of_reach": out_of_reach(store)})
+        from iosig.cli.documents import ForgettingDocument
+
+        lists = {"landings": dict(found.landings), "releases": found.releases, "out_of_reach": out_of_reach(store)}
+        show_json(ForgettingDocument(**lists, is_done=not dry_run))
     else:
         _show(found, out_of_reach(store), is_done=not dry_run)
     return 0

@@ -66,10 +66,10 @@ def job_command(
     if html is not None:
         _write_page(told, html)
     if as_json:
-        from iosig.answers.job.query import document
+        from iosig.answers.job.document import document
         from iosig.cli.printing import show_json
 
-        show_json("job", document(told, _MOST_TOLD))
+        show_json(document(told, _MOST_TOLD))
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
@@ -107,7 +107,7 @@ def _draw(told: ToldJob, target: Path, style: Style) -> None:
 
 
 def _write_page(told: ToldJob, target: Path) -> None:
-    from iosig.answers.job.query import page_of
+    from iosig.answers.job.document import page_of
     from iosig.warehouse.placing import moved_into_place
 
     content = page_of(told, _MOST_TOLD)

@@ -241,7 +241,7 @@ def _follow(
     as_json: bool,
 ) -> None:
     """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
-    from iosig.cli.printing import json_line
+    from iosig.cli.documents import LandedFileDocument
     from iosig.streams.inbox import Inbox, follow
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
@@ -254,7 +254,8 @@ def _follow(
         for arrival in follow(
             store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
         ):
-            click.echo(json_line("landed-file", _document(arrival)) if as_json else arrival.line(), err=not as_json)
+            line = LandedFileDocument(**_document(arrival)).json_text() if as_json else arrival.line()
+            click.echo(line, err=not as_json)
 
 
 def _list_formats(as_json: bool) -> None:
@@ -262,7 +263,9 @@ def _list_formats(as_json: bool) -> None:
     from iosig.warehouse.sources.protocol import sources
 
     if as_json:
-        show_json("formats", {"formats": [{"name": source.name, "doc": source.doc} for source in sources()]})
+        from iosig.cli.documents import FormatsDocument
+
+        show_json(FormatsDocument(formats=sources()))
         return
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
 
@@ -280,7 +283,10 @@ def _summarize(arrivals: Sequence[Arrival], warnings: Sequence[str], as_json: bo
         "refused_rows": sum(landed.landing.refused_count for landed in landings if landed.is_new),
     }
     if as_json:
-        show_json("landing", summary | {"warnings": warnings, "files": [_document(arrival) for arrival in arrivals]})
+        from iosig.cli.documents import LandingDocument
+
+        files = [_document(arrival) for arrival in arrivals]
+        show_json(LandingDocument(**summary, warnings=warnings, files=files))
         return
     say(
         f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "

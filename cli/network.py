@@ -101,7 +101,7 @@ def network_command(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("network", found.document())
+        show_json(found.document())
     else:
         _show(found)
     return exit_code(found.refused_count)

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from iosig.reports.style import Style
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
-#: what a segment has of its own of what a row of `periods` has, too
-_OF_SEGMENT = (
-    "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
-    "duty_ratio", "false_alarm_probability",
-)  # fmt: skip
 #: columns that a narrow terminal lacks first
 _LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
@@ -132,19 +127,10 @@ def period_command(
         _draw(found, plot, style)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json("periods", {"name": found.name, "periods": [_document(found, row) for row in found.rows.to_dicts()]})
+        show_json(found.document())
     else:
         _show(found)
     return code
-
-
-def _document(found: FoundPeriods, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `periods` for programs, with its segments."""
-    segments = [
-        {name: each[name] for name in each if name not in row or name in _OF_SEGMENT}
-        for each in found.segments_of(row).iter_rows(named=True)
-    ]
-    return {**row, "outliers": found.outliers_of(row["method"]), "segments": segments}
 
 
 def _show(found: FoundPeriods) -> None:

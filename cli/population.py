@@ -69,7 +69,7 @@ def population_command(
         from iosig.answers.population.format import document
         from iosig.cli.printing import show_json
 
-        show_json("population", document(told, most_count, release.release_id))
+        show_json(document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0

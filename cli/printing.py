@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from iosig.cli.documents import format_of
 from iosig.cli.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
 from iosig.cli.hints import runnable
 from iosig.cli.options import WIDE
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.printable import one_line, printable as printable
+
+if TYPE_CHECKING:
+    from iosig.answers.documents import Document
 
 #: names of columns without room that are told
 _MOST_NAMES = 8
@@ -156,21 +156,9 @@ def _cell(value: Any) -> str:
     return printable(str(value)).replace("\t", " ")
 
 
-def show_json(name: str, fields: Mapping[str, Any]) -> None:
-    """Print a document on stdout: an object that begins with its format, as `iosig-releases/1`."""
-    click.echo(json.dumps({"format": format_of(name), **fields}, indent=1, default=_json_text))
-
-
-def json_line(name: str, fields: Mapping[str, Any]) -> str:
-    """Return a document as one line."""
-    return json.dumps({"format": format_of(name), **fields}, default=_json_text)
-
-
-def _json_text(value: Any) -> str:
-    """Return what JSON has no form for: instants in UTC, as 2026-03-03T02:31:07Z."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else str(value)
+def show_json(document: Document) -> None:
+    """Print a document on stdout."""
+    click.echo(document.json_text(indent=1))
 
 
 def binary_stdout(format_name: str) -> BinaryIO:

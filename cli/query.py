@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.documents import format_of
 from iosig.cli.options import chosen_release, json_option, raw_csv_option, release_option
 from iosig.cli.printing import binary_stdout, show, show_records
 from iosig.cli.query_limits import batches, limited_memory
@@ -148,10 +147,10 @@ def _shown_number(value: Any) -> str:
 
 
 def _print_document(relation: duckdb.DuckDBPyRelation) -> None:
-    """Print the result with the types of its columns."""
+    """Print the result with the types of its columns, a `RowsDocument` written row by row."""
     types = zip(relation.columns, map(str, relation.types), strict=True)
     columns = json.dumps([{"name": name, "type": kind} for name, kind in types])
-    click.echo(f'{{"format": "{format_of("rows")}",\n"columns": {columns},\n"rows": ', nl=False)
+    click.echo(f'{{"format": "iosig-rows/1",\n"columns": {columns},\n"rows": ', nl=False)
     _print_json(relation)
     click.echo("}")
 

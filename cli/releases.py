@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,13 +39,14 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     found, pins, gone = history(store), expiring.pins(store), expired(store)
     replaced = {release.release_id: list(led_from(store, release.release_id)) for release in found}
     if as_json:
+        from iosig.cli.documents import ReleasesDocument
+
         kept = (
             {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
             for name, olds in replaced.items()
         )
         releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
-        hold = holds.in_force(store)
-        show_json("releases", {"releases": releases_told, "rollback": hold and asdict(hold)})
+        show_json(ReleasesDocument(releases=releases_told, rollback=holds.in_force(store)))
         return 0
     rows = [
         (
@@ -189,13 +189,14 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
     found = count_differences(obj[0], *sides)
     changes = signature_changes(obj[0], *sides, method)
     if as_json:
+        from iosig.cli.documents import DifferenceDocument
+
         keys = ("table", "rows_before", "added", "removed", "changed")
-        documents: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
-        for document in documents:
-            if document["table"] == "signatures":
-                document["changes"] = changes.to_dicts()
-        sides_told = {"before": sides[0].release_id, "after": sides[1].release_id}
-        show_json("difference", sides_told | {"tables": documents})
+        tables: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
+        for one in tables:
+            if one["table"] == "signatures":
+                one["changes"] = changes.to_dicts()
+        show_json(DifferenceDocument(before=sides[0].release_id, after=sides[1].release_id, tables=tables))
     elif found:
         show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
         _show_changes(changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -41,17 +42,9 @@ def report_command(
     hider = hider_of(store, settings) if is_hiding else None
     written = report(store, release, folder, hider, settings)
     if as_json:
-        show_json(
-            "report",
-            {
-                "release_id": release.release_id,
-                "page": str(written.page),
-                "file_count": written.file_count,
-                "byte_count": written.byte_count,
-                "new_count": written.new_count,
-                "removed_release_ids": list(written.removed_release_ids),
-            },
-        )
+        from iosig.cli.documents import ReportDocument
+
+        show_json(ReportDocument(**asdict(written) | {"release_id": release.release_id, "page": str(written.page)}))
         return 0
     click.echo(f"{written.page}: release {release.release_id}")
     click.echo(

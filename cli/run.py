@@ -115,8 +115,10 @@ def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, 
     from iosig.warehouse.releases.releases import told
 
     if as_json:
+        from iosig.cli.documents import RunDocument
+
         for warning in released_warnings(store, settings, release):
             _warn(f"warning: {warning}")
-        show_json("run", told(store, [release])[0] | {"warehouse": store.name})
+        show_json(RunDocument(**told(store, [release])[0], warehouse=store.name))
     else:
         show_summary(store, release, settings, is_verbose=is_verbose)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,9 @@ def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool
     store, path = obj
     found = [one for one in told(path, store.root) if one.origin or not is_set]
     if as_json:
-        show_json("settings", {"settings": [asdict(one) for one in found]})
+        from iosig.cli.documents import SettingsDocument
+
+        show_json(SettingsDocument(settings=found))
         return 0
     origin = settings_file(path, store.root)
     title = f"Settings by {origin}" if origin else "No settings file: all is as by default"

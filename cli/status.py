@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,19 +86,19 @@ def status_command(
     if form:
         _expose(exposition(condition, problems), to)
     elif as_json:
-        lists = {"problems": problems, "notes": notes_of(condition)}
-        listed = {name: list(map(asdict, each)) for name, each in lists.items()}
-        running = {"server_url": server.ui_url if server_state else None, "server_state": server_state}
-        show_json("status", asdict(condition) | running | listed)
+        from iosig.answers.status.document import document
+
+        show_json(document(condition, problems, notes_of(condition), server.ui_url, server_state))
     else:
         _show(condition, problems, notes_of(condition), f"{server.ui_url} ({server_state})" if server_state else None)
     return NOT_WELL if problems else 0
 
 
 def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
-    from iosig.answers.moment.query import Lookout, document
+    from iosig.answers.moment.document import document
+    from iosig.answers.moment.query import Lookout
     from iosig.cli import watching
-    from iosig.cli.printing import json_line, terminal_width
+    from iosig.cli.printing import terminal_width
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
     look, stop = Lookout(store, settings).look, Stop()
@@ -107,7 +106,7 @@ def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -
         # nobody waits for the end of a look: nothing is left half by it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watching.watch_as_json(look, lambda seen: click.echo(json_line("live", document(seen))), wait, every_s)
+            watching.watch_as_json(look, lambda seen: click.echo(document(seen).json_text()), wait, every_s)
         elif watching.is_plain():
             watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
         else:

@@ -35,7 +35,7 @@ def tell_unknown(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("unnamed-patterns", document(told, most_count, release.release_id))
+        show_json(document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0

@@ -36,7 +36,9 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
         require_form(store)
     damages = _verified(store, is_all)
     if as_json:
-        show_json("damages", {"damages": [asdict(damage) for damage in damages]})
+        from iosig.cli.documents import DamagesDocument
+
+        show_json(DamagesDocument(damages=damages))
     elif not damages:
         click.echo(f"All is as it was written in {store.name}.")
     else:
@@ -87,7 +89,9 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
             mended.append(Mended("catalogue", f"is {wanted} now", ""))
         mended += repair(store, told)
     if as_json:
-        show_json("repairs", {"repairs": [asdict(each) for each in mended]})
+        from iosig.cli.documents import RepairsDocument
+
+        show_json(RepairsDocument(repairs=mended))
     elif not mended:
         raise NothingToDo(f"All is as it was written in {store.name}.")
     else:
@@ -128,9 +132,10 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
         freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
     released, landed = freed.released, freed.landed
     if as_json:
-        days = [day.isoformat() for day in landed.days]
-        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": days}
-        show_json("maintenance", asdict(released) | {"landed": raw})
+        from iosig.cli.documents import MaintenanceDocument
+
+        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": landed.days}
+        show_json(MaintenanceDocument(**asdict(released), landed=raw))
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
         kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"

@@ -83,7 +83,7 @@ def who_command(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("attribution", document(told, most_count, release.release_id))
+        show_json(document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0
@@ -111,7 +111,7 @@ def _say_who_was_hurt(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("slowdowns", hurt_document(told, most_count, release.release_id))
+        show_json(hurt_document(told, most_count, release.release_id))
     else:
         _show_hurt(told, most_count)
     return 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from pydantic import Field
 
 from iosig.answers.attribution.candidates import BESIDE, Beside, likely_moved
+from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
@@ -51,8 +53,10 @@ class Asked:
         if at is not None:
             return cls(filesystem, minute_of(at), minute_of(at) + _MINUTE, directions)
         assert since is not None
-        ends = None if until is None else minute_of(until - timedelta(microseconds=1)) + _MINUTE
-        if ends is not None and ends <= minute_of(since):
+        if until is None:
+            return cls(filesystem, minute_of(since), None, directions)
+        ends = minute_of(until - timedelta(microseconds=1)) + _MINUTE
+        if ends <= minute_of(since):
             raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
         return cls(filesystem, minute_of(since), ends, directions)
 
@@ -272,50 +276,99 @@ _JOBS = """
 # ---- as JSON
 
 
-def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
+class Question(Document):
+    """The question that an answer repeats, and which tables answered it."""
+
+    release_id: str = Field(description="the release")
+    from_: Literal["release", "landed"] = Field(
+        alias="from", description="`release`, or `landed` where it is of what landed since"
+    )
+    filesystem: str = Field(description="the file system")
+    since: Instant = Field(description="from then on [UTC]")
+    until: Instant = Field(description="until then [UTC]")
+    directions: list[str] = Field(description="which ways")
+
+
+class Moved(Part):
+    """What somebody moved."""
+
+    explained_bytes: float = Field(description="what it moved [B]")
+    low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
+    high_bytes: float = Field(description="the upper end [B]")
+    certainty: float = Field(description="how sure that is [1]")
+    fit: str = Field(description="how well its signature fits")
+
+
+class JobMoved(Moved):
+    """What a job moved."""
+
+    cluster: str = Field(description="the machine")
+    job_id: str = Field(description="the job")
+    started_at: Instant = Field(description="when it started [UTC]")
+    user: str | None = Field(description="whose it is")
+    application: str | None = Field(description="the program")
+    application_id: str = Field(description="user/application/node_count")
+
+
+class UserMoved(Moved):
+    """What all jobs of a user moved."""
+
+    user: str | None = Field(description="the user")
+    job_count: int = Field(description="its jobs [jobs]")
+
+
+class ApplicationMoved(Moved):
+    """What all jobs of an application moved."""
+
+    application: str | None = Field(description="the program")
+    job_count: int = Field(description="its jobs [jobs]")
+
+
+class AttributionDocument(Question, title="iosig who"):
+    """Who moved a file system's bytes."""
+
+    format: Literal["iosig-attribution/1"] = "iosig-attribution/1"
+    measured_bytes: float = Field(description="what the file system moved [B]")
+    explained_bytes: float = Field(description="what is known to be somebody's [B]")
+    unexplained_bytes: float = Field(description="the rest [B]")
+    job_count: int = Field(description="jobs that moved something [jobs]")
+    other_job_count: int = Field(description="jobs of which nothing is known [jobs]")
+    jobs: list[JobMoved] = Field(description="the first of them")
+    users: list[UserMoved] = Field(description="by user")
+    applications: list[ApplicationMoved] = Field(description="by application")
+    likeliest_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
+    other_jobs: list[Any] = Field(description="jobs of which nothing is known")
+
+
+def document(told: Answer, max_count: int, release_id: str) -> AttributionDocument:
     """Return an answer for programs: so many of each kind at most, and how many there are."""
-    columns = ("explained_bytes", "low_bytes", "high_bytes", "certainty", "fit")
-
-    def rows(frame: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
-        return [plain_row(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
-
-    return {
-        **question_document(told.asked, told.until, release_id, is_landed=told.is_landed),
-        "measured_bytes": told.measured_bytes,
-        "explained_bytes": told.explained_bytes,
-        "unexplained_bytes": told.unexplained_bytes,
-        "job_count": told.jobs.height,
-        "other_job_count": told.others.height,
-        "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
-        "users": rows(told.users, "user", "job_count"),
-        "applications": rows(told.applications, "application", "job_count"),
-        "likeliest_jobs": [plain_row(row) for row in told.likeliest.head(most_count).to_dicts()],
-        "other_jobs": [plain_row(row) for row in told.others.head(most_count).to_dicts()],
-    }
+    return AttributionDocument(
+        **question(told.asked, told.until, release_id, is_landed=told.is_landed),
+        measured_bytes=told.measured_bytes,
+        explained_bytes=told.explained_bytes,
+        unexplained_bytes=told.unexplained_bytes,
+        job_count=told.jobs.height,
+        other_job_count=told.others.height,
+        jobs=told.jobs.head(max_count).to_dicts(),
+        users=told.users.head(max_count).to_dicts(),
+        applications=told.applications.head(max_count).to_dicts(),
+        likeliest_jobs=told.likeliest.head(max_count).to_dicts(),
+        other_jobs=told.others.head(max_count).to_dicts(),
+    )
 
 
-def question_document(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
-    """Return the part of a document that repeats the question, and says which tables answered it."""
+def question(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
+    """Return the values of a `Question`."""
     return {
         "release_id": release_id,
-        "from": "landed" if is_landed else "release",
+        "from_": "landed" if is_landed else "release",
         "filesystem": asked.filesystem,
-        "since": instant_text(asked.since),
-        "until": instant_text(until),
+        "since": asked.since,
+        "until": until,
         "directions": list(asked.directions),
     }
-
-
-def plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it."""
-    return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def minute_of(at: datetime) -> datetime:
     """Return when the minute of an instant began, in UTC."""
     return at.astimezone(UTC).replace(second=0, microsecond=0)
-
-
-def instant_text(at: datetime | None) -> str:
-    """Return an instant in UTC as JSON has it."""
-    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
