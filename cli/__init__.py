@@ -40,10 +40,9 @@
 - `settings`: `iosig settings`.
 - `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
-- `unknown`: `iosig who --unknown`: patterns of what nobody explains.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
-- `who`: `iosig who`.
+- `who`: `iosig who`, also `--hurt` and `--unknown`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 

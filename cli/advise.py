@@ -12,13 +12,11 @@ import click
 
 from iosig.cli.completing import filesystems, quietly, users
 from iosig.cli.options import (
+    Warehouse,
+    answer_options,
     application_argument,
     chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
+    draw_into,
 )
 from iosig.cli.windows import read_instant
 from iosig.warehouse.store.store import Store
@@ -89,14 +87,10 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Take signatures from this feed instead of a release.",
 )
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def advise_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     application: str,
     user: str | None,
     nodes: int | None,
@@ -118,14 +112,13 @@ def advise_command(
     the application and of what runs there: see docs/advice.md.
     """
     from iosig.answers.advice.query import Asked, advise_on, choose, document, signature_of
-    from iosig.settings.model import load
 
-    settings = load(obj[1], obj[0].root)
+    settings = warehouse.settings()
     asked = Asked(application, user, nodes, filesystems, most_delay_s, method)
     asked_at = at or datetime.now(UTC)
-    signatures, release = _signatures(obj[0], feed_path, release_id)
+    signatures, release = _signatures(warehouse.store, feed_path, release_id)
     chosen = choose(signatures, asked)
-    state = _state(obj[0], settings, signatures, asked, at, mix_path, release)
+    state = _state(warehouse.store, settings, signatures, asked, at, mix_path, release)
     signature = signature_of(signatures, chosen, state.at)
     advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
     if plot is not None:
@@ -191,8 +184,7 @@ def _draw(advised: Advised, target: Path, style: Style) -> None:
     from iosig.answers.advice.figure import view_of
     from iosig.reports.advice import draw
 
-    draw(view_of(advised)).write(target, style)
-    click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
+    draw_into(target, draw, view_of(advised), style, what=f"{len(advised.choices)} file systems, in ")
 
 
 def _show(advised: Advised) -> None:

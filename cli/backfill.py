@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import DAY, exit_code_of, json_option, strict_option, wait_option
+from iosig.cli.options import DAY, Warehouse, exit_code_of, json_option, strict_option, wait_option
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.flows.backfill import Chunk
@@ -39,7 +37,7 @@ class _Days(click.ParamType[int]):
 @strict_option
 @click.pass_obj
 def backfill_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     since: datetime,
     until: datetime,
     day_count: int,
@@ -55,10 +53,9 @@ def backfill_command(
     from iosig.cli.printing import say, show_json, steps_told
     from iosig.flows.backfill import backfill, chunks
     from iosig.flows.notifications import telling
-    from iosig.settings.model import load
 
-    store, settings_path = obj
-    settings = load(settings_path, store.root)
+    store = warehouse.store
+    settings = warehouse.settings()
     first, last = since.date(), until.date()
     day_count = (last - first).days + 1 if is_one else day_count
     count = len(chunks(first, last, max(1, day_count)))

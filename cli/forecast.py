@@ -10,15 +10,12 @@ import click
 
 from iosig.cli.completing import filesystems, quietly
 from iosig.cli.options import (
+    Warehouse,
+    answer_options,
     chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
+    draw_into,
 )
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.forecast.jobs import JobAhead
@@ -53,14 +50,10 @@ if TYPE_CHECKING:
     help="As if this would start now: a compressed trace, or Recorder traces, each with --what-if, and --ranks.",
 )
 @click.option("--ranks", "rank_count", type=click.IntRange(min=1), help="The rank count to extrapolate traces to.")
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def forecast_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str,
     hours: float,
     step_minutes: int,
@@ -78,11 +71,10 @@ def forecast_command(
     times alike of which nobody knew: see docs/forecast.md.
     """
     from iosig.answers.forecast.query import Asked, document, told
-    from iosig.settings.model import load
 
-    release = chosen_release(obj[0], release_id)
+    release = chosen_release(warehouse.store, release_id)
     asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
-    found = told(obj[0], release, load(obj[1], obj[0].root), asked)
+    found = told(warehouse.store, release, warehouse.settings(), asked)
     if plot is not None:
         _draw(found, plot, style)
     if as_json:
@@ -111,8 +103,7 @@ def _draw(told: Told, target: Path, style: Style) -> None:
     from iosig.answers.forecast.query import view_of
     from iosig.reports.forecast import draw
 
-    draw(view_of(told)).write(target, style)
-    click.echo(f"Drawn: {target}", err=True)
+    draw_into(target, draw, view_of(told), style)
 
 
 #: pairs of applications that are named

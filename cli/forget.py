@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option, strict_option, wait_option
+from iosig.cli.options import Warehouse, json_option, strict_option, wait_option
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.flows.forget import Found
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def forget_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     landing_id: str | None,
     user: str | None,
     reason: str,
@@ -41,19 +39,18 @@ def forget_command(
     """
     from iosig.cli.printing import progress, show_json
     from iosig.flows.forget import Asked, find, forget, out_of_reach
-    from iosig.settings.model import load
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
 
     if (landing_id is None) == (user is None):
         raise UsageError("Give --landing or --user.")
-    store, settings_path = obj
+    store = warehouse.store
     if not store.exists:
         raise UsageError(f"There is nothing in {store.name}.")
     if user is not None and user and user in reason:
         raise UsageError("The reason stays in the history: leave the name out of it.")
     require_form(store)
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     with locked(store, wait_s):
         found = find(store, settings, Asked(landing_id, user, reason))
         if not dry_run:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
+from iosig.cli.options import DAY, REFUSED, Warehouse, is_strict, json_option, name_default_warehouse, strict_option
 from iosig.cli.printing import printable
 from iosig.warehouse.engine_paths import is_url
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def land_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     /,
     paths: tuple[str, ...],
     format_name: str | None,
@@ -102,7 +102,6 @@ def land_command(
     reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
     is whole lands, and what is being written is left alone; servers are asked again and again.
     """
-    from iosig.settings.model import load
     from iosig.streams.landing import Told
 
     if format_name == "help":
@@ -110,9 +109,9 @@ def land_command(
         return 0
     asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
     _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
-    store, settings_path = obj
+    store = warehouse.store
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     name_default_warehouse(store)
     if follow:

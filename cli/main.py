@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from iosig.cli.hints import keep_options
-from iosig.cli.options import STRICT
+from iosig.cli.options import STRICT, Warehouse
 from iosig.warehouse.engine_paths import is_url, is_utf8
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
 from iosig.warehouse.interrupts import is_interrupt, left_at_once
@@ -220,7 +220,7 @@ class _Warehouse(click.Path):
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
     """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
     store = Store(warehouse)
-    ctx.obj = (store, settings_path)
+    ctx.obj = Warehouse(store, settings_path)
     keep_options(ctx, store.name)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False

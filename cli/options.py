@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,9 @@ import click
 from iosig.cli.completing import applications, quietly, releases
 
 if TYPE_CHECKING:
+    from iosig.reports.panels import Picture
     from iosig.reports.style import Style
+    from iosig.settings.model import Settings
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
@@ -21,6 +24,20 @@ WIDE = "iosig.wide"
 STRICT = "iosig.strict"
 #: the exit code if all input was refused, and with --strict if any was
 REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """What the options before the subcommand select: the warehouse, and the settings file if one is named."""
+
+    store: Store
+    settings_path: Path | None
+
+    def settings(self) -> Settings:
+        """Read the settings; UsageError names what is wrong in the file."""
+        from iosig.settings.model import load
+
+        return load(self.settings_path, self.store.root)
 
 
 class _Day(click.DateTime):
@@ -126,6 +143,21 @@ release_option = click.option(
     shell_complete=quietly(releases),
     help="A release id, a prefix of one, or a day (the newest release that computed it); default: the current release.",
 )
+
+
+def answer_options(command: Decorated) -> Decorated:
+    """Let a command that answers a question choose the release, print JSON, and draw the answer."""
+    for option in (strict_option, style_option, plot_option, json_option, release_option):
+        command = option(command)
+    return command
+
+
+def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style: Style, *, what: str = "") -> None:
+    """Draw a view into a PNG or SVG, as the file's name ends, and report it on stderr."""
+    draw(view).write(target, style)
+    click.echo(f"Drawn: {what}{target}", err=True)
+
+
 name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 wait_option = click.option(
     "--wait",

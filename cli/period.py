@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import (
+    Warehouse,
     exit_code,
     json_option,
     plot_option,
@@ -19,7 +20,6 @@ from iosig.cli.options import (
     value_option,
 )
 from iosig.cli.windows import WindowText, read_window
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.single.periods import Drawn, FoundPeriods
@@ -87,7 +87,7 @@ class _OutlierChoice(click.Choice[str]):
 @strict_option
 @click.pass_obj
 def period_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     path: Path,
     direction: str | None,
     sampling_hz: float | None,
@@ -116,13 +116,12 @@ def period_command(
     """
     from iosig.answers.single.periods import Asked, find_periods
     from iosig.cli.printing import show_json
-    from iosig.settings.model import load
     from iosig.streams.landing import Told
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
     asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
-    found = find_periods(path, load(obj[1], obj[0].root), told, asked)
+    found = find_periods(path, warehouse.settings(), told, asked)
     if plot is not None:
         _draw(found, plot, style)
     code = exit_code(found.refused_count)

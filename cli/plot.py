@@ -12,6 +12,7 @@ import click
 from iosig.cli.completing import filesystems, quietly, releases
 from iosig.cli.options import (
     DAY,
+    Warehouse,
     application_argument,
     chosen_release,
     picture_path,
@@ -23,6 +24,7 @@ from iosig.cli.windows import read_instant
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
+    from iosig.reports.panels import Picture
     from iosig.reports.style import Style
     from iosig.warehouse.releases.releases import Release
 
@@ -49,11 +51,12 @@ def _to(name: str) -> Callable[[Any], Any]:
 _direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this one.")
 
 
-def _tell(target: Path, finding: str) -> int:
-    """Print where the picture is, and what it says."""
-    from iosig.cli.printing import printable, say
+def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style) -> int:
+    """Draw a view, and print where the picture is and what it shows."""
+    from iosig.cli.printing import say
 
-    say(f"{target}: {printable(finding)}")
+    draw(view).write(target, style)
+    say(f"{target}: {view.finding}")
     return 0
 
 
@@ -70,7 +73,7 @@ def _tell(target: Path, finding: str) -> int:
 @strict_option
 @click.pass_obj
 def signature_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     application: str,
     filesystem: str | None,
     direction: str | None,
@@ -86,16 +89,15 @@ def signature_command(
     that means no other.
     """
     from iosig.answers.signatures.view import Asked, view_of
-    from iosig.cli.printing import printable, say
+    from iosig.cli.printing import say
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
     asked = Asked(application, filesystem, direction, method, overlaid)
-    view = view_of(obj[0], find(obj[0], release_id), asked)
+    view = view_of(warehouse.store, find(warehouse.store, release_id), asked)
     draw(view).write(target, style)
-    of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
-    say(f"{target}: {printable(of)}")
-    say(printable(view.verdict))
+    say(f"{target}: {view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})")
+    say(view.verdict)
     return 0
 
 
@@ -112,7 +114,7 @@ def signature_command(
 @strict_option
 @click.pass_obj
 def who_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str,
     since: datetime | None,
     until: datetime | None,
@@ -127,12 +129,11 @@ def who_command(
     from iosig.reports.attribution import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    begun = since or last_day(obj[0], release, filesystem, until)
-    with opened(obj[0], release, TABLES) as connection:
+    release = chosen_release(warehouse.store, release_id)
+    begun = since or last_day(warehouse.store, release, filesystem, until)
+    with opened(warehouse.store, release, TABLES) as connection:
         view = view_of(who(connection, Asked.of(filesystem, None, begun, until, direction)))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
 @plot_command.command("calendar")
@@ -145,7 +146,7 @@ def who_command(
 @strict_option
 @click.pass_obj
 def calendar_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str | None,
     since: datetime | None,
     until: datetime | None,
@@ -163,10 +164,9 @@ def calendar_command(
     from iosig.warehouse.releases.reading import opened
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    with opened(obj[0], chosen_release(obj[0], release_id), TABLES) as connection:
+    with opened(warehouse.store, chosen_release(warehouse.store, release_id), TABLES) as connection:
         view = view_of(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
 @plot_command.command("map")
@@ -174,17 +174,16 @@ def calendar_command(
 @_to("map.png")
 @strict_option
 @click.pass_obj
-def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: Path, style: Style) -> int:
+def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
     from iosig.answers.wall.population_map import TABLES, view_of
     from iosig.reports.wall.population_map import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    with opened(obj[0], release, TABLES) as connection:
+    release = chosen_release(warehouse.store, release_id)
+    with opened(warehouse.store, release, TABLES) as connection:
         view = view_of(connection, release.release_id)
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
 @plot_command.command("clock")
@@ -194,18 +193,17 @@ def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: 
 @strict_option
 @click.pass_obj
 def clock_command(
-    obj: tuple[Store, Path | None], direction: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the checkpoint clock: how often applications write how much, and whose bursts meet."""
     from iosig.answers.wall.checkpoint_clock import TABLES, view_of
     from iosig.reports.wall.checkpoint_clock import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    with opened(obj[0], release, TABLES) as connection:
+    release = chosen_release(warehouse.store, release_id)
+    with opened(warehouse.store, release, TABLES) as connection:
         view = view_of(connection, release.release_id, direction or "write")
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
 @plot_command.command("changes")
@@ -221,19 +219,18 @@ def clock_command(
 @strict_option
 @click.pass_obj
 def changes_command(
-    obj: tuple[Store, Path | None], before_id: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw what changed between two releases: bytes, bursts and period of each signature."""
     from iosig.answers.wall.release_changes import TABLES, view_of
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened
 
-    after = chosen_release(obj[0], release_id)
-    before = chosen_release(obj[0], before_id) if before_id else _one_before(obj[0], after)
-    with opened(obj[0], before, TABLES) as old, opened(obj[0], after, TABLES) as new:
+    after = chosen_release(warehouse.store, release_id)
+    before = chosen_release(warehouse.store, before_id) if before_id else _one_before(warehouse.store, after)
+    with opened(warehouse.store, before, TABLES) as old, opened(warehouse.store, after, TABLES) as new:
         view = view_of(old, new, (before.release_id, after.release_id))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
 def _one_before(store: Store, after: Release) -> Release:

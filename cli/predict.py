@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import REFUSED, is_strict, strict_option, style_option, wide_option
+from iosig.cli.options import REFUSED, Warehouse, is_strict, strict_option, style_option, wide_option
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.streams.following.followed import Followed
@@ -129,7 +128,7 @@ class _DetectorChoice(click.Choice[str]):
 @style_option
 @strict_option
 @click.pass_obj
-def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], **options: Any) -> int:
+def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options: Any) -> int:
     """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
 
     TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt it is what
@@ -137,7 +136,7 @@ def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], 
     """
     _check(paths, options)
     with ExitStack() as stack:
-        session = _Session(obj, options, stack)
+        session = _Session(warehouse, options, stack)
         session.open(paths)
         if options["follow"]:
             session.follow()
@@ -210,8 +209,7 @@ def _require_trace(path: Path) -> None:
 class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
-    def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from iosig.settings.model import load
+    def __init__(self, warehouse: Warehouse, options: dict[str, Any], stack: ExitStack) -> None:
         from iosig.streams.following.follower import Follower
         from iosig.streams.following.inputs import Opener
         from iosig.streams.landing import names_in
@@ -221,8 +219,8 @@ class _Session:
         self.stop = Stop()
         if options["follow"]:
             stack.enter_context(stopped_by_signals(self.stop))
-        self.store, self.options = obj[0], options
-        self.settings = load(obj[1], self.store.root)
+        self.store, self.options = warehouse.store, options
+        self.settings = warehouse.settings()
         self.journal: Journal | None = None
         if options["follow"]:
             own = options["journal_path"]

@@ -73,6 +73,11 @@ def show(
     click.echo()
 
 
+def titled(title: str, shown_count: int, count: int) -> str:
+    """Return the title of a table, with how many of its rows are shown if that is not all."""
+    return title if shown_count >= count else f"{title}, the first {shown_count:,} of {count:,}"
+
+
 def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows on stdout, a column a line."""
     columns = [printable(name) for name in columns]

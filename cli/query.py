@@ -8,16 +8,14 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import chosen_release, json_option, raw_csv_option, release_option
+from iosig.cli.options import Warehouse, chosen_release, json_option, raw_csv_option, release_option
 from iosig.cli.printing import binary_stdout, show, show_records
 from iosig.cli.query_limits import batches, limited_memory
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +41,7 @@ _INTERRUPTED = 130
 @json_option
 @click.pass_obj
 def sql_command(
-    obj: tuple[Store, Path | None], query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
+    warehouse: Warehouse, query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
 
@@ -59,7 +57,7 @@ def sql_command(
     from iosig.warehouse.releases.sentences import sentence
     from iosig.warehouse.releases.statements import require_reading
 
-    with limited_memory(), opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
+    with limited_memory(), opened(warehouse.store, chosen_release(warehouse.store, release_id), query) as connection:
         require_reading(connection, query)
         try:
             with interrupted_by(connection.interrupt, partial(_end, spill_folder(connection))):
@@ -74,7 +72,7 @@ def sql_command(
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.PermissionException) as error:
             raise UsageError(sentence(error, query)) from error
         except duckdb.Error as error:
-            raise machine_fault(error, obj[0].root) or UsageError(sentence(error, query)) from error
+            raise machine_fault(error, warehouse.store.root) or UsageError(sentence(error, query)) from error
         except (ArithmeticError, ValueError, RuntimeError) as error:
             raise UsageError(f"A value of the result cannot be shown as {format_name}: {error}.") from error
     return 0

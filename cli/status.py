@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option
+from iosig.cli.options import Warehouse, json_option
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
@@ -40,7 +40,7 @@ _EVERY_S = 30.0
 @click.option("--tell", "is_told", is_flag=True, help="Send the notices of the settings' [watch] that are due.")
 @click.pass_obj
 def status_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     as_json: bool,
     form: str | None,
     to: Path | None,
@@ -60,16 +60,15 @@ def status_command(
     from iosig.cli.printing import show_json
     from iosig.flows.notifications import require_own_sendmail, tell
     from iosig.flows.prefect_server import PrefectServer
-    from iosig.settings.model import load
 
-    store, settings_path = obj
+    store = warehouse.store
     if not store.exists:
         raise UsageError(f"There is no warehouse in {store.name}.")
     if to and not form:
         raise UsageError("--to is where --format writes to.")
     if every_s is not None and not is_watched:
         raise UsageError("--every is how often --watch looks.")
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     if is_watched:
         if form or is_told:
             raise UsageError("--watch shows and tells nobody: leave --format and --tell away.")
@@ -125,6 +124,7 @@ def _expose(text: str, to: Path | None) -> None:
 
 def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem], server: str | None) -> None:
     from iosig.cli.printing import bytes_text, say, show
+    from iosig.reports.texts import counted
 
     for problem in problems:
         say(f"! {problem.sentence}", fg="red")
@@ -137,7 +137,7 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
     held = condition.held_by
     rows = [
         ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
-        ("waiting", f"{len(condition.waiting):,} landed inputs"),
+        ("waiting", counted(len(condition.waiting), "landed input")),
         ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "nobody"),
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option, strict_option
+from iosig.cli.options import Warehouse, json_option, strict_option
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.store.store import Store
 
@@ -23,7 +22,7 @@ _MOST = 50
 @click.option("--all", "is_all", is_flag=True, help="Every release, not the current one alone.")
 @json_option
 @click.pass_obj
-def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) -> int:
+def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
     """Read a release and all landings whole, and say which file is not as it was written.
 
     Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
@@ -31,7 +30,7 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
     from iosig.cli.printing import show_json
     from iosig.warehouse.store.form import is_damaged, require_form
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     if not is_damaged(store):
         require_form(store)
     damages = _verified(store, is_all)
@@ -55,18 +54,17 @@ def _verified(store: Store, is_all: bool) -> list[Damage]:
 
 
 def _show(damages: list[Damage]) -> None:
-    from iosig.cli.printing import show
+    from iosig.cli.printing import show, titled
 
-    more = f", the first {_MOST} of {len(damages):,}" if len(damages) > _MOST else ""
     rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
-    show(f"Damaged{more}", ("file", "it", "what to do"), rows)
+    show(titled("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
 
 
 @click.command("repair")
 @json_option
 @strict_option
 @click.pass_obj
-def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
+def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     """Mend damaged files, and have the metadata of a moved warehouse name its folder.
 
     If metadata are damaged, the newest release that is whole becomes the current one; the next run computes the later
@@ -76,13 +74,12 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     folder. If the settings want another catalogue than the warehouse has, that one names its tables from now on.
     """
     from iosig.cli.printing import progress_bar, show, show_json
-    from iosig.settings.model import load
     from iosig.warehouse.releases.catalogue_choice import take_over
     from iosig.warehouse.releases.repairing import Mended, mend_state, repair
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
-    wanted = load(obj[1], store.root).catalogue.server()
+    store = _existing(warehouse.store)
+    wanted = warehouse.settings().catalogue.server()
     with locked(store), progress_bar("Reading") as told:
         mended = mend_state(store)
         if wanted is not None and take_over(store, wanted):
@@ -110,7 +107,7 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 @json_option
 @strict_option
 @click.pass_obj
-def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
+def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool, as_json: bool) -> int:
     """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
 
     Kept are the newest releases, as many as `keep_releases` of the settings says, and those that are pinned. Files of
@@ -120,14 +117,13 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     """
     from iosig.cli.printing import bytes_text, say, show_json
     from iosig.flows.steps.release import maintain
-    from iosig.settings.model import load
     from iosig.warehouse.releases.expiring import GRACE_S
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     require_form(store)
-    settings = load(obj[1], store.root)
+    settings = warehouse.settings()
     with locked(store):
         freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
     released, landed = freed.released, freed.landed
@@ -157,7 +153,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
 @click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
 @strict_option
 @click.pass_obj
-def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
+def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
     """Bring a warehouse that an older iosig made to the form that this one reads.
 
     Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
@@ -167,7 +163,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     from iosig.warehouse.store.form import FORM
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     found = needs(store)
     if found is None:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
