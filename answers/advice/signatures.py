@@ -14,6 +14,8 @@ import polars as pl
 from iosig.answers.advice.feed import FORMAT, VALID_DAYS, by_volume
 from iosig.answers.advice.inputs import KnownSignature, Rates
 from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.signatures import SIGNATURES
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
@@ -25,18 +27,21 @@ _MOST_TOLD = 5
 
 
 class ReleaseSignatures:
-    """The default signatures of a release: curves, second by second."""
+    """The default signatures of a release: curves, second by second. Without a release there are none."""
 
-    def __init__(self, store: Store, release: Release) -> None:
+    def __init__(self, store: Store, release: Release | None) -> None:
         """Read which applications have signatures; their curves are read when they are asked for."""
         from iosig.estimates.signatures.published import defaults
         from iosig.warehouse.releases.reading import opened
 
         self.store, self.release = store, release
+        self._rows, self._sample_counts = frames.empty(SIGNATURES), dict[str, int]()
+        if release is None:
+            return
         with opened(store, release, "signatures applications") as connection:
             self._rows = defaults(connection)
             found = connection.sql("select application_id, sample_count from applications").fetchall()
-        self._sample_counts: dict[str, int] = dict(found)
+        self._sample_counts = dict(found)
 
     def application_ids(self) -> Sequence[str]:
         """Return the applications that have a signature, in order."""
@@ -54,7 +59,7 @@ class ReleaseSignatures:
         from iosig.warehouse.releases.reading import opened
 
         wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
-        if wanted.is_empty():
+        if self.release is None or wanted.is_empty():
             return {}
         with opened(self.store, self.release, TABLES) as connection:
             curves = read_signatures(connection, wanted)

@@ -5,7 +5,7 @@ What landed is looked at once: as long as nothing more lands, only ages grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iosig.answers.advice.inputs import FilesystemState, KnownSignature, RunningJob
+from iosig.answers.advice.inputs import FilesystemState, RunningJob
 from iosig.answers.advice.landed import site_state
 from iosig.answers.advice.signatures import ReleaseSignatures
 from iosig.answers.attribution.landed import Landed
@@ -77,23 +77,6 @@ class Moment:
         return self.condition.at
 
 
-class _NoSignatures:
-    """Where there is no release yet."""
-
-    def application_ids(self) -> Sequence[str]:
-        return ()
-
-    def others(self) -> Sequence[str]:
-        return ()
-
-    def of(self, application_ids: Iterable[str]) -> Mapping[str, Mapping[str, KnownSignature]]:
-        del application_ids
-        return {}
-
-    def why_none(self, application_id: str) -> str:
-        return f"There is no release yet: nothing is known of {application_id}."
-
-
 class Lookout:
     """Looks at a warehouse, and remembers what it saw until more lands."""
 
@@ -120,10 +103,9 @@ class Lookout:
         return self._seen[1]
 
     def _look(self, release: Release | None, at: datetime) -> tuple[FilesystemMoment, ...]:
-        signatures = ReleaseSignatures(self._store, release) if release else _NoSignatures()
         try:
             # a job log may be ahead of the polls, and a poll of a wrong clock ahead of all
-            state = site_state(self._store, release, self._settings, signatures, None)
+            state = site_state(self._store, release, self._settings, ReleaseSignatures(self._store, release), None)
         except NothingToDo:
             return ()
         known = {one.filesystem: one for one in state.filesystems}

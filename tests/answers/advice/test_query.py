@@ -20,7 +20,7 @@ from iosig.answers.advice.feed import export_feed
 from iosig.answers.advice.inputs import SiteState
 from iosig.answers.advice.landed import _covered_s, site_state
 from iosig.answers.advice.mix import MOST_BURSTS, MOST_FILESYSTEMS, MOST_RUNNING, read_mix
-from iosig.answers.advice.query import FORMAT, Asked, choose
+from iosig.answers.advice.query import Asked, choose
 from iosig.answers.advice.signatures import FeedSignatures, ReleaseSignatures
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings, Settings, load
@@ -335,7 +335,7 @@ def advise(cli: Cli, *arguments: object) -> Row:
 
 def test_the_command_ranks_and_delays(cli: Cli, store: Store) -> None:
     told = advise(cli, "--warehouse", store.root, "advise", "late", "--nodes", 16, *NOW, "--most-delay", "5m")
-    assert (told["format"], told["state_from"], told["most_delay_s"]) == (FORMAT, "warehouse", 300)
+    assert (told["format"], told["state_from"], told["most_delay_s"]) == ("iosig-advice/1", "warehouse", 300)
     scratch, projects = told["choices"]
     assert (scratch["filesystem"], scratch["rank"], scratch["rank_now"]) == ("scratch", 1, 1)
     # the next burst of ckpt comes in a minute and lasts for two, as does the application's own: all of it has no room,
