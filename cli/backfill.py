@@ -13,6 +13,7 @@ from iosig.warehouse.errors import NothingToDo
 
 if TYPE_CHECKING:
     from iosig.flows.backfill import Chunk
+    from iosig.warehouse.releases.releases import Release
 
 
 class _Days(click.ParamType[int]):
@@ -70,10 +71,16 @@ def backfill_command(
 
         show_json(BackfillDocument(chunks=ended))
     else:
-        say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
+        say(_summary(made, count) if made else "")
     if not made:
         raise NothingToDo(f"Nothing is landed of {first} to {last}.")
     return exit_code_of(store, made)
+
+
+def _summary(made: list[Release], count: int) -> str:
+    from iosig.reports.texts import counted
+
+    return f"{counted(len(made), 'release')} of {counted(count, 'chunk')}; the last is {made[-1].release_id}."
 
 
 def _line(ended: list[Chunk], count: int) -> str:

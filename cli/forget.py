@@ -68,12 +68,11 @@ def forget_command(
 def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
     """Say what is concerned, and what is not."""
     from iosig.cli.printing import say
+    from iosig.reports.texts import counted
 
-    verb = "were" if is_done else "would be"
-    say(
-        f"{len(found.landings):,} landings {verb} landed anew without it, and {len(found.releases):,} releases "
-        f"{verb} made anew; the old ones {'are gone' if is_done else 'would go'}."
-    )
+    counts = f"{counted(len(found.landings), 'landing')} and {counted(len(found.releases), 'release')}"
+    done = "replaced by what is left without it; the old files are gone"
+    say(f"{counts} {done}." if is_done else f"{counts} would be replaced by what is left without it.")
     for release_id in found.releases:
         click.echo(f"  {release_id}")
     say(f"Out of reach: {'; '.join(out_of_reach)}.")

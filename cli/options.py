@@ -191,10 +191,11 @@ def name_default_warehouse(store: Store) -> None:
 
 def exit_code(refused_count: int) -> int:
     """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
-    from iosig.cli.printing import say
-
     if refused_count:
-        say(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+        from iosig.cli.printing import say
+        from iosig.reports.texts import counted
+
+        say(f"Refused: {counted(refused_count, 'row')}. `iosig land` keeps refused rows with the reasons.", err=True)
     return REFUSED if refused_count and is_strict() else 0
 
 
