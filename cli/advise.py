@@ -122,7 +122,10 @@ def advise_command(
     signature = signature_of(signatures, chosen, state.at)
     advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
     if plot is not None:
-        _draw(advised, plot, style)
+        from iosig.answers.advice.figure import view_of
+        from iosig.reports.advice import draw
+
+        draw_into(plot, draw, view_of(advised), style, what=f"{len(advised.choices)} file systems, in ")
     if as_json:
         from iosig.cli.printing import show_json
 
@@ -180,30 +183,21 @@ def _state(
         raise InputRefused(f"{mix_path} cannot be read: {error.strerror}.", "Name a file, or - for stdin.") from error
 
 
-def _draw(advised: Advised, target: Path, style: Style) -> None:
-    from iosig.answers.advice.figure import view_of
-    from iosig.reports.advice import draw
-
-    draw_into(target, draw, view_of(advised), style, what=f"{len(advised.choices)} file systems, in ")
-
-
 def _show(advised: Advised) -> None:
-    from iosig.cli.printing import bytes_text, printable, say, show
+    from iosig.cli.printing import bytes_text, say, show
 
-    signature = advised.signature
+    signature, rates = advised.signature, advised.signature.rates
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
     trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
     say(
-        printable(
-            f"{advised.application_id} for {_time_text(advised.state.at)}: {bytes_text(signature.rates.volume_bytes)} "
-            f"in {signature.rates.duration_s:,.0f} s, up to {bytes_text(signature.rates.peak_bytes_per_s)}/s; "
-            f"confidence {confidence}{trust}"
-        )
+        f"{advised.application_id} for {advised.state.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}: "
+        f"{bytes_text(rates.volume_bytes)} in {rates.duration_s:,.0f} s, up to "
+        f"{bytes_text(rates.peak_bytes_per_s)}/s; confidence {confidence}{trust}"
     )
     rows = [_cells(advised, number) for number in range(len(advised.choices))]
     show("", _COLUMNS, rows, last=_LAST)
     for line in _remarks(advised):
-        say(printable(line))
+        say(line)
 
 
 _COLUMNS = (
@@ -257,7 +251,3 @@ def _age_text(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {name}"
     return f"{seconds:,.0f} s"
-
-
-def _time_text(instant: datetime) -> str:
-    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class _Days(click.ParamType[int]):
-    """A number of days, as 7d, 2w or 7."""
-
     name = "days"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -14,9 +14,7 @@ from iosig.warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
 # ---- releases
 
 
-class ReleasePart(Part):
-    """A release."""
-
+class _Release(Part):
     release_id: str = Field(description="the release")
     sequence: int = Field(description="its place in the history")
     created_at: Instant = Field(description="when it was made [UTC]")
@@ -30,16 +28,12 @@ class ReleasePart(Part):
     verdict: Annotated[str, one_of((PASSED, WITH_WARNINGS))] = Field(description="the result of its checks")
 
 
-class ReleaseInputs(ReleasePart):
-    """A release with its inputs."""
-
+class _ReleaseInputs(_Release):
     inputs: list[str] = Field(description="the landings that it brought")
     removed_inputs: list[str] = Field(description="the landings that it replaced")
 
 
-class ListedRelease(ReleaseInputs):
-    """A release of the history."""
-
+class _ListedRelease(_ReleaseInputs):
     expired_at: Instant | None = Field(description="since when its files are gone [UTC]")
     is_pinned: bool = Field(description="whether it is kept whatever the settings say")
     replaced: list[str] = Field(description="the ids of releases that gave way to it")
@@ -49,30 +43,26 @@ class ReleasesDocument(Document, title="iosig releases"):
     """The history."""
 
     format: Literal["iosig-releases/1"] = "iosig-releases/1"
-    releases: list[ListedRelease] = Field(description="the releases, the newest last")
+    releases: list[_ListedRelease] = Field(description="the releases, the newest last")
     rollback: RollbackPart | None = Field(description="the rollback in force")
 
 
-class RunDocument(ReleaseInputs, Document, title="iosig run"):
+class RunDocument(_ReleaseInputs, Document, title="iosig run"):
     """The release that a night made."""
 
     format: Literal["iosig-run/1"] = "iosig-run/1"
     warehouse: str = Field(description="where it lies")
 
 
-class ChunkRelease(ReleasePart):
-    """A release of a backfill."""
-
+class _ChunkRelease(_Release):
     input_count: int = Field(description="landings that it brought")
     removed_input_count: int = Field(description="those replaced")
 
 
-class ChunkPart(Part):
-    """Days of a backfill."""
-
+class _Chunk(Part):
     since: Day = Field(description="the first day")
     until: Day = Field(description="the last day")
-    release: ChunkRelease | None = Field(description="what came of it; null where they were done before")
+    release: _ChunkRelease | None = Field(description="what came of it; null where they were done before")
     duration_s: float = Field(description="how long it took [s]")
 
 
@@ -80,12 +70,10 @@ class BackfillDocument(Document, title="iosig backfill"):
     """Days that were made anew."""
 
     format: Literal["iosig-backfill/1"] = "iosig-backfill/1"
-    chunks: list[ChunkPart] = Field(description="days that were made together")
+    chunks: list[_Chunk] = Field(description="days that were made together")
 
 
-class TableDifference(Part):
-    """A table that differs."""
-
+class _TableDifference(Part):
     table: str = Field(description="the table")
     rows_before: int | None = Field(description="rows of the first release [rows]")
     added: int | None = Field(description="rows that only the second one has [rows]")
@@ -102,12 +90,10 @@ class DifferenceDocument(Document, title="iosig diff"):
     format: Literal["iosig-difference/1"] = "iosig-difference/1"
     before: str = Field(description="the first release")
     after: str = Field(description="the second release")
-    tables: list[TableDifference] = Field(description="tables that differ")
+    tables: list[_TableDifference] = Field(description="tables that differ")
 
 
-class RowsColumn(Part):
-    """A column of a result."""
-
+class _RowsColumn(Part):
     name: str = Field(description="its name")
     type: str = Field(description="its type in SQL")
 
@@ -116,7 +102,7 @@ class RowsDocument(Document, title="iosig sql"):
     """What a query gave."""
 
     format: Literal["iosig-rows/1"] = "iosig-rows/1"
-    columns: list[RowsColumn] = Field(description="the columns of the result, in order")
+    columns: list[_RowsColumn] = Field(description="the columns of the result, in order")
     rows: list[Any] = Field(description="the rows: objects of column = value")
 
 
@@ -135,9 +121,7 @@ class ReportDocument(Document, title="iosig report"):
 # ---- inputs
 
 
-class LandedFile(Part):
-    """An input: refused with a reason, or landed."""
-
+class _LandedFile(Part):
     file: str = Field(description="the input")
     reason: str = Field("", description="why it was refused")
     remedy: str | None = Field(None, description="what to do about it")
@@ -156,7 +140,7 @@ class LandedFile(Part):
     )
 
 
-class LandedFileDocument(LandedFile, Document, title="iosig land --follow"):
+class LandedFileDocument(_LandedFile, Document, title="iosig land --follow"):
     """A line for each input that lands."""
 
     format: Literal["iosig-landed-file/1"] = "iosig-landed-file/1"
@@ -172,12 +156,10 @@ class LandingDocument(Document, title="iosig land"):
     landed_rows: int = Field(description="rows that landed [rows]")
     refused_rows: int = Field(description="rows that could not be read [rows]")
     warnings: list[str] = Field(description="what looks wrong with their times, as sentences")
-    files: list[LandedFile] = Field(description="the inputs")
+    files: list[_LandedFile] = Field(description="the inputs")
 
 
-class FormatPart(Part):
-    """A format of inputs."""
-
+class _Format(Part):
     name: str = Field(description="for `--format`")
     doc: str = Field(description="what it is")
 
@@ -186,7 +168,7 @@ class FormatsDocument(Document, title="iosig land --format help"):
     """What can land."""
 
     format: Literal["iosig-formats/1"] = "iosig-formats/1"
-    formats: list[FormatPart] = Field(description="what can land")
+    formats: list[_Format] = Field(description="what can land")
 
 
 class PredictionDocument(Document, extra="allow", title="iosig predict", json_schema_extra=columns_of("predictions")):
@@ -200,9 +182,7 @@ class PredictionDocument(Document, extra="allow", title="iosig predict", json_sc
 # ---- the warehouse
 
 
-class SettingPart(Part):
-    """A setting."""
-
+class _Setting(Part):
     name: str = Field(description="section and field")
     value: Any = Field(description="what holds")
     default: Any = Field(description="what holds where nobody says anything")
@@ -215,12 +195,10 @@ class SettingsDocument(Document, title="iosig settings"):
     """What holds, and where it was said."""
 
     format: Literal["iosig-settings/1"] = "iosig-settings/1"
-    settings: list[SettingPart] = Field(description="every setting")
+    settings: list[_Setting] = Field(description="every setting")
 
 
-class DamagePart(Part):
-    """A damaged file."""
-
+class _Damage(Part):
     path: str = Field(description="below the warehouse")
     problem: str = Field(description="what is wrong")
     remedy: str = Field(description="what to do")
@@ -230,12 +208,10 @@ class DamagesDocument(Document, title="iosig verify"):
     """What is not as it was written."""
 
     format: Literal["iosig-damages/1"] = "iosig-damages/1"
-    damages: list[DamagePart] = Field(description="files that are not what was written")
+    damages: list[_Damage] = Field(description="files that are not what was written")
 
 
-class RepairPart(Part):
-    """A file that was damaged."""
-
+class _Repair(Part):
     path: str = Field(description="below the warehouse")
     outcome: str = Field(description="what became of it")
     remedy: str = Field(description="what to do")
@@ -245,12 +221,10 @@ class RepairsDocument(Document, title="iosig repair"):
     """What became of damaged files."""
 
     format: Literal["iosig-repairs/1"] = "iosig-repairs/1"
-    repairs: list[RepairPart] = Field(description="files that were damaged")
+    repairs: list[_Repair] = Field(description="files that were damaged")
 
 
-class RemovedPolls(Part):
-    """Raw polls of long ago."""
-
+class _RemovedPolls(Part):
     landing_count: int = Field(description="landings of polls that went [landings]")
     byte_count: int = Field(description="what they took [B]")
     closed_days: list[Day | None] = Field(description="days that are not computed anew any more")
@@ -263,7 +237,7 @@ class MaintenanceDocument(Document, title="iosig maintain"):
     release_ids: list[str] = Field(description="releases that expired")
     file_count: int = Field(description="files that were removed [files]")
     byte_count: int = Field(description="what they took [B]")
-    landed: RemovedPolls = Field(description="raw polls of long ago")
+    landed: _RemovedPolls = Field(description="raw polls of long ago")
 
 
 class ForgettingDocument(Document, title="iosig forget"):
@@ -316,24 +290,18 @@ class ExtrapolationDocument(
     format: Literal["iosig-extrapolation/1"] = "iosig-extrapolation/1"
 
 
-class ReplaySums(Part):
-    """What calls came to."""
-
+class _ReplaySums(Part):
     calls: dict[str, int | None] = Field(description="function = how often")
     read_bytes: int | None = Field(description="bytes read [B]")
     written_bytes: int | None = Field(description="bytes written [B]")
     duration_s: float | None = Field(description="how long it took [s]")
 
 
-class TracedSums(ReplaySums):
-    """The trace."""
-
+class _TracedSums(_ReplaySums):
     is_duration_from_means: bool = Field(description="whether times are means")
 
 
-class ReplayedSums(ReplaySums):
-    """What was done."""
-
+class _ReplayedSums(_ReplaySums):
     failures: list[Any] = Field(description="calls that failed")
 
 
@@ -346,8 +314,8 @@ class ReplayDocument(Document, title="iosig replay"):
     is_timed: bool = Field(description="whether it waited as the program did")
     rank_count: int = Field(description="ranks [ranks]")
     process_count: int = Field(description="processes that shared them [processes]")
-    traced: TracedSums = Field(description="the trace")
-    replayed: ReplayedSums | None = Field(description="what was done")
+    traced: _TracedSums = Field(description="the trace")
+    replayed: _ReplayedSums | None = Field(description="what was done")
     not_replayed: list[Any] = Field(description="calls that are not replayed, and why")
     files: list[Any] = Field(description="each file, traced and replayed")
     needed_bytes: int = Field(description="room needed on disk [B]")
@@ -440,8 +408,6 @@ def _name(schema: dict[str, Any]) -> str:
 
 
 class _Generator(GenerateJsonSchema):
-    """Schemas without titles and defaults, in which what may be null has two types instead of two schemas."""
-
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 

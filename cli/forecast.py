@@ -70,13 +70,15 @@ def forecast_command(
     By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
     times alike of which nobody knew: see docs/forecast.md.
     """
-    from iosig.answers.forecast.query import Asked, document, told
+    from iosig.answers.forecast.query import Asked, document, told, view_of
 
     release = chosen_release(warehouse.store, release_id)
     asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
     found = told(warehouse.store, release, warehouse.settings(), asked)
     if plot is not None:
-        _draw(found, plot, style)
+        from iosig.reports.forecast import draw
+
+        draw_into(plot, draw, view_of(found), style)
     if as_json:
         from iosig.cli.printing import show_json
 
@@ -97,13 +99,6 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
     from iosig.cli.printing import progress_bar
 
     return asked_for(traces, rank_count, progress_bar)
-
-
-def _draw(told: Told, target: Path, style: Style) -> None:
-    from iosig.answers.forecast.query import view_of
-    from iosig.reports.forecast import draw
-
-    draw_into(target, draw, view_of(told), style)
 
 
 #: pairs of applications that are named

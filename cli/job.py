@@ -69,7 +69,10 @@ def job_command(
     """
     told = _told(warehouse, job_id, trace, cluster, started, release_id)
     if plot is not None:
-        _draw(told, plot, style)
+        from iosig.answers.job.query import heat_view
+        from iosig.reports.findings import draw
+
+        draw_into(plot, draw, heat_view(told), style)
     if html is not None:
         _write_page(told, html)
     if as_json:
@@ -102,13 +105,6 @@ def _told(
 
     assert job_id is not None
     return of_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
-
-
-def _draw(told: ToldJob, target: Path, style: Style) -> None:
-    from iosig.answers.job.query import heat_view
-    from iosig.reports.findings import draw
-
-    draw_into(target, draw, heat_view(told), style)
 
 
 def _write_page(told: ToldJob, target: Path) -> None:

@@ -96,8 +96,6 @@ class _ReaderLeft(Exception):
 
 
 class _Lazy(click.Group):
-    """A group whose subcommands are imported when they are called."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(SUBCOMMANDS)
 
@@ -155,8 +153,6 @@ class _Lazy(click.Group):
 
 
 class _Warehouse(click.Path):
-    """A folder, or the URL of an object store; without the right to read a folder, that is what is told."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
             return Store.named(value).root

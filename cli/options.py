@@ -41,8 +41,6 @@ class Warehouse:
 
 
 class _Day(click.DateTime):
-    """A UTC day."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the day; what is none is told without the codes of a format."""
         try:

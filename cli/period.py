@@ -42,8 +42,6 @@ _OTHER_NAMES = {
 
 
 class _OutlierChoice(click.Choice[str]):
-    """A way to find outliers, by any name that FTIO has for it."""
-
     def __init__(self) -> None:
         super().__init__(_OUTLIERS)
 

@@ -58,7 +58,10 @@ def population_command(
     release = chosen_release(warehouse.store, release_id)
     told = population(warehouse.store, release, asked)
     if plot is not None:
-        _draw(told, release.release_id, plot, style)
+        from iosig.answers.population.figure import view_of
+        from iosig.reports.population import draw
+
+        draw_into(plot, draw, view_of(told, release.release_id), style)
     if as_json:
         from iosig.answers.population.format import document
         from iosig.cli.printing import show_json
@@ -67,13 +70,6 @@ def population_command(
     else:
         _show(told, most_count)
     return 0
-
-
-def _draw(told: Population, title: str, target: Path, style: Style) -> None:
-    from iosig.answers.population.figure import view_of
-    from iosig.reports.population import draw
-
-    draw_into(target, draw, view_of(told, title), style)
 
 
 def _show(told: Population, most_count: int) -> None:

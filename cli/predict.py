@@ -38,8 +38,6 @@ _MANY_S = 1e5
 
 
 class _DetectorChoice(click.Choice[str]):
-    """The detectors; a name of earlier versions is refused with the one to use instead."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from iosig.transforms.predictions.change_points import REPLACED_DETECTORS
 

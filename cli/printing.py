@@ -179,8 +179,6 @@ def binary_stdout(format_name: str) -> BinaryIO:
 
 
 class _Terminal(io.RawIOBase):
-    """A terminal that is written UTF-8 text, without what would control it."""
-
     def __init__(self, buffer: BinaryIO) -> None:
         self._buffer, self._decoder = buffer, codecs.getincrementaldecoder("utf-8")("replace")
 

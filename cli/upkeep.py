@@ -12,7 +12,7 @@ from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from iosig.warehouse.releases.verifying import Damage
+    pass
 
 #: damaged files that are printed; JSON has all
 _MOST = 50
@@ -27,13 +27,15 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
 
     Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
     """
-    from iosig.cli.printing import show_json
+    from iosig.cli.printing import progress_bar, show, show_json, titled
+    from iosig.warehouse.releases.verifying import verify
     from iosig.warehouse.store.form import is_damaged, require_form
 
     store = _existing(warehouse.store)
     if not is_damaged(store):
         require_form(store)
-    damages = _verified(store, is_all)
+    with progress_bar("Reading") as told:
+        damages = verify(store, is_all=is_all, told=told)
     if as_json:
         from iosig.cli.documents import DamagesDocument
 
@@ -41,23 +43,9 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
     elif not damages:
         click.echo(f"All is as it was written in {store.name}.")
     else:
-        _show(damages)
+        rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
+        show(titled("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
     return MachineFault.exit_code if damages else 0
-
-
-def _verified(store: Store, is_all: bool) -> list[Damage]:
-    from iosig.cli.printing import progress_bar
-    from iosig.warehouse.releases.verifying import verify
-
-    with progress_bar("Reading") as told:
-        return verify(store, is_all=is_all, told=told)
-
-
-def _show(damages: list[Damage]) -> None:
-    from iosig.cli.printing import show, titled
-
-    rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
-    show(titled("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
 
 
 @click.command("repair")

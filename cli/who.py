@@ -89,19 +89,15 @@ def who_command(
         _show_hurt(hurt, max_count)
     else:
         if plot is not None:
-            _draw(answer, plot, style)
+            from iosig.answers.attribution.figure import view_of
+            from iosig.reports.attribution import draw
+
+            draw_into(plot, draw, view_of(answer), style)
         if as_json:
             show_json(query.document(answer, max_count, release.release_id))
         else:
             _show(answer, max_count)
     return 0
-
-
-def _draw(answer: Answer, target: Path, style: Style) -> None:
-    from iosig.answers.attribution.figure import view_of
-    from iosig.reports.attribution import draw
-
-    draw_into(target, draw, view_of(answer), style)
 
 
 def _say_about(told: Answer | HurtAnswer, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Literal
 
 import numpy as np
 from pydantic import (
@@ -159,7 +159,10 @@ def _parsed(content: bytes, name: str) -> _Mix:
 
 def _faults(error: ValidationError) -> str:
     """Return the first faults, each with its place."""
-    told = [f"{_place(fault['loc'])}: {_said(fault)}" for fault in error.errors(include_input=False)[:_MOST_FAULTS]]
+    told = [
+        f"{_place(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}"
+        for fault in error.errors(include_input=False)[:_MOST_FAULTS]
+    ]
     more = error.error_count() - len(told)
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
 
@@ -167,10 +170,6 @@ def _faults(error: ValidationError) -> str:
 def _place(loc: tuple[int | str, ...]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part, 80)}" for part in loc)
     return text.lstrip(".") or "the document"
-
-
-def _said(fault: Mapping[str, Any]) -> str:
-    return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def _state(

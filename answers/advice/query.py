@@ -244,9 +244,7 @@ _EXPECTED = (
 )
 
 
-class LeftOutPart(Part):
-    """A file system that could not be judged."""
-
+class _LeftOut(Part):
     filesystem: str = Field(description="the file system")
     reason: str = Field(description="why not")
 
@@ -266,7 +264,7 @@ class AdviceDocument(Document, title="iosig advise"):
     step_s: float = Field(description="the step of time [s]")
     application: Any = Field(description="the application and its signature: see [Advice](advice.md#the-application)")
     choices: list[Any] = Field(description="the file systems, the best one first: see [Advice](advice.md#choices)")
-    left_out: list[LeftOutPart] = Field(description="what could not be judged")
+    left_out: list[_LeftOut] = Field(description="what could not be judged")
 
 
 def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> AdviceDocument:

@@ -60,7 +60,7 @@ def unknown(
     )
 
 
-class PatternRow(Part, extra="allow", json_schema_extra=columns_of("unnamed_patterns", but=["filesystem"])):
+class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unnamed_patterns", but=["filesystem"])):
     """A row of `unnamed_patterns`."""
 
 
@@ -72,7 +72,7 @@ class PatternsDocument(Document, title="iosig who --unknown"):
     filesystem: str = Field(description="the file system")
     pattern_count: int = Field(description="patterns that appeared in the time that was asked for [patterns]")
     nothing: dict[str, str] = Field(description="by direction, why it has none")
-    patterns: list[PatternRow] = Field(description="those that moved most")
+    patterns: list[_PatternRow] = Field(description="those that moved most")
 
 
 def document(told: Unknown, max_count: int, release_id: str) -> PatternsDocument:

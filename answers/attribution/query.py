@@ -153,16 +153,21 @@ def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool 
         raise unpolled(asked, first, last)
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
-    jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
+    # sums of reals depend on the order
+    jobs = parts.group_by(*_RUN, "application_id", maintain_order=True).agg(pl.col(*_SUMS).sum())
+    jobs = jobs.join(there, on=_RUN, how="left", maintain_order="left")
+    users, applications = (
+        _ranked(jobs.group_by(name, maintain_order=True).agg(pl.col(*_SUMS).sum(), job_count=pl.len()), name)
+        for name in ("user", "application")
+    )
     likely = _likely(connection, directed)
     return Answer(
         asked,
         until,
         _ranked(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
-        _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
-        _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
+        users,
+        applications,
         minutes,
-        # in an order, for what is added up of it: sums of reals depend on it
         parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
             pl.col("explained_bytes").sum()
         ),
@@ -289,9 +294,7 @@ class Question(Document):
     directions: list[str] = Field(description="which ways")
 
 
-class Moved(Part):
-    """What somebody moved."""
-
+class _Moved(Part):
     explained_bytes: float = Field(description="what it moved [B]")
     low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
     high_bytes: float = Field(description="the upper end [B]")
@@ -299,9 +302,7 @@ class Moved(Part):
     fit: str = Field(description="how well its signature fits")
 
 
-class JobMoved(Moved):
-    """What a job moved."""
-
+class _JobMoved(_Moved):
     cluster: str = Field(description="the machine")
     job_id: str = Field(description="the job")
     started_at: Instant = Field(description="when it started [UTC]")
@@ -310,16 +311,12 @@ class JobMoved(Moved):
     application_id: str = Field(description="user/application/node_count")
 
 
-class UserMoved(Moved):
-    """What all jobs of a user moved."""
-
+class _UserMoved(_Moved):
     user: str | None = Field(description="the user")
     job_count: int = Field(description="its jobs [jobs]")
 
 
-class ApplicationMoved(Moved):
-    """What all jobs of an application moved."""
-
+class _ApplicationMoved(_Moved):
     application: str | None = Field(description="the program")
     job_count: int = Field(description="its jobs [jobs]")
 
@@ -333,9 +330,9 @@ class AttributionDocument(Question, title="iosig who"):
     unexplained_bytes: float = Field(description="the rest [B]")
     job_count: int = Field(description="jobs that moved something [jobs]")
     other_job_count: int = Field(description="jobs of which nothing is known [jobs]")
-    jobs: list[JobMoved] = Field(description="the first of them")
-    users: list[UserMoved] = Field(description="by user")
-    applications: list[ApplicationMoved] = Field(description="by application")
+    jobs: list[_JobMoved] = Field(description="the first of them")
+    users: list[_UserMoved] = Field(description="by user")
+    applications: list[_ApplicationMoved] = Field(description="by application")
     likeliest_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
     other_jobs: list[Any] = Field(description="jobs of which nothing is known")
 

@@ -100,7 +100,8 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
     """Return what is to come; NothingToDo where no polls landed, or too few to tell what always comes."""
     horizon = asked.horizon
     names = _filesystems(store, release, asked.filesystem)
-    at = minute_of(asked.at or _newest(store, settings))
+    with engine(settings) as connection:
+        at = minute_of(asked.at or newest_poll(store, connection, ledger.read(store)))
     minutes = minutes_of(store, release, settings, asked.filesystem, at)
     past = past_of(minutes, at, asked.step_s, horizon)
     if len(past.unexplained_bytes_per_s) < 2 * horizon:
@@ -164,12 +165,6 @@ def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
         known = ", ".join(names) or "none"
         raise UsageError(f"No file system {filesystem!r} was polled; the release has polls of: {known}.")
     return names
-
-
-def _newest(store: Store, settings: Settings) -> datetime:
-    landings = ledger.read(store)
-    with engine(settings) as connection:
-        return newest_poll(store, connection, landings)
 
 
 # ---- as JSON

@@ -23,9 +23,7 @@ _OF_TRACE = (
 _OF_SIGNATURE = ("application_id", "filesystem", "direction", "method", "outcome", "trust")
 
 
-class SamplePart(Part):
-    """What storage moved while the run went on, on one file system in one direction."""
-
+class _Sample(Part):
     filesystem: str = Field(description="the file system")
     direction: str = Field(description="read or write")
     application_id: str | None = Field(description="user/application/node_count")
@@ -37,9 +35,7 @@ class SamplePart(Part):
     bytes_per_s: list[float | None] = Field(description="the rate in each step, null where nothing is known [B/s]")
 
 
-class SignaturePart(Part, extra="allow", json_schema_extra=columns_of("signatures", *_OF_SIGNATURE)):
-    """A signature of the run's application."""
-
+class _Signature(Part, extra="allow", json_schema_extra=columns_of("signatures", *_OF_SIGNATURE)):
     volume_bytes: float | None = Field(description="bytes of the signature [B]")
     burst_count: int | None = Field(description="bursts of it [bursts]")
     duration_s: float | None = Field(description="how long it is [s]")
@@ -47,51 +43,39 @@ class SignaturePart(Part, extra="allow", json_schema_extra=columns_of("signature
     bytes_per_s: list[float | None] = Field(description="the rate in each step, null where nothing is known [B/s]")
 
 
-class RulePart(Part):
-    """A rule."""
-
+class _Rule(Part):
     rule: str = Field(description="the rule")
     direction: str | None = Field(description="read or write; null where it is about the run")
 
 
-class UnknownRulePart(RulePart):
-    """A rule without an answer."""
-
+class _UnknownRule(_Rule):
     missing: str = Field(description="what the trace lacks")
 
 
-class NumberPart(Part):
-    """A number of the evidence."""
-
+class _Number(Part):
     name: str = Field(description="what it is")
     value: float | None = Field(description="the number")
     unit: str = Field(description="its unit; 1: share")
 
 
-class FilePart(Part):
-    """A file of a finding."""
-
+class _File(Part):
     path: str = Field(description="its path, as the trace has it")
     value: float | None = Field(description="how much of it lies there")
     unit: str = Field(description="its unit")
 
 
-class FindingPart(RulePart):
-    """A finding."""
-
+class _Finding(_Rule):
     place: int = Field(description="its rank, the worst first")
     anchor: str = Field(description="what the rule follows")
     severity: Literal["critical", "warning", "note"] = Field(description="how bad")
     impact_ratio: float | None = Field(description="the share of the run that its busiest process spends in it [1]")
-    evidence: list[NumberPart] = Field(description="the numbers")
+    evidence: list[_Number] = Field(description="the numbers")
     sentence: str = Field(description="what is found")
     remedy: str = Field(description="what helps")
-    files: list[FilePart] = Field(description="the files with most of it; none where the trace does not tell")
+    files: list[_File] = Field(description="the files with most of it; none where the trace does not tell")
 
 
-class HeatmapPart(Part):
-    """A heat map."""
-
+class _Heatmap(Part):
     module: str = Field(description="whose requests")
     direction: str = Field(description="read or write")
     source: Literal["heatmap", "requests"] = Field(description="what it was made of")
@@ -102,17 +86,15 @@ class HeatmapPart(Part):
     rank_bytes: list[float | None] = Field(description="what a rank of each row moved [B]")
 
 
-class TracePart(Part, extra="allow", json_schema_extra=columns_of("trace_jobs", *_OF_TRACE)):
-    """A traced run."""
-
+class _Trace(Part, extra="allow", json_schema_extra=columns_of("trace_jobs", *_OF_TRACE)):
     facts: Any = Field(description="counts of its requests: all, upward, one behind the other; shares of its time")
-    findings: list[FindingPart] = Field(description="what is found, the worst first")
-    not_found: list[RulePart] = Field(description="rules that do not hold")
-    not_applicable: list[RulePart] = Field(description="rules about what it did not use")
-    unknown: list[UnknownRulePart] = Field(description="rules without an answer")
+    findings: list[_Finding] = Field(description="what is found, the worst first")
+    not_found: list[_Rule] = Field(description="rules that do not hold")
+    not_applicable: list[_Rule] = Field(description="rules about what it did not use")
+    unknown: list[_UnknownRule] = Field(description="rules without an answer")
     layers: list[Any] = Field(description="its layers: bytes, calls and times, of the table `trace_counters`")
     sizes: list[Any] = Field(description="requests by layer and size, where the tracer has a histogram")
-    heatmaps: list[HeatmapPart] = Field(description="bytes by rank and time, in at most 64 x 128 cells")
+    heatmaps: list[_Heatmap] = Field(description="bytes by rank and time, in at most 64 x 128 cells")
 
 
 class JobDocument(Document, title="iosig job"):
@@ -129,9 +111,9 @@ class JobDocument(Document, title="iosig job"):
     slowdowns: list[Any] = Field(
         description="bursts of its signature that came later or took longer than alone; of the table `slowdowns`"
     )
-    samples: list[SamplePart] = Field(description="what storage moved while it ran")
-    signatures: list[SignaturePart] = Field(description="its application's signatures, where it was")
-    traces: list[TracePart] = Field(description="its traced runs")
+    samples: list[_Sample] = Field(description="what storage moved while it ran")
+    signatures: list[_Signature] = Field(description="its application's signatures, where it was")
+    traces: list[_Trace] = Field(description="its traced runs")
 
 
 def document(told: ToldJob, max_neighbours: int) -> JobDocument:

@@ -19,22 +19,18 @@ _OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "explai
 _RATES = "mean rate of each of the last 60 minutes, null where nothing was polled [B/s]"
 
 
-class JobPart(
+class _Job(
     Part,
     extra="allow",
     json_schema_extra=columns_of("attributed_io", "cluster", "job_id", "started_at", "application_id"),
 ):
-    """A job that moved bytes."""
-
     user: str | None = Field(description="the user")
     explained_bytes: float = Field(description="what it moved in the last ten minutes [B]")
     certainty: float = Field(description="how sure that is, from 0 to 1")
     fit: Literal["counted", "good", "fair", "poor"] = Field(description="how well its bursts fit")
 
 
-class BurstPart(Part):
-    """A burst that is to begin, or is under way."""
-
+class _Burst(Part):
     job_id: str = Field(description="the job")
     application_id: str | None = Field(description="user/application/node_count; null of what is followed")
     begins_at: Instant = Field(description="when it begins; behind `polled_at` where it is under way [UTC]")
@@ -44,18 +40,14 @@ class BurstPart(Part):
     basis: Literal["signature", "prediction"] = Field(description="who says so")
 
 
-class OutlookPart(Part):
-    """The hour to come."""
-
+class _Outlook(Part):
     step_s: float = Field(description="length of a step [s]")
     expected_bytes_per_s: list[float | None] = Field(description="the rate that is to be expected in each step [B/s]")
     low_bytes_per_s: list[float | None] = Field(description="and its range's lower end [B/s]")
     high_bytes_per_s: list[float | None] = Field(description="and its upper end [B/s]")
 
 
-class FilesystemMomentPart(Part):
-    """A file system at its newest poll."""
-
+class _FilesystemMoment(Part):
     filesystem: str = Field(description="the file system")
     polled_at: Instant = Field(description="its newest poll [UTC]")
     read_bytes_per_s: list[float | None] = Field(description=f"reads: {_RATES}")
@@ -64,15 +56,13 @@ class FilesystemMomentPart(Part):
     measured_bytes: float | None = Field(description="what was moved in them [B]")
     unexplained_bytes: float | None = Field(description="what of it is nobody's [B]")
     other_job_count: int | None = Field(description="jobs that were there and of whom no byte is known [jobs]")
-    jobs: list[JobPart] = Field(description="who moved the bytes, those of most first")
-    bursts: list[BurstPart] = Field(description="bursts that are to begin next, or are under way")
-    outlook: OutlookPart | None = Field(description="the hour to come")
+    jobs: list[_Job] = Field(description="who moved the bytes, those of most first")
+    bursts: list[_Burst] = Field(description="bursts that are to begin next, or are under way")
+    outlook: _Outlook | None = Field(description="the hour to come")
     why_no_outlook: str | None = Field(description="why there is no outlook")
 
 
-class SourceMomentPart(Part):
-    """How fresh a source is."""
-
+class _SourceMoment(Part):
     table: str = Field(description="the table that rows of it land in")
     landed_at: Instant = Field(description="when something of it landed last [UTC]")
     usual_s: float | None = Field(description="how often something of it lands; null where too little has [s]")
@@ -86,8 +76,8 @@ class LiveDocument(Document, title="iosig status --watch"):
     warehouse: str = Field(description="where the warehouse is")
     release_id: str | None = Field(description="the current release")
     problems: list[ProblemPart] = Field(description="what is wrong, the worst first")
-    filesystems: list[FilesystemMomentPart] = Field(description="the file systems, those polled last first")
-    sources: list[SourceMomentPart] = Field(description="how fresh each source is")
+    filesystems: list[_FilesystemMoment] = Field(description="the file systems, those polled last first")
+    sources: list[_SourceMoment] = Field(description="how fresh each source is")
 
 
 def document(moment: Moment) -> LiveDocument:

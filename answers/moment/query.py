@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iosig.answers.advice.inputs import FilesystemState, RunningJob
+from iosig.answers.advice.inputs import FilesystemState
 from iosig.answers.advice.landed import site_state
 from iosig.answers.advice.signatures import ReleaseSignatures
 from iosig.answers.attribution.landed import Landed
@@ -137,7 +137,7 @@ class Lookout:
             polled_at or datetime.fromtimestamp(float(epoch_s(landed.ticks["polled_at"])[-1]), UTC),
             _curves(landed.ticks, until),
             _of_late(landed, name, until),
-            tuple(_beside(followed, coming_bursts(_running(state), newest))),
+            tuple(_beside(followed, coming_bursts(state.running if state else (), newest))),
             outlook,
             why,
         )
@@ -152,10 +152,6 @@ class Lookout:
             return None, str(fault)
         lines = (told.expected_bytes_per_s, told.low_bytes_per_s, told.high_bytes_per_s)
         return Outlook(told.step_s, *(tuple(map(float, line)) for line in lines)), None
-
-
-def _running(state: FilesystemState | None) -> tuple[RunningJob, ...]:
-    return () if state is None else state.running
 
 
 def _beside(followed: Sequence[Burst], known: Sequence[Burst]) -> list[Burst]:

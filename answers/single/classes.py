@@ -38,7 +38,7 @@ class Classified:
     throughput: pl.DataFrame | None = None
 
 
-class ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
+class _ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
     """A row of `classes`."""
 
 
@@ -47,7 +47,7 @@ class ClassesDocument(Document, title="iosig classify"):
 
     format: Literal["iosig-classes/1"] = "iosig-classes/1"
     name: str = Field(description="the input")
-    classes: list[ClassRow] = Field(description="a row for each subject and direction")
+    classes: list[_ClassRow] = Field(description="a row for each subject and direction")
 
 
 def classify_input(path: Path, settings: Settings, told: Told, by: By | None = None) -> Classified:

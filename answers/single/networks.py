@@ -37,18 +37,14 @@ _SLOWEST = 5
 _TRACED = "DXT_"
 
 
-class LayerPart(Part):
-    """A layer of the network."""
-
+class _Layer(Part):
     name: str = Field(description="the layer")
     nodes: int = Field(description="its nodes [nodes]")
     members: int = Field(description="who they stand for [members]")
     group_size: int = Field(description="members of a node [members]")
 
 
-class NodePart(Part):
-    """A node of a layer."""
-
+class _Node(Part):
     node: str = Field(description="its name")
     transfer_count: int = Field(description="what went to it [transfers]")
     read_bytes: int = Field(description="bytes read [B]")
@@ -72,12 +68,12 @@ class NetworkDocument(Document, title="iosig network"):
     notes: list[str] = Field(description="what has to be known of it")
     window_count: int = Field(description="time windows [windows]")
     window_s: list[float | None] = Field(description="the time that is told of")
-    layers: list[LayerPart] = Field(description="the layers, outermost first")
+    layers: list[_Layer] = Field(description="the layers, outermost first")
     edge_counts: list[int | None] = Field(description="edges between each layer and the next")
     time_kinds: list[str] = Field(description="what the time of an edge is")
     patterns: list[Any] = Field(description="what the nodes of two layers look like together")
     bottlenecks: list[Any] = Field(description="single requests that stand out")
-    nodes: dict[str, list[NodePart]] = Field(description="layer = its nodes, the slowest first")
+    nodes: dict[str, list[_Node]] = Field(description="layer = its nodes, the slowest first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,19 +148,19 @@ _SUBJECT_OF_SEGMENT = (
 )  # fmt: skip
 
 
-class SegmentRow(
+class _SegmentRow(
     Part, extra="allow", json_schema_extra=columns_of("period_segments", but=_SUBJECT_OF_SEGMENT, are_nullable=True)
 ):
     """A row of `period_segments`, without its subject."""
 
 
-class PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
+class _PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
     """A row of `periods`."""
 
     # the command knows methods that no night uses
     method: str
     outliers: str | None = Field(description="how frequencies that stand out were found")
-    segments: list[SegmentRow] = Field(description="its periods, in order of time")
+    segments: list[_SegmentRow] = Field(description="its periods, in order of time")
 
 
 class PeriodsDocument(Document, title="iosig period"):
@@ -168,7 +168,7 @@ class PeriodsDocument(Document, title="iosig period"):
 
     format: Literal["iosig-periods/1"] = "iosig-periods/1"
     name: str = Field(description="the input")
-    periods: list[PeriodRow] = Field(description="a row for each subject, direction and method")
+    periods: list[_PeriodRow] = Field(description="a row for each subject, direction and method")
 
 
 @dataclass(frozen=True)

@@ -19,39 +19,29 @@ class ProblemPart(Part):
     sentence: str = Field(description="what it is")
 
 
-class SourcePart(Part):
-    """What has landed of one kind."""
-
+class _Source(Part):
     table: str = Field(description="what it holds rows of")
     landed_at: list[Instant] = Field(description="when, the last one last")
     refused_rows: list[int | None] = Field(description="refused rows of each")
     rows: list[int | None] = Field(description="rows of each, refused ones too")
 
 
-class IncompleteDayPart(Part):
-    """A day with too many missing polls."""
-
+class _IncompleteDay(Part):
     day: Day = Field(description="the day")
     missing_ratio: float = Field(description="polls that were due and are missing [1]")
 
 
-class FilesystemPart(Part):
-    """A file system that was polled."""
-
+class _Filesystem(Part):
     filesystem: str = Field(description="the file system")
     last_day: Day = Field(description="its last whole day; without one, its last day")
     bytes_moved: float = Field(description="read and written on that day [B]")
     usual_bytes: list[float | None] = Field(description="on each whole day before, up to fourteen")
     missing_ratio: float = Field(description="polls that were due on that day and are missing [1]")
     is_partial_day: bool = Field(description="whether the data begin or end within that day")
-    incomplete_days: list[IncompleteDayPart] = Field(
-        description="days with too many missing polls, of the last fifteen"
-    )
+    incomplete_days: list[_IncompleteDay] = Field(description="days with too many missing polls, of the last fifteen")
 
 
-class RefusedInputPart(Part):
-    """An input with refused rows."""
-
+class _RefusedInput(Part):
     file: str = Field(description="the input, as it landed")
     landed_at: Instant = Field(description="when [UTC]")
     refused_rows: int = Field(description="rows that could not be read [rows]")
@@ -68,10 +58,10 @@ class StatusDocument(Document, title="iosig status"):
     released_at: Instant | None = Field(description="when it was made [UTC]")
     verdict: Annotated[str, one_of((PASSED, WITH_WARNINGS))] | None = Field(description="the result of its checks")
     rollback: RollbackPart | None = Field(description="the rollback in force")
-    sources: list[SourcePart] = Field(description="what has landed, by kind")
-    filesystems: list[FilesystemPart] = Field(description="what was polled")
+    sources: list[_Source] = Field(description="what has landed, by kind")
+    filesystems: list[_Filesystem] = Field(description="what was polled")
     waiting: list[Instant] = Field(description="when each landing landed that is in no release")
-    refused_inputs: list[RefusedInputPart] = Field(
+    refused_inputs: list[_RefusedInput] = Field(
         description="inputs of the last seven days with refused rows, the latest last"
     )
     refused_run: str | None = Field(description="the pages of the last run, if it failed its checks")
