@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from iosig.reports.texts import printable
 
 if TYPE_CHECKING:
     from iosig.warehouse.contracts import Column
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 #: an instant, or a day; one that is a text already is printed as it is
 Instant = Annotated[datetime | str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Day = Annotated[date | str, WithJsonSchema({"type": "string", "format": "date"})]
+#: faults that a sentence names
+_MAX_FAULTS = 3
 
 
 class Part(BaseModel):
@@ -60,6 +64,19 @@ def one_of(choices: Collection[str]) -> WithJsonSchema:
 def instant_text(at: datetime) -> str:
     """Return an instant in UTC, to the second; such texts are in order of time."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def faults_of(error: ValidationError) -> str:
+    """Return the first faults of a document that was read, each with its place."""
+    faults = error.errors(include_input=False)[:_MAX_FAULTS]
+    told = [f"{_place(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in faults]
+    more = error.error_count() - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part, 80)}" for part in loc)
+    return text.lstrip(".") or "the document"
 
 
 # ---- columns of tables

@@ -67,7 +67,16 @@ def job_command(
 
     Findings need a trace of the run (Darshan, Recorder, DFTracer): docs/job.md says by which rules they are found.
     """
-    told = _told(warehouse, job_id, trace, cluster, started, release_id)
+    from iosig.answers.job.query import of_release, of_trace
+
+    if trace is None and job_id is not None:
+        told = of_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
+    elif trace is None or job_id is not None:
+        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
+    elif cluster or started or release_id:
+        raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
+    else:
+        told = of_trace(trace, warehouse.settings())
     if plot is not None:
         from iosig.answers.job.query import heat_view
         from iosig.reports.findings import draw
@@ -83,28 +92,6 @@ def job_command(
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
-
-
-def _told(
-    warehouse: Warehouse,
-    job_id: str | None,
-    trace: Path | None,
-    cluster: str | None,
-    started: datetime | None,
-    release_id: str | None,
-) -> ToldJob:
-    if (job_id is None) == (trace is None):
-        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
-    if trace is not None:
-        if cluster or started or release_id:
-            raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
-        from iosig.answers.job.query import of_trace
-
-        return of_trace(trace, warehouse.settings())
-    from iosig.answers.job.query import of_release
-
-    assert job_id is not None
-    return of_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
 
 
 def _write_page(told: ToldJob, target: Path) -> None:

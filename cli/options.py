@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from iosig.cli.completing import applications, quietly, releases
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     from iosig.reports.panels import Picture
@@ -177,6 +178,13 @@ compressed_option = click.option(
     required=True,
     help="Write the compressed trace there.",
 )
+
+
+def refuse(*faults: tuple[object, str]) -> None:
+    """Raise UsageError with the sentence of the first fault that holds."""
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise UsageError(sentence)
 
 
 def name_default_warehouse(store: Store) -> None:

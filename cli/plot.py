@@ -21,12 +21,12 @@ from iosig.cli.options import (
     style_option,
 )
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.reports.panels import Picture
     from iosig.reports.style import Style
     from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 
 @click.group("plot")
@@ -34,44 +34,53 @@ def plot_command() -> None:
     """Draw what a release holds, as a PNG or an SVG: one application's signature, or a figure for the wall."""
 
 
-def _to(name: str) -> Callable[[Any], Any]:
-    """Return the option that says into which file to draw, and the one that says on which ground."""
+def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Return what makes a function the subcommand of a figure: its own options, the release, the file, the ground."""
     target = click.option(
         "--to",
         "target",
         type=click.Path(path_type=Path, dir_okay=False),
-        default=Path(name),
+        default=Path(f"{name}.png"),
         show_default=True,
         callback=picture_path,
         help="The file to write: .png or .svg.",
     )
-    return lambda function: target(style_option(function))
+
+    def decorate(function: Any) -> click.Command:
+        for option in (click.pass_obj, strict_option, style_option, target, release_option, *reversed(own)):
+            function = option(function)
+        return plot_command.command(name)(function)
+
+    return decorate
+
+
+def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style, *lines: str) -> int:
+    """Draw a view, and print where the picture is and what it shows."""
+    from iosig.cli.printing import say
+
+    draw(view).write(target, style)
+    first, *more = lines or (view.finding,)
+    say(f"{target}: {first}")
+    for line in more:
+        say(line)
+    return 0
 
 
 _direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this one.")
 
 
-def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style) -> int:
-    """Draw a view, and print where the picture is and what it shows."""
-    from iosig.cli.printing import say
-
-    draw(view).write(target, style)
-    say(f"{target}: {view.finding}")
-    return 0
-
-
-@plot_command.command("signature")
-@application_argument
-@click.option(
-    "--filesystem", shell_complete=quietly(filesystems), help="The file system, where the application has used several."
+@_figure(
+    "signature",
+    application_argument,
+    click.option(
+        "--filesystem",
+        shell_complete=quietly(filesystems),
+        help="The file system, where the application has used several.",
+    ),
+    click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most."),
+    click.option("--method", help="How the signature is made; else the default method's."),
+    click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it."),
 )
-@click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most.")
-@click.option("--method", help="How the signature is made; else the default method's.")
-@click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it.")
-@release_option
-@_to("signature.png")
-@strict_option
-@click.pass_obj
 def signature_command(
     warehouse: Warehouse,
     application: str,
@@ -89,30 +98,25 @@ def signature_command(
     that means no other.
     """
     from iosig.answers.signatures.view import Asked, view_of
-    from iosig.cli.printing import say
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(warehouse.store, find(warehouse.store, release_id), asked)
-    draw(view).write(target, style)
-    say(f"{target}: {view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})")
-    say(view.verdict)
-    return 0
+    of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
+    return _draw(draw, view, target, style, of, view.verdict)
 
 
 # ---- figures for the wall
 
 
-@plot_command.command("who")
-@click.argument("filesystem", shell_complete=quietly(filesystems))
-@click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day.")
-@click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
-@_direction_option
-@release_option
-@_to("who.png")
-@strict_option
-@click.pass_obj
+@_figure(
+    "who",
+    click.argument("filesystem", shell_complete=quietly(filesystems)),
+    click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day."),
+    click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given."),
+    _direction_option,
+)
 def who_command(
     warehouse: Warehouse,
     filesystem: str,
@@ -136,15 +140,13 @@ def who_command(
     return _draw(draw, view, target, style)
 
 
-@plot_command.command("calendar")
-@click.argument("filesystem", required=False, shell_complete=quietly(filesystems))
-@click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls.")
-@click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given.")
-@_direction_option
-@release_option
-@_to("calendar.png")
-@strict_option
-@click.pass_obj
+@_figure(
+    "calendar",
+    click.argument("filesystem", required=False, shell_complete=quietly(filesystems)),
+    click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls."),
+    click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given."),
+    _direction_option,
+)
 def calendar_command(
     warehouse: Warehouse,
     filesystem: str | None,
@@ -169,11 +171,7 @@ def calendar_command(
     return _draw(draw, view, target, style)
 
 
-@plot_command.command("map")
-@release_option
-@_to("map.png")
-@strict_option
-@click.pass_obj
+@_figure("map")
 def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
     from iosig.answers.wall.population_map import TABLES, view_of
@@ -182,16 +180,10 @@ def map_command(warehouse: Warehouse, release_id: str | None, target: Path, styl
 
     release = chosen_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
-        view = view_of(connection, release.release_id)
-    return _draw(draw, view, target, style)
+        return _draw(draw, view_of(connection, release.release_id), target, style)
 
 
-@plot_command.command("clock")
-@_direction_option
-@release_option
-@_to("clock.png")
-@strict_option
-@click.pass_obj
+@_figure("clock", _direction_option)
 def clock_command(
     warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
@@ -202,22 +194,19 @@ def clock_command(
 
     release = chosen_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
-        view = view_of(connection, release.release_id, direction or "write")
-    return _draw(draw, view, target, style)
+        return _draw(draw, view_of(connection, release.release_id, direction or "write"), target, style)
 
 
-@plot_command.command("changes")
-@click.option(
-    "--since",
-    "before_id",
-    metavar="RELEASE",
-    shell_complete=quietly(releases),
-    help="The earlier release; else the one before.",
+@_figure(
+    "changes",
+    click.option(
+        "--since",
+        "before_id",
+        metavar="RELEASE",
+        shell_complete=quietly(releases),
+        help="The earlier release; else the one before.",
+    ),
 )
-@release_option
-@_to("changes.png")
-@strict_option
-@click.pass_obj
 def changes_command(
     warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
@@ -226,14 +215,13 @@ def changes_command(
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened
 
-    after = chosen_release(warehouse.store, release_id)
-    before = chosen_release(warehouse.store, before_id) if before_id else _one_before(warehouse.store, after)
-    with opened(warehouse.store, before, TABLES) as old, opened(warehouse.store, after, TABLES) as new:
-        view = view_of(old, new, (before.release_id, after.release_id))
-    return _draw(draw, view, target, style)
+    store, after = warehouse.store, chosen_release(warehouse.store, release_id)
+    before = chosen_release(store, before_id) if before_id else _release_before(store, after)
+    with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
+        return _draw(draw, view_of(old, new, (before.release_id, after.release_id)), target, style)
 
 
-def _one_before(store: Store, after: Release) -> Release:
+def _release_before(store: Store, after: Release) -> Release:
     from iosig.warehouse.errors import NothingToDo
     from iosig.warehouse.releases.releases import kept
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import REFUSED, Warehouse, is_strict, strict_option, style_option, wide_option
+from iosig.cli.options import REFUSED, Warehouse, is_strict, refuse, strict_option, style_option, wide_option
 from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.printable import one_line
@@ -177,7 +177,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     of_polls = options["job_id"] is not None or options["lmt"] is not None
     live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
     where = options["filesystem"] and (options["since"] or options["job_id"])
-    faults = (
+    refuse(
         (bool(paths) == of_polls, "Give the traces to predict, or --job, or --lmt."),
         (options["cluster"] and not options["job_id"], "--cluster goes with --job."),
         (options["filesystem"] and not of_polls, "--filesystem goes with --job and --lmt."),
@@ -193,9 +193,6 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
         ),
         (live and not options["follow"], "--idle-end, --anew and --journal go with --follow."),
     )
-    for is_fault, sentence in faults:
-        if is_fault:
-            raise UsageError(sentence)
     for path in () if options["follow"] else paths:
         if not path.exists():
             raise UsageError(f"There is no {path}.")

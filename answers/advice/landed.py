@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from iosig.answers.advice.inputs import (
     SignatureSource,
     SiteState,
     on_filesystem,
+    utc,
 )
 from iosig.estimates.staging import engine, model_parameters, stage_jobs, stage_polls
 from iosig.settings.model import AdviceSettings, Settings
@@ -343,8 +344,3 @@ def beside_the_log(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> 
 
 def _s(later: datetime, earlier: datetime) -> float:
     return (utc(later) - utc(earlier)).total_seconds()
-
-
-def utc(value: datetime) -> datetime:
-    """Return an instant in UTC; one without a zone is UTC already."""
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
