@@ -2,12 +2,13 @@
 
 - `advice/`: Where and when to start an application, and the feed for a scheduler.
 - `attribution/`: Who moved the bytes of a file system, who was slowed down, and what remains unattributed.
+- `documents` (`Document`, `Part`, `columns_of`): The pydantic models of what `--json` prints.
 - `findings/`: Findings, layers, sizes and heat maps of traced runs.
 - `forecast/`: The expected load of the next hours.
 - `job/`: What is known of one run.
 - `moment/`: The file systems now, as far as polls have landed.
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
-- `predictions` (`busiest`, `graph_of`, `rows_of`, `view_of`): The figure of predictions of followed inputs.
+- `predictions` (`Session`, `busiest`, `graph_of`, `rows_of`, `view_of`): Predictions of inputs.
 - `report/`: A release as static pages.
 - `signatures/`: The signature of an application, and its changes between releases.
 - `single/`: One input without a warehouse, computed as in the nightly flow.

@@ -10,19 +10,16 @@
 - `completing` (`quietly`): What a shell completes.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
-- `documents` (`format_of`): What `--json` prints, declared once.
+- `documents` (`schemas`): Documents that belong to no answer, and the JSON Schema of all documents.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `fields` (`Field`, `text_field`, `column_fields`): Fields of what `--json` prints, in short.
 - `fitting` (`fitted`): How a table fits a width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
 - `job`: `iosig job`.
-- `job_fields`: What `iosig job --json` prints.
 - `hints` (`runnable`, `command`): Suggested commands, as the user can type them in this shell.
 - `land`: `iosig land`.
-- `live_fields` (`live_fields`): What `iosig status --watch --json` prints.
 - `live_screen` (`Screen`): The screen of `iosig status --watch`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.
@@ -39,15 +36,13 @@
 - `replay`: `iosig replay`.
 - `report`: `iosig report`.
 - `run`: `iosig run`.
-- `schemas` (`schemas`): The JSON Schema of what `--json` prints.
 - `serve`: `iosig serve`.
 - `settings`: `iosig settings`.
 - `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
-- `unknown`: `iosig who --unknown`: patterns of what nobody explains.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
-- `who`: `iosig who`.
+- `who`: `iosig who`, also `--hurt` and `--unknown`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 

@@ -12,13 +12,11 @@ import click
 
 from iosig.cli.completing import filesystems, quietly, users
 from iosig.cli.options import (
+    Warehouse,
+    answer_options,
     application_argument,
     chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
+    draw_into,
 )
 from iosig.cli.windows import read_instant
 from iosig.warehouse.store.store import Store
@@ -89,14 +87,10 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Take signatures from this feed instead of a release.",
 )
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def advise_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     application: str,
     user: str | None,
     nodes: int | None,
@@ -118,24 +112,25 @@ def advise_command(
     the application and of what runs there: see docs/advice.md.
     """
     from iosig.answers.advice.query import Asked, advise_on, choose, document, signature_of
-    from iosig.settings.model import load
 
-    settings = load(obj[1], obj[0].root)
+    settings = warehouse.settings()
     asked = Asked(application, user, nodes, filesystems, most_delay_s, method)
     asked_at = at or datetime.now(UTC)
-    signatures, release = _signatures(obj[0], feed_path, release_id)
+    signatures, release = _signatures(warehouse.store, feed_path, release_id)
     chosen = choose(signatures, asked)
-    state = _state(obj[0], settings, signatures, asked, at, mix_path, release)
+    state = _state(warehouse.store, settings, signatures, asked, at, mix_path, release)
     signature = signature_of(signatures, chosen, state.at)
     advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
     if plot is not None:
-        _draw(advised, plot, style)
+        from iosig.answers.advice.figure import view_of
+        from iosig.reports.advice import draw
+
+        draw_into(plot, draw, view_of(advised), style, what=f"{len(advised.choices)} file systems, in ")
     if as_json:
         from iosig.cli.printing import show_json
 
         signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
-        told = document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from)
-        show_json("advice", told)
+        show_json(document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from))
     else:
         _show(advised)
     return 0
@@ -188,31 +183,21 @@ def _state(
         raise InputRefused(f"{mix_path} cannot be read: {error.strerror}.", "Name a file, or - for stdin.") from error
 
 
-def _draw(advised: Advised, target: Path, style: Style) -> None:
-    from iosig.answers.advice.figure import view_of
-    from iosig.reports.advice import draw
-
-    draw(view_of(advised)).write(target, style)
-    click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
-
-
 def _show(advised: Advised) -> None:
-    from iosig.cli.printing import bytes_text, printable, say, show
+    from iosig.cli.printing import bytes_text, say, show
 
-    signature = advised.signature
+    signature, rates = advised.signature, advised.signature.rates
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
     trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
     say(
-        printable(
-            f"{advised.application_id} for {_time_text(advised.state.at)}: {bytes_text(signature.rates.volume_bytes)} "
-            f"in {signature.rates.duration_s:,.0f} s, up to {bytes_text(signature.rates.peak_bytes_per_s)}/s; "
-            f"confidence {confidence}{trust}"
-        )
+        f"{advised.application_id} for {advised.state.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}: "
+        f"{bytes_text(rates.volume_bytes)} in {rates.duration_s:,.0f} s, up to "
+        f"{bytes_text(rates.peak_bytes_per_s)}/s; confidence {confidence}{trust}"
     )
     rows = [_cells(advised, number) for number in range(len(advised.choices))]
     show("", _COLUMNS, rows, last=_LAST)
     for line in _remarks(advised):
-        say(printable(line))
+        say(line)
 
 
 _COLUMNS = (
@@ -266,7 +251,3 @@ def _age_text(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {name}"
     return f"{seconds:,.0f} s"
-
-
-def _time_text(instant: datetime) -> str:
-    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

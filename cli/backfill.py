@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import DAY, exit_code_of, json_option, strict_option, wait_option
+from iosig.cli.options import DAY, Warehouse, exit_code_of, json_option, strict_option, wait_option
 from iosig.warehouse.errors import NothingToDo
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.flows.backfill import Chunk
+    from iosig.warehouse.releases.releases import Release
 
 
 class _Days(click.ParamType[int]):
-    """A number of days, as 7d, 2w or 7."""
-
     name = "days"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -40,7 +36,7 @@ class _Days(click.ParamType[int]):
 @strict_option
 @click.pass_obj
 def backfill_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     since: datetime,
     until: datetime,
     day_count: int,
@@ -56,10 +52,9 @@ def backfill_command(
     from iosig.cli.printing import say, show_json, steps_told
     from iosig.flows.backfill import backfill, chunks
     from iosig.flows.notifications import telling
-    from iosig.settings.model import load
 
-    store, settings_path = obj
-    settings = load(settings_path, store.root)
+    store = warehouse.store
+    settings = warehouse.settings()
     first, last = since.date(), until.date()
     day_count = (last - first).days + 1 if is_one else day_count
     count = len(chunks(first, last, max(1, day_count)))
@@ -70,12 +65,20 @@ def backfill_command(
             click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]
     if as_json:
-        show_json("backfill", {"chunks": [asdict(one) for one in ended]})
+        from iosig.cli.documents import BackfillDocument
+
+        show_json(BackfillDocument(chunks=ended))
     else:
-        say(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
+        say(_summary(made, count) if made else "")
     if not made:
         raise NothingToDo(f"Nothing is landed of {first} to {last}.")
     return exit_code_of(store, made)
+
+
+def _summary(made: list[Release], count: int) -> str:
+    from iosig.reports.texts import counted
+
+    return f"{counted(len(made), 'release')} of {counted(count, 'chunk')}; the last is {made[-1].release_id}."
 
 
 def _line(ended: list[Chunk], count: int) -> str:

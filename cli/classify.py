@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import (
+    Warehouse,
     exit_code,
     json_option,
     strict_option,
@@ -15,7 +16,6 @@ from iosig.cli.options import (
     trace_argument,
     value_option,
 )
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def classify_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     path: Path,
     direction: str | None,
     value: str | None,
@@ -57,21 +57,20 @@ def classify_command(
     TRACE is a series, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer trace
     (its folder or file), or a compressed trace.
     """
-    from iosig.answers.single.classes import classify_input, signal_intervals
+    from iosig.answers.single.classes import ClassesDocument, classify_input, signal_intervals
     from iosig.cli.printing import bytes_text, show, show_json
-    from iosig.settings.model import load
     from iosig.streams.landing import Told
     from iosig.warehouse.errors import UsageError
 
     told = Told(direction=direction, value=value, time_zone=time_zone)
     if by and signal is None:
         raise UsageError("--by says how the throughput is told apart: say with --signal where to write it.")
-    found = classify_input(path, load(obj[1], obj[0].root), told, by)
+    found = classify_input(path, warehouse.settings(), told, by)
     if signal is not None:
         _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json("classes", {"name": found.name, "classes": found.classes.to_dicts()})
+        show_json(ClassesDocument(name=found.name, classes=found.classes.to_dicts()))
         return code
     show(
         f"Classes of {found.name}",

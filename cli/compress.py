@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from iosig.cli.options import compressed_option, json_option
-from iosig.warehouse.store.store import Store
+from iosig.cli.options import Warehouse, compressed_option, json_option
 
 
 @click.command("compress")
@@ -15,7 +14,7 @@ from iosig.warehouse.store.store import Store
 @compressed_option
 @json_option
 @click.pass_obj
-def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as_json: bool) -> int:
+def compress_command(warehouse: Warehouse, trace: Path, into: Path, as_json: bool) -> int:
     """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
 
     TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
@@ -40,7 +39,9 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
         "compressed_bytes": into.stat().st_size,
     }
     if as_json:
-        show_json("compression", row)
+        from iosig.cli.documents import CompressionDocument
+
+        show_json(CompressionDocument(**row))
         return 0
     sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
     show(

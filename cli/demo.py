@@ -6,7 +6,6 @@ import math
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,17 +169,21 @@ def _prepare_drawing() -> None:
 def _show_document(
     store: Store, release: Release, site: Site, statistics: JobStatistics, planted: Sequence[Planted]
 ) -> None:
+    from iosig.cli.documents import DemoDocument
     from iosig.cli.printing import show_json
     from iosig.flows.demo.simulated import classes_truth, signatures_truth
 
-    documents = {
-        "planted": [asdict(one) for one in planted],
-        "classes": compare_classes(store, release, classes_truth(site)).to_dicts(),
-        "signatures": compare_signatures(store, release, signatures_truth(site)).to_dicts(),
-        "volumes": compare_volumes(store, release, statistics).to_dicts(),
-        "traces": traced_runs(store, release).to_dicts(),
-    }
-    show_json("demo", {"release_id": release.release_id, "warehouse": str(store.root)} | documents)
+    show_json(
+        DemoDocument(
+            release_id=release.release_id,
+            warehouse=str(store.root),
+            planted=planted,
+            classes=compare_classes(store, release, classes_truth(site)).to_dicts(),
+            signatures=compare_signatures(store, release, signatures_truth(site)).to_dicts(),
+            volumes=compare_volumes(store, release, statistics).to_dicts(),
+            traces=traced_runs(store, release).to_dicts(),
+        )
+    )
 
 
 def _fresh(into: Path | None) -> Path:

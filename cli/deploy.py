@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import name_option
+from iosig.cli.options import Warehouse, name_option
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
@@ -59,56 +59,53 @@ WantedBy=multi-user.target
 )
 @name_option
 @click.pass_obj
-def deploy_command(obj: tuple[Store, Path | None], work_pool: str | None, printed: str | None, name: str | None) -> int:
+def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | None, name: str | None) -> int:
     """Schedule the night: on a Prefect work pool, under systemd, or from cron.
 
     The schedule is that of the settings. A deployment is named after the warehouse's folder, and never replaces
     the deployment of another warehouse.
     """
-    from iosig.settings.model import load
-
-    store, settings_path = obj
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     if (work_pool is None) == (printed is None):
         raise UsageError("Pass either --work-pool NAME or --print systemd or cron.")
     if printed == "systemd":
-        click.echo(_unit(store, settings_path, settings, name), nl=False)
+        click.echo(_unit(warehouse, settings, name), nl=False)
     elif printed == "cron":
         schedule = settings.schedule
-        command = [*_iosig(store, settings_path), "run", "--inline", "--wait", f"{schedule.wait_s:.0f}"]
+        command = [*_iosig(warehouse), "run", "--inline", "--wait", f"{schedule.wait_s:.0f}"]
         # in a crontab a percent sign ends the line
         line = shlex.join(command).replace("%", r"\%")
         click.echo(f"CRON_TZ={schedule.time_zone}\n{schedule.cron} {line}")
     elif work_pool:
-        _deploy(store, settings_path, settings, work_pool, name)
+        _deploy(warehouse, settings, work_pool, name)
     return 0
 
 
-def _deploy(store: Store, settings_path: Path | None, settings: Settings, work_pool: str, name: str | None) -> None:
+def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str | None) -> None:
     from iosig.flows.prefect_server import PrefectServer, named_api_url
 
     if not named_api_url():
-        server = PrefectServer.of(store, settings)
+        server = PrefectServer.of(warehouse.store, settings)
         server.require_running()
         os.environ.update(server.client_environment())
     # Prefect reads its environment when it is imported
     from iosig.flows.deployments import FLOW, deploy, free_name
 
-    name = free_name(store, name)
-    deploy(store, settings.schedule, work_pool, name)
+    name = free_name(warehouse.store, name)
+    deploy(warehouse.store, settings.schedule, work_pool, name)
     click.echo(f"{FLOW}/{name} is on the work pool {work_pool}.")
-    if settings_path:
-        click.echo(f"Set IOSIG_SETTINGS={settings_path.resolve()} in the environment of its workers.", err=True)
+    if path := warehouse.settings_path:
+        click.echo(f"Set IOSIG_SETTINGS={path.resolve()} in the environment of its workers.", err=True)
 
 
-def _unit(store: Store, settings_path: Path | None, settings: Settings, name: str | None) -> str:
-    serve = [*_iosig(store, settings_path), "serve", *(["--name", name] if name else [])]
+def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
+    serve = [*_iosig(warehouse), "serve", *(["--name", name] if name else [])]
     # systemd's own quoting: what it would expand is doubled
     command = " ".join(f'"{part}"' if set(part) & set(" '\t;") else part for part in map(_escaped, serve))
     return _UNIT.format(
         command=command,
-        user=_owner(store),
-        warehouse=_escaped(store.address),
+        user=_owner(warehouse.store),
+        warehouse=_escaped(warehouse.store.address),
         # a sendmail that puts mail into a queue of its own group cannot do so without new privileges
         no_new_privileges="no" if settings.watch.mail_to else "yes",
     )
@@ -132,7 +129,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
 
 
-def _iosig(store: Store, settings_path: Path | None) -> list[str]:
+def _iosig(warehouse: Warehouse) -> list[str]:
     program = shutil.which("iosig") or str(Path(sys.executable).with_name("iosig"))
-    settings = ["--settings", str(settings_path.resolve())] if settings_path else []
-    return [program, "--warehouse", store.address, *settings]
+    settings = ["--settings", str(warehouse.settings_path.resolve())] if warehouse.settings_path else []
+    return [program, "--warehouse", warehouse.store.address, *settings]

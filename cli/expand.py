@@ -141,16 +141,14 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
 def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     import polars as pl
 
-    from iosig.cli.documents import format_of
     from iosig.warehouse.printable import escaped
 
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
-    click.echo(f'{{"format": "{format_of("calls")}", "calls": {escaped(rows.write_json())}}}')
+    # a `CallsDocument`; calls may be too many to build one
+    click.echo(f'{{"format": "iosig-calls/1", "calls": {escaped(rows.write_json())}}}')
 
 
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from iosig.cli.printing import bytes_text, show, show_json
     from iosig.traces.extrapolation.view import recorder_forms, used
     from iosig.transforms.traces.totals import totals
@@ -158,7 +156,9 @@ def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     with used():
         found = totals(trace, recorder_forms())
     if as_json:
-        show_json("totals", {"call_count": found.call_count, **asdict(found)})
+        from iosig.cli.documents import TotalsDocument
+
+        show_json(TotalsDocument.model_validate(found))
         return
     within = {False: "program", True: "other calls", None: "both"}
     show(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from iosig.cli.completing import quietly, tables
-from iosig.cli.options import chosen_release, raw_csv_option, release_option
+from iosig.cli.options import Warehouse, chosen_release, raw_csv_option, release_option
 from iosig.cli.printing import binary_stdout, say
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
@@ -57,7 +57,7 @@ _STDOUT = Path("-")
 )
 @click.pass_obj
 def export_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     table_name: str | None,
     is_all: bool,
     target: Path | None,
@@ -78,18 +78,18 @@ def export_command(
         _leave_out(
             "of --all", TABLE=table_name, feed=is_feed, valid_days=valid_days, format=format_name, raw_csv=is_raw
         )
-        return _export_all(obj[0], target, folder, release_id, is_copied)
+        return _export_all(warehouse.store, target, folder, release_id, is_copied)
     _leave_out("without --all", into=folder, copy=is_copied)
     if table_name is None or target is None:
         raise UsageError("Say which TABLE --to which file; or --all, --into a folder or --to a DuckDB file.")
     if is_feed:
         _leave_out("of a feed", format=format_name, raw_csv=is_raw)
-        return _export_feed(obj[0], table_name, target, release_id, valid_days)
+        return _export_feed(warehouse.store, table_name, target, release_id, valid_days)
     _leave_out("without --feed", valid_days=valid_days)
     if target == _STDOUT:
-        return _print_table(obj[0], table_name, release_id, format_name or "parquet", is_raw)
+        return _print_table(warehouse.store, table_name, release_id, format_name or "parquet", is_raw)
     _leave_out("where the file's ending says it", format=format_name)
-    return _export_table(obj[0], table_name, target, release_id, is_raw)
+    return _export_table(warehouse.store, table_name, target, release_id, is_raw)
 
 
 def _leave_out(when: str, **given: object) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import REFUSED, compressed_option, json_option
-from iosig.warehouse.store.store import Store
+from iosig.cli.options import REFUSED, Warehouse, compressed_option, json_option
 
 if TYPE_CHECKING:
     from iosig.transforms.extrapolation.result import Extrapolated
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def extrapolate_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     traces: tuple[Path, ...],
     process_count: int,
     into: Path,
@@ -43,7 +42,6 @@ def extrapolate_command(
     rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
     """
     from iosig.cli.printing import progress_bar, say, show_json
-    from iosig.settings.model import load
     from iosig.traces.extrapolation.compressing import keep_apart
     from iosig.traces.extrapolation.extrapolating import Asked, extrapolated
     from iosig.traces.extrapolation.records import land_if_there, metadata
@@ -55,9 +53,11 @@ def extrapolate_command(
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
         compressed_traces.write(into, to_frame(found.trace), known)
-    landed = land_if_there(obj[0], record, into.name, load(obj[1], obj[0].root))
+    landed = land_if_there(warehouse.store, record, into.name, warehouse.settings())
     if as_json:
-        show_json("extrapolation", record.row())
+        from iosig.cli.documents import ExtrapolationDocument
+
+        show_json(ExtrapolationDocument(**record.row()))
     else:
         _show(found, into)
     if landed is not None:

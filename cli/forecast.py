@@ -10,15 +10,12 @@ import click
 
 from iosig.cli.completing import filesystems, quietly
 from iosig.cli.options import (
+    Warehouse,
+    answer_options,
     chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
+    draw_into,
 )
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.forecast.jobs import JobAhead
@@ -53,14 +50,10 @@ if TYPE_CHECKING:
     help="As if this would start now: a compressed trace, or Recorder traces, each with --what-if, and --ranks.",
 )
 @click.option("--ranks", "rank_count", type=click.IntRange(min=1), help="The rank count to extrapolate traces to.")
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def forecast_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str,
     hours: float,
     step_minutes: int,
@@ -77,18 +70,19 @@ def forecast_command(
     By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
     times alike of which nobody knew: see docs/forecast.md.
     """
-    from iosig.answers.forecast.query import Asked, document, told
-    from iosig.settings.model import load
+    from iosig.answers.forecast.query import Asked, document, told, view_of
 
-    release = chosen_release(obj[0], release_id)
+    release = chosen_release(warehouse.store, release_id)
     asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
-    found = told(obj[0], release, load(obj[1], obj[0].root), asked)
+    found = told(warehouse.store, release, warehouse.settings(), asked)
     if plot is not None:
-        _draw(found, plot, style)
+        from iosig.reports.forecast import draw
+
+        draw_into(plot, draw, view_of(found), style)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("forecast", document(found, release.release_id))
+        show_json(document(found, release.release_id))
     else:
         _show(found)
     return 0
@@ -105,14 +99,6 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
     from iosig.cli.printing import progress_bar
 
     return asked_for(traces, rank_count, progress_bar)
-
-
-def _draw(told: Told, target: Path, style: Style) -> None:
-    from iosig.answers.forecast.query import view_of
-    from iosig.reports.forecast import draw
-
-    draw(view_of(told)).write(target, style)
-    click.echo(f"Drawn: {target}", err=True)
 
 
 #: pairs of applications that are named

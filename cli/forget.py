@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option, strict_option, wait_option
+from iosig.cli.options import Warehouse, json_option, strict_option, wait_option
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.flows.forget import Found
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def forget_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     landing_id: str | None,
     user: str | None,
     reason: str,
@@ -41,26 +39,27 @@ def forget_command(
     """
     from iosig.cli.printing import progress, show_json
     from iosig.flows.forget import Asked, find, forget, out_of_reach
-    from iosig.settings.model import load
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
 
     if (landing_id is None) == (user is None):
         raise UsageError("Give --landing or --user.")
-    store, settings_path = obj
+    store = warehouse.store
     if not store.exists:
         raise UsageError(f"There is nothing in {store.name}.")
     if user is not None and user and user in reason:
         raise UsageError("The reason stays in the history: leave the name out of it.")
     require_form(store)
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     with locked(store, wait_s):
         found = find(store, settings, Asked(landing_id, user, reason))
         if not dry_run:
             forget(store, settings, found, progress)
     if as_json:
-        told = {"landings": dict(found.landings), "releases": list(found.releases), "is_done": not dry_run}
-        show_json("forgetting", told | {"out_of_reach": out_of_reach(store)})
+        from iosig.cli.documents import ForgettingDocument
+
+        lists = {"landings": dict(found.landings), "releases": found.releases, "out_of_reach": out_of_reach(store)}
+        show_json(ForgettingDocument(**lists, is_done=not dry_run))
     else:
         _show(found, out_of_reach(store), is_done=not dry_run)
     return 0
@@ -69,12 +68,11 @@ def forget_command(
 def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
     """Say what is concerned, and what is not."""
     from iosig.cli.printing import say
+    from iosig.reports.texts import counted
 
-    verb = "were" if is_done else "would be"
-    say(
-        f"{len(found.landings):,} landings {verb} landed anew without it, and {len(found.releases):,} releases "
-        f"{verb} made anew; the old ones {'are gone' if is_done else 'would go'}."
-    )
+    counts = f"{counted(len(found.landings), 'landing')} and {counted(len(found.releases), 'release')}"
+    done = "replaced by what is left without it; the old files are gone"
+    say(f"{counts} {done}." if is_done else f"{counts} would be replaced by what is left without it.")
     for release_id in found.releases:
         click.echo(f"  {release_id}")
     say(f"Out of reach: {'; '.join(out_of_reach)}.")

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import jobs, quietly
-from iosig.cli.options import chosen_release, json_option, plot_option, release_option, style_option
+from iosig.cli.options import (
+    Warehouse,
+    chosen_release,
+    draw_into,
+    json_option,
+    plot_option,
+    release_option,
+    style_option,
+)
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.findings.query import TracedRun
@@ -44,7 +51,7 @@ _COLOURS = {"critical": "red", "warning": "yellow", "note": "cyan"}
 @style_option
 @click.pass_obj
 def job_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     job_id: str | None,
     trace: Path | None,
     cluster: str | None,
@@ -60,54 +67,35 @@ def job_command(
 
     Findings need a trace of the run (Darshan, Recorder, DFTracer): docs/job.md says by which rules they are found.
     """
-    told = _told(obj, job_id, trace, cluster, started, release_id)
+    from iosig.answers.job.query import of_release, of_trace
+
+    if trace is None and job_id is not None:
+        told = of_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
+    elif trace is None or job_id is not None:
+        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
+    elif cluster or started or release_id:
+        raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
+    else:
+        told = of_trace(trace, warehouse.settings())
     if plot is not None:
-        _draw(told, plot, style)
+        from iosig.answers.job.query import heat_view
+        from iosig.reports.findings import draw
+
+        draw_into(plot, draw, heat_view(told), style)
     if html is not None:
         _write_page(told, html)
     if as_json:
-        from iosig.answers.job.query import document
+        from iosig.answers.job.document import document
         from iosig.cli.printing import show_json
 
-        show_json("job", document(told, _MOST_TOLD))
+        show_json(document(told, _MOST_TOLD))
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
 
 
-def _told(
-    obj: tuple[Store, Path | None],
-    job_id: str | None,
-    trace: Path | None,
-    cluster: str | None,
-    started: datetime | None,
-    release_id: str | None,
-) -> ToldJob:
-    if (job_id is None) == (trace is None):
-        raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
-    if trace is not None:
-        if cluster or started or release_id:
-            raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
-        from iosig.answers.job.query import of_trace
-        from iosig.settings.model import load
-
-        return of_trace(trace, load(obj[1], obj[0].root))
-    from iosig.answers.job.query import of_release
-
-    assert job_id is not None
-    return of_release(obj[0], chosen_release(obj[0], release_id), job_id, cluster, started)
-
-
-def _draw(told: ToldJob, target: Path, style: Style) -> None:
-    from iosig.answers.job.query import heat_view
-    from iosig.reports.findings import draw
-
-    draw(heat_view(told)).write(target, style)
-    click.echo(f"Drawn: {target}", err=True)
-
-
 def _write_page(told: ToldJob, target: Path) -> None:
-    from iosig.answers.job.query import page_of
+    from iosig.answers.job.document import page_of
     from iosig.warehouse.placing import moved_into_place
 
     content = page_of(told, _MOST_TOLD)
@@ -269,7 +257,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 
 def _show_slowed(told: ToldJob) -> None:
     """Print which of its bursts took longer than alone, and whose bytes stood there most."""
-    from iosig.cli.printing import bytes_text, say, show
+    from iosig.cli.printing import bytes_text, say, show, titled
     from iosig.reports.slowdowns import most_there, slowed_text
     from iosig.reports.texts import duration_text, shortened
 
@@ -291,10 +279,13 @@ def _show_slowed(told: ToldJob) -> None:
                 bytes_text(volume),
             )
         )
-    more = len(hurt) - len(rows)
-    title = f"Who was in its way, the first {len(rows)} of {len(hurt):,}" if more > 0 else "Who was in its way"
     if rows:
-        show(title, ("burst", "file system", "longer", "range", "most there", "bytes"), rows, last=("range",))
+        show(
+            titled("Who was in its way", len(rows), len(hurt)),
+            ("burst", "file system", "longer", "range", "most there", "bytes"),
+            rows,
+            last=("range",),
+        )
 
 
 def _show_advice(told: ToldJob) -> None:
@@ -307,7 +298,7 @@ def _show_advice(told: ToldJob) -> None:
 
 
 def _show_neighbours(told: ToldJob) -> None:
-    from iosig.cli.printing import bytes_text, show
+    from iosig.cli.printing import bytes_text, show, titled
     from iosig.reports.texts import shortened
 
     rows = [
@@ -321,7 +312,9 @@ def _show_neighbours(told: ToldJob) -> None:
         )
         for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()
     ]
-    more = told.neighbours.height - len(rows)
-    title = f"Beside it, the first {len(rows)} of {told.neighbours.height:,}" if more > 0 else "Beside it"
     if rows:
-        show(title, ("job", "application", "user", "nodes", "file system", "explained"), rows)
+        show(
+            titled("Beside it", len(rows), told.neighbours.height),
+            ("job", "application", "user", "nodes", "file system", "explained"),
+            rows,
+        )

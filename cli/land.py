@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import DAY, REFUSED, is_strict, json_option, name_default_warehouse, strict_option
+from iosig.cli.options import (
+    DAY,
+    REFUSED,
+    Warehouse,
+    is_strict,
+    json_option,
+    name_default_warehouse,
+    refuse,
+    strict_option,
+)
 from iosig.cli.printing import printable
 from iosig.warehouse.engine_paths import is_url
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
@@ -80,7 +89,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def land_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     /,
     paths: tuple[str, ...],
     format_name: str | None,
@@ -102,23 +111,31 @@ def land_command(
     reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
     is whole lands, and what is being written is left alone; servers are asked again and again.
     """
-    from iosig.settings.model import load
-    from iosig.streams.landing import Told
+    from iosig.streams.landing import Told, land_paths
 
     if format_name == "help":
         _list_formats(as_json)
         return 0
     asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
     _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
-    store, settings_path = obj
+    store = warehouse.store
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     _require_there(paths, is_private=settings.privacy.is_pseudonymized)
     name_default_warehouse(store)
     if follow:
         _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
         return 0
-    return _land(store, settings, paths, asked, told, format_name, replace=replace, as_json=as_json)
+    from iosig.flows.executors import helped
+
+    arrivals = []
+    with helped(settings, store.root):
+        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace)
+        for arrival in chain(landed, asked.land(store, settings, told)):
+            arrivals.append(arrival)
+            click.echo(arrival.line(), err=True)
+    _summarize(store, settings, arrivals, as_json=as_json)
+    return _exit_code(arrivals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +162,15 @@ class _Asked:
 
 def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, only_done: bool) -> None:
     """Refuse options that do not go together."""
-    faults = (
+    has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
+    refuse(
         (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
         (only_done and not follow, "--only-done goes with --follow."),
         (asked.since is not None and not asked, "--since goes with --prometheus and --slurm."),
         (asked.since is not None and follow, "--since does not go with --follow: land with it once, then follow."),
-        (
-            follow and not ((paths or asked) and all(Path(path).is_dir() for path in paths)),
-            "With --follow give the folders to watch.",
-        ),
-        (
-            not paths and not asked,
-            "Give the files or folders to land; `iosig land --format help` lists the formats.",
-        ),
+        (follow and not has_folders, "With --follow give the folders to watch."),
+        (not paths and not asked, "Give the files or folders to land; `iosig land --format help` lists the formats."),
     )
-    for is_fault, sentence in faults:
-        if is_fault:
-            raise UsageError(sentence)
 
 
 def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
@@ -180,31 +189,6 @@ def _near(path: Path) -> str:
     return ""
 
 
-def _land(
-    store: Store,
-    settings: Settings,
-    paths: Sequence[str],
-    asked: _Asked,
-    told: Told,
-    format_name: str | None,
-    *,
-    replace: bool,
-    as_json: bool,
-) -> int:
-    """Land paths, and what is asked for, and tell of each input; return the exit code."""
-    from iosig.flows.executors import helped
-    from iosig.streams.landing import land_paths
-
-    arrivals = []
-    with helped(settings, store.root):
-        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace)
-        for arrival in chain(landed, asked.land(store, settings, told)):
-            arrivals.append(arrival)
-            click.echo(arrival.line(), err=True)
-    _summarize(arrivals, _time_shifts(store, settings, arrivals), as_json)
-    return _exit_code(arrivals)
-
-
 def _exit_code(arrivals: Sequence[Arrival]) -> int:
     """Return 3 if all input was refused, else 0; with --strict 3 if any row was refused, and 5 if nothing was new."""
     if arrivals and all(arrival.is_refused for arrival in arrivals):
@@ -215,16 +199,6 @@ def _exit_code(arrivals: Sequence[Arrival]) -> int:
         return REFUSED
     is_new = any(arrival.landed is not None and arrival.landed.is_new for arrival in arrivals)
     return 0 if is_new else NothingToDo.exit_code
-
-
-def _time_shifts(store: Store, settings: Settings, arrivals: Sequence[Arrival]) -> list[str]:
-    """Return warnings about new inputs whose times look wrong by whole hours."""
-    new = [arrival.landed.landing for arrival in arrivals if arrival.landed and arrival.landed.is_new]
-    if not new:
-        return []
-    from iosig.answers.time_shifts import landed_warnings
-
-    return landed_warnings(store, settings, new)
 
 
 def _follow(
@@ -241,7 +215,7 @@ def _follow(
     as_json: bool,
 ) -> None:
     """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
-    from iosig.cli.printing import json_line
+    from iosig.cli.documents import LandedFileDocument
     from iosig.streams.inbox import Inbox, follow
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
@@ -254,7 +228,8 @@ def _follow(
         for arrival in follow(
             store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
         ):
-            click.echo(json_line("landed-file", _document(arrival)) if as_json else arrival.line(), err=not as_json)
+            line = LandedFileDocument(**_document(arrival)).json_text() if as_json else arrival.line()
+            click.echo(line, err=not as_json)
 
 
 def _list_formats(as_json: bool) -> None:
@@ -262,25 +237,34 @@ def _list_formats(as_json: bool) -> None:
     from iosig.warehouse.sources.protocol import sources
 
     if as_json:
-        show_json("formats", {"formats": [{"name": source.name, "doc": source.doc} for source in sources()]})
+        from iosig.cli.documents import FormatsDocument
+
+        show_json(FormatsDocument(formats=sources()))
         return
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
 
 
-def _summarize(arrivals: Sequence[Arrival], warnings: Sequence[str], as_json: bool) -> None:
+def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *, as_json: bool) -> None:
+    """Print what landed, and warnings about new inputs whose times look wrong by whole hours."""
+    from iosig.answers.time_shifts import landed_warnings
     from iosig.cli.printing import say, show_json
     from iosig.reports.texts import counted
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
+    new = [landed.landing for landed in landings if landed.is_new]
+    warnings = landed_warnings(store, settings, new)
     summary = {
-        "landed_files": sum(landed.is_new for landed in landings),
-        "landed_before": sum(not landed.is_new for landed in landings),
+        "landed_files": len(new),
+        "landed_before": len(landings) - len(new),
         "refused_files": sum(arrival.refusal is not None for arrival in arrivals),
-        "landed_rows": sum(landed.landing.row_count() for landed in landings if landed.is_new),
-        "refused_rows": sum(landed.landing.refused_count for landed in landings if landed.is_new),
+        "landed_rows": sum(landing.row_count() for landing in new),
+        "refused_rows": sum(landing.refused_count for landing in new),
     }
     if as_json:
-        show_json("landing", summary | {"warnings": warnings, "files": [_document(arrival) for arrival in arrivals]})
+        from iosig.cli.documents import LandingDocument
+
+        files = [_document(arrival) for arrival in arrivals]
+        show_json(LandingDocument(**summary, warnings=warnings, files=files))
         return
     say(
         f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "

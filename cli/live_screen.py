@@ -15,7 +15,7 @@ from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
 from iosig.answers.status.problems import rhythm_s
 from iosig.cli.hints import runnable
 from iosig.cli.printing import bytes_text, printable
-from iosig.reports.texts import duration_text, ratio_text, shortened
+from iosig.reports.texts import counted, duration_text, ratio_text, shortened
 
 if TYPE_CHECKING:
     from iosig.answers.attribution.query import Answer
@@ -67,7 +67,9 @@ class _Drawn:
         """Yield which warehouse and release it is, and what is wrong."""
         condition = moment.condition
         release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
-        waiting = f"; {len(condition.waiting):,} landed inputs wait for the next" if condition.waiting else ""
+        waits = "waits" if len(condition.waiting) == 1 else "wait"
+        count = counted(len(condition.waiting), "landed input")
+        waiting = f"; {count} {waits} for the next" if condition.waiting else ""
         yield _line((f"iosig {_clock(self.at)}  ", "bold"), (_name(condition.warehouse, self.width - 20), ""))
         yield _line((f"{release}{waiting}", "dim"))
         for problem in [*([fault] if fault else []), *(one.sentence for one in moment.problems[:_MOST_PROBLEMS])]:

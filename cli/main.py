@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from iosig.cli.hints import keep_options
-from iosig.cli.options import STRICT
+from iosig.cli.options import STRICT, Warehouse
 from iosig.warehouse.engine_paths import is_url, is_utf8
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
 from iosig.warehouse.interrupts import is_interrupt, left_at_once
@@ -21,76 +21,43 @@ from iosig.warehouse.store.store import Store, default_root
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
 SUBCOMMANDS = {
-    "advise": (
-        "iosig.cli.advise",
-        "Say on which file system an application should run, and how long it should wait.",
-    ),
-    "backfill": ("iosig.cli.backfill", "Make many days anew, some at a time, each time with a release."),
-    "classify": ("iosig.cli.classify", "Classify one series or trace, without a warehouse."),
-    "compress": ("iosig.cli.compress", "Compress a traced run into one small file."),
-    "demo": ("iosig.cli.demo", "Run the whole night on a synthetic site and print what came of it."),
-    "deploy": (
-        "iosig.cli.deploy",
-        "Have the night run by itself: on a Prefect work pool, under systemd, from cron.",
-    ),
-    "diff": ("iosig.cli.releases", "Compare two releases, table by table."),
-    "expand": (
-        "iosig.cli.expand",
-        "Print the calls of a rank of a compressed trace, or what all ranks come to.",
-    ),
-    "export": (
-        "iosig.cli.export",
-        "Write a release or one of its tables as plain files, or a feed for schedulers.",
-    ),
-    "extrapolate": (
-        "iosig.cli.extrapolate",
-        "Make the exact I/O trace of a program at a rank count that nobody ran.",
-    ),
-    "forecast": (
-        "iosig.cli.forecast",
-        "Say which rate is to be expected of a file system in the hours to come.",
-    ),
-    "forget": (
-        "iosig.cli.forget",
-        "Take an input, or a user's data, out of the warehouse and of all releases.",
-    ),
-    "job": ("iosig.cli.job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
-    "land": ("iosig.cli.land", "Land job logs, polls and series, each file once."),
-    "maintain": ("iosig.cli.upkeep", "Have old releases expire, and remove the files of those that did."),
-    "network": (
-        "iosig.cli.network",
-        "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
-    ),
-    "period": ("iosig.cli.period", "Find the period of one trace, series or polls, without a warehouse."),
-    "plot": (
-        "iosig.cli.plot",
-        "Draw what a release holds: an application's signature, or a figure for the wall.",
-    ),
-    "population": (
-        "iosig.cli.population",
-        "Say how all runs do their I/O: classes, periods and volumes.",
-    ),
-    "predict": ("iosig.cli.predict", "Predict the period of I/O phases while the run goes on."),
-    "releases": ("iosig.cli.releases", "List the releases."),
-    "repair": ("iosig.cli.upkeep", "Mend damaged files of a warehouse, and metadata of a moved one."),
-    "replay": ("iosig.cli.replay", "Replay a trace with real processes and files."),
-    "report": ("iosig.cli.report", "Write a release as pages to look at in a browser."),
-    "rollback": (
-        "iosig.cli.releases",
-        "Make an earlier release the current one, until the rollback is ended.",
-    ),
-    "run": ("iosig.cli.run", "Run the night: stage, samples, transforms, checks, release."),
-    "serve": ("iosig.cli.serve", "Run the nightly schedule, as a Prefect deployment."),
-    "settings": ("iosig.cli.settings", "Show what holds for a warehouse, and where it was said."),
-    "sql": ("iosig.cli.query", "Query a release in SQL."),
-    "status": ("iosig.cli.status", "Say how a warehouse fares, and what is wrong with it."),
+    "advise": (".advise", "Say on which file system an application should run, and how long it should wait."),
+    "backfill": (".backfill", "Make many days anew, some at a time, each time with a release."),
+    "classify": (".classify", "Classify one series or trace, without a warehouse."),
+    "compress": (".compress", "Compress a traced run into one small file."),
+    "demo": (".demo", "Run the whole night on a synthetic site and print what came of it."),
+    "deploy": (".deploy", "Have the night run by itself: on a Prefect work pool, under systemd, from cron."),
+    "diff": (".releases", "Compare two releases, table by table."),
+    "expand": (".expand", "Print the calls of a rank of a compressed trace, or what all ranks come to."),
+    "export": (".export", "Write a release or one of its tables as plain files, or a feed for schedulers."),
+    "extrapolate": (".extrapolate", "Make the exact I/O trace of a program at a rank count that nobody ran."),
+    "forecast": (".forecast", "Say which rate is to be expected of a file system in the hours to come."),
+    "forget": (".forget", "Take an input, or a user's data, out of the warehouse and of all releases."),
+    "job": (".job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
+    "land": (".land", "Land job logs, polls and series, each file once."),
+    "maintain": (".upkeep", "Have old releases expire, and remove the files of those that did."),
+    "network": (".network", "Show which nodes talked to which in a traced run, how fast, and which are in trouble."),
+    "period": (".period", "Find the period of one trace, series or polls, without a warehouse."),
+    "plot": (".plot", "Draw what a release holds: an application's signature, or a figure for the wall."),
+    "population": (".population", "Say how all runs do their I/O: classes, periods and volumes."),
+    "predict": (".predict", "Predict the period of I/O phases while the run goes on."),
+    "releases": (".releases", "List the releases."),
+    "repair": (".upkeep", "Mend damaged files of a warehouse, and metadata of a moved one."),
+    "replay": (".replay", "Replay a trace with real processes and files."),
+    "report": (".report", "Write a release as pages to look at in a browser."),
+    "rollback": (".releases", "Make an earlier release the current one, until the rollback is ended."),
+    "run": (".run", "Run the night: stage, samples, transforms, checks, release."),
+    "serve": (".serve", "Run the nightly schedule, as a Prefect deployment."),
+    "settings": (".settings", "Show what holds for a warehouse, and where it was said."),
+    "sql": (".query", "Query a release in SQL."),
+    "status": (".status", "Say how a warehouse fares, and what is wrong with it."),
     "study": (
         "iosig.studies.command",
         "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
     ),
-    "upgrade": ("iosig.cli.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
-    "verify": ("iosig.cli.upkeep", "Say which files of a warehouse are not as they were written."),
-    "who": ("iosig.cli.who", "Say which jobs, users and applications moved a file system's bytes."),
+    "upgrade": (".upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
+    "verify": (".upkeep", "Say which files of a warehouse are not as they were written."),
+    "who": (".who", "Say which jobs, users and applications moved a file system's bytes."),
 }
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 all input refused, 4 quality gate failed, "
@@ -129,15 +96,14 @@ class _ReaderLeft(Exception):
 
 
 class _Lazy(click.Group):
-    """A group whose subcommands are imported when they are called."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        module = importlib.import_module(SUBCOMMANDS[cmd_name][0], __package__)
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def resolve_command(
@@ -187,8 +153,6 @@ class _Lazy(click.Group):
 
 
 class _Warehouse(click.Path):
-    """A folder, or the URL of an object store; without the right to read a folder, that is what is told."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (is_url(value) or not is_utf8(value)):
             return Store.named(value).root
@@ -220,7 +184,7 @@ class _Warehouse(click.Path):
 def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
     """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
     store = Store(warehouse)
-    ctx.obj = (store, settings_path)
+    ctx.obj = Warehouse(store, settings_path)
     keep_options(ctx, store.name)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import exit_code, json_option, strict_option, style_option, trace_argument
+from iosig.cli.options import Warehouse, exit_code, json_option, strict_option, style_option, trace_argument
 from iosig.cli.windows import WindowText, read_window
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +56,7 @@ _ALIKE = 1.25
 @strict_option
 @click.pass_obj
 def network_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     path: Path,
     png: Path | None,
     svg: Path | None,
@@ -78,7 +77,6 @@ def network_command(
     """
     from iosig.answers.single.networks import network_input
     from iosig.estimates.networks.making import Asked
-    from iosig.settings.model import load
     from iosig.traces.extrapolation.compressing import keep_apart
     from iosig.transforms.networks.network import NetworkParams
     from iosig.warehouse.errors import UsageError
@@ -89,7 +87,7 @@ def network_command(
     for target in targets:
         keep_apart(target, [path])
     _check_targets(targets)
-    settings = load(obj[1], obj[0].root)
+    settings = warehouse.settings()
     params = NetworkParams(
         window_count or settings.networks.window_count, most_nodes or settings.networks.most_node_count
     )
@@ -101,7 +99,7 @@ def network_command(
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json("network", found.document())
+        show_json(found.document())
     else:
         _show(found)
     return exit_code(found.refused_count)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from iosig.cli.completing import applications, quietly, releases
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
+    from iosig.reports.panels import Picture
     from iosig.reports.style import Style
+    from iosig.settings.model import Settings
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
@@ -23,9 +27,21 @@ STRICT = "iosig.strict"
 REFUSED = 3
 
 
-class _Day(click.DateTime):
-    """A UTC day."""
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """What the options before the subcommand select: the warehouse, and the settings file if one is named."""
 
+    store: Store
+    settings_path: Path | None
+
+    def settings(self) -> Settings:
+        """Read the settings; UsageError names what is wrong in the file."""
+        from iosig.settings.model import load
+
+        return load(self.settings_path, self.store.root)
+
+
+class _Day(click.DateTime):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the day; what is none is told without the codes of a format."""
         try:
@@ -126,6 +142,21 @@ release_option = click.option(
     shell_complete=quietly(releases),
     help="A release id, a prefix of one, or a day (the newest release that computed it); default: the current release.",
 )
+
+
+def answer_options(command: Decorated) -> Decorated:
+    """Let a command that answers a question choose the release, print JSON, and draw the answer."""
+    for option in (strict_option, style_option, plot_option, json_option, release_option):
+        command = option(command)
+    return command
+
+
+def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style: Style, *, what: str = "") -> None:
+    """Draw a view into a PNG or SVG, as the file's name ends, and report it on stderr."""
+    draw(view).write(target, style)
+    click.echo(f"Drawn: {what}{target}", err=True)
+
+
 name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 wait_option = click.option(
     "--wait",
@@ -149,6 +180,13 @@ compressed_option = click.option(
 )
 
 
+def refuse(*faults: tuple[object, str]) -> None:
+    """Raise UsageError with the sentence of the first fault that holds."""
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise UsageError(sentence)
+
+
 def name_default_warehouse(store: Store) -> None:
     """Print which warehouse a command writes to where the user named none."""
     from iosig.warehouse.store.store import default_root
@@ -159,10 +197,11 @@ def name_default_warehouse(store: Store) -> None:
 
 def exit_code(refused_count: int) -> int:
     """Report refused rows of an input that was read, and return the exit code: 0 unless --strict was given."""
-    from iosig.cli.printing import say
-
     if refused_count:
-        say(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+        from iosig.cli.printing import say
+        from iosig.reports.texts import counted
+
+        say(f"Refused: {counted(refused_count, 'row')}. `iosig land` keeps refused rows with the reasons.", err=True)
     return REFUSED if refused_count and is_strict() else 0
 
 

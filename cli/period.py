@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.options import (
+    Warehouse,
     exit_code,
     json_option,
     plot_option,
@@ -19,7 +20,6 @@ from iosig.cli.options import (
     value_option,
 )
 from iosig.cli.windows import WindowText, read_window
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.single.periods import Drawn, FoundPeriods
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from iosig.reports.style import Style
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
-#: what a segment has of its own of what a row of `periods` has, too
-_OF_SEGMENT = (
-    "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
-    "duty_ratio", "false_alarm_probability",
-)  # fmt: skip
 #: columns that a narrow terminal lacks first
 _LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
@@ -47,8 +42,6 @@ _OTHER_NAMES = {
 
 
 class _OutlierChoice(click.Choice[str]):
-    """A way to find outliers, by any name that FTIO has for it."""
-
     def __init__(self) -> None:
         super().__init__(_OUTLIERS)
 
@@ -92,7 +85,7 @@ class _OutlierChoice(click.Choice[str]):
 @strict_option
 @click.pass_obj
 def period_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     path: Path,
     direction: str | None,
     sampling_hz: float | None,
@@ -121,30 +114,20 @@ def period_command(
     """
     from iosig.answers.single.periods import Asked, find_periods
     from iosig.cli.printing import show_json
-    from iosig.settings.model import load
     from iosig.streams.landing import Told
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
     asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
-    found = find_periods(path, load(obj[1], obj[0].root), told, asked)
+    found = find_periods(path, warehouse.settings(), told, asked)
     if plot is not None:
         _draw(found, plot, style)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json("periods", {"name": found.name, "periods": [_document(found, row) for row in found.rows.to_dicts()]})
+        show_json(found.document())
     else:
         _show(found)
     return code
-
-
-def _document(found: FoundPeriods, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `periods` for programs, with its segments."""
-    segments = [
-        {name: each[name] for name in each if name not in row or name in _OF_SEGMENT}
-        for each in found.segments_of(row).iter_rows(named=True)
-    ]
-    return {**row, "outliers": found.outliers_of(row["method"]), "segments": segments}
 
 
 def _show(found: FoundPeriods) -> None:

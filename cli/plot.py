@@ -12,6 +12,7 @@ import click
 from iosig.cli.completing import filesystems, quietly, releases
 from iosig.cli.options import (
     DAY,
+    Warehouse,
     application_argument,
     chosen_release,
     picture_path,
@@ -20,11 +21,12 @@ from iosig.cli.options import (
     style_option,
 )
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
+    from iosig.reports.panels import Picture
     from iosig.reports.style import Style
     from iosig.warehouse.releases.releases import Release
+    from iosig.warehouse.store.store import Store
 
 
 @click.group("plot")
@@ -32,45 +34,55 @@ def plot_command() -> None:
     """Draw what a release holds, as a PNG or an SVG: one application's signature, or a figure for the wall."""
 
 
-def _to(name: str) -> Callable[[Any], Any]:
-    """Return the option that says into which file to draw, and the one that says on which ground."""
+def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Return what makes a function the subcommand of a figure: its own options, the release, the file, the ground."""
     target = click.option(
         "--to",
         "target",
         type=click.Path(path_type=Path, dir_okay=False),
-        default=Path(name),
+        default=Path(f"{name}.png"),
         show_default=True,
         callback=picture_path,
         help="The file to write: .png or .svg.",
     )
-    return lambda function: target(style_option(function))
+
+    def decorate(function: Any) -> click.Command:
+        for option in (click.pass_obj, strict_option, style_option, target, release_option, *reversed(own)):
+            function = option(function)
+        return plot_command.command(name)(function)
+
+    return decorate
+
+
+def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style, *lines: str) -> int:
+    """Draw a view, and print where the picture is and what it shows."""
+    from iosig.cli.printing import say
+
+    draw(view).write(target, style)
+    first, *more = lines or (view.finding,)
+    say(f"{target}: {first}")
+    for line in more:
+        say(line)
+    return 0
 
 
 _direction_option = click.option("--direction", type=click.Choice(["write", "read"]), help="Only this one.")
 
 
-def _tell(target: Path, finding: str) -> int:
-    """Print where the picture is, and what it says."""
-    from iosig.cli.printing import printable, say
-
-    say(f"{target}: {printable(finding)}")
-    return 0
-
-
-@plot_command.command("signature")
-@application_argument
-@click.option(
-    "--filesystem", shell_complete=quietly(filesystems), help="The file system, where the application has used several."
+@_figure(
+    "signature",
+    application_argument,
+    click.option(
+        "--filesystem",
+        shell_complete=quietly(filesystems),
+        help="The file system, where the application has used several.",
+    ),
+    click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most."),
+    click.option("--method", help="How the signature is made; else the default method's."),
+    click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it."),
 )
-@click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most.")
-@click.option("--method", help="How the signature is made; else the default method's.")
-@click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it.")
-@release_option
-@_to("signature.png")
-@strict_option
-@click.pass_obj
 def signature_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     application: str,
     filesystem: str | None,
     direction: str | None,
@@ -86,33 +98,27 @@ def signature_command(
     that means no other.
     """
     from iosig.answers.signatures.view import Asked, view_of
-    from iosig.cli.printing import printable, say
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
     asked = Asked(application, filesystem, direction, method, overlaid)
-    view = view_of(obj[0], find(obj[0], release_id), asked)
-    draw(view).write(target, style)
+    view = view_of(warehouse.store, find(warehouse.store, release_id), asked)
     of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
-    say(f"{target}: {printable(of)}")
-    say(printable(view.verdict))
-    return 0
+    return _draw(draw, view, target, style, of, view.verdict)
 
 
 # ---- figures for the wall
 
 
-@plot_command.command("who")
-@click.argument("filesystem", shell_complete=quietly(filesystems))
-@click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day.")
-@click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
-@_direction_option
-@release_option
-@_to("who.png")
-@strict_option
-@click.pass_obj
+@_figure(
+    "who",
+    click.argument("filesystem", shell_complete=quietly(filesystems)),
+    click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on; else the last day."),
+    click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given."),
+    _direction_option,
+)
 def who_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str,
     since: datetime | None,
     until: datetime | None,
@@ -127,25 +133,22 @@ def who_command(
     from iosig.reports.attribution import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    begun = since or last_day(obj[0], release, filesystem, until)
-    with opened(obj[0], release, TABLES) as connection:
+    release = chosen_release(warehouse.store, release_id)
+    begun = since or last_day(warehouse.store, release, filesystem, until)
+    with opened(warehouse.store, release, TABLES) as connection:
         view = view_of(who(connection, Asked.of(filesystem, None, begun, until, direction)))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
-@plot_command.command("calendar")
-@click.argument("filesystem", required=False, shell_complete=quietly(filesystems))
-@click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls.")
-@click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given.")
-@_direction_option
-@release_option
-@_to("calendar.png")
-@strict_option
-@click.pass_obj
+@_figure(
+    "calendar",
+    click.argument("filesystem", required=False, shell_complete=quietly(filesystems)),
+    click.option("--since", type=DAY, metavar="DAY", help="From this UTC day on; else the last month of polls."),
+    click.option("--until", type=DAY, metavar="DAY", help="Until this UTC day; to the last poll if not given."),
+    _direction_option,
+)
 def calendar_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str | None,
     since: datetime | None,
     until: datetime | None,
@@ -163,80 +166,62 @@ def calendar_command(
     from iosig.warehouse.releases.reading import opened
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    with opened(obj[0], chosen_release(obj[0], release_id), TABLES) as connection:
+    with opened(warehouse.store, chosen_release(warehouse.store, release_id), TABLES) as connection:
         view = view_of(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    return _draw(draw, view, target, style)
 
 
-@plot_command.command("map")
-@release_option
-@_to("map.png")
-@strict_option
-@click.pass_obj
-def map_command(obj: tuple[Store, Path | None], release_id: str | None, target: Path, style: Style) -> int:
+@_figure("map")
+def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
     from iosig.answers.wall.population_map import TABLES, view_of
     from iosig.reports.wall.population_map import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    with opened(obj[0], release, TABLES) as connection:
-        view = view_of(connection, release.release_id)
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    release = chosen_release(warehouse.store, release_id)
+    with opened(warehouse.store, release, TABLES) as connection:
+        return _draw(draw, view_of(connection, release.release_id), target, style)
 
 
-@plot_command.command("clock")
-@_direction_option
-@release_option
-@_to("clock.png")
-@strict_option
-@click.pass_obj
+@_figure("clock", _direction_option)
 def clock_command(
-    obj: tuple[Store, Path | None], direction: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the checkpoint clock: how often applications write how much, and whose bursts meet."""
     from iosig.answers.wall.checkpoint_clock import TABLES, view_of
     from iosig.reports.wall.checkpoint_clock import draw
     from iosig.warehouse.releases.reading import opened
 
-    release = chosen_release(obj[0], release_id)
-    with opened(obj[0], release, TABLES) as connection:
-        view = view_of(connection, release.release_id, direction or "write")
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    release = chosen_release(warehouse.store, release_id)
+    with opened(warehouse.store, release, TABLES) as connection:
+        return _draw(draw, view_of(connection, release.release_id, direction or "write"), target, style)
 
 
-@plot_command.command("changes")
-@click.option(
-    "--since",
-    "before_id",
-    metavar="RELEASE",
-    shell_complete=quietly(releases),
-    help="The earlier release; else the one before.",
+@_figure(
+    "changes",
+    click.option(
+        "--since",
+        "before_id",
+        metavar="RELEASE",
+        shell_complete=quietly(releases),
+        help="The earlier release; else the one before.",
+    ),
 )
-@release_option
-@_to("changes.png")
-@strict_option
-@click.pass_obj
 def changes_command(
-    obj: tuple[Store, Path | None], before_id: str | None, release_id: str | None, target: Path, style: Style
+    warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw what changed between two releases: bytes, bursts and period of each signature."""
     from iosig.answers.wall.release_changes import TABLES, view_of
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened
 
-    after = chosen_release(obj[0], release_id)
-    before = chosen_release(obj[0], before_id) if before_id else _one_before(obj[0], after)
-    with opened(obj[0], before, TABLES) as old, opened(obj[0], after, TABLES) as new:
-        view = view_of(old, new, (before.release_id, after.release_id))
-    draw(view).write(target, style)
-    return _tell(target, view.finding)
+    store, after = warehouse.store, chosen_release(warehouse.store, release_id)
+    before = chosen_release(store, before_id) if before_id else _release_before(store, after)
+    with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
+        return _draw(draw, view_of(old, new, (before.release_id, after.release_id)), target, style)
 
 
-def _one_before(store: Store, after: Release) -> Release:
+def _release_before(store: Store, after: Release) -> Release:
     from iosig.warehouse.errors import NothingToDo
     from iosig.warehouse.releases.releases import kept
 

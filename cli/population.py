@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,11 @@ import click
 
 from iosig.cli.options import (
     DAY,
+    Warehouse,
+    answer_options,
     chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
+    draw_into,
 )
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.population.query import By, Population
@@ -37,14 +34,10 @@ _SHORT = {"NO_USAGE": "NO USE"}
     help="What runs are put together by.",
 )
 @click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of them.")
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def population_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     since: datetime | None,
     until: datetime | None,
     by: By,
@@ -60,31 +53,23 @@ def population_command(
     """
     from iosig.answers.population.query import Asked, population
 
-    asked = Asked(_day(since), _day(until), by)
-    release = chosen_release(obj[0], release_id)
-    told = population(obj[0], release, asked)
+    first, last = (None if at is None else at.date() for at in (since, until))
+    asked = Asked(first, last, by)
+    release = chosen_release(warehouse.store, release_id)
+    told = population(warehouse.store, release, asked)
     if plot is not None:
-        _draw(told, release.release_id, plot, style)
+        from iosig.answers.population.figure import view_of
+        from iosig.reports.population import draw
+
+        draw_into(plot, draw, view_of(told, release.release_id), style)
     if as_json:
         from iosig.answers.population.format import document
         from iosig.cli.printing import show_json
 
-        show_json("population", document(told, most_count, release.release_id))
+        show_json(document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0
-
-
-def _day(at: datetime | None) -> date | None:
-    return None if at is None else at.date()
-
-
-def _draw(told: Population, title: str, target: Path, style: Style) -> None:
-    from iosig.answers.population.figure import view_of
-    from iosig.reports.population import draw
-
-    draw(view_of(told, title)).write(target, style)
-    click.echo(f"Drawn: {target}", err=True)
 
 
 def _show(told: Population, most_count: int) -> None:
@@ -121,7 +106,7 @@ def _say_bases(told: Population) -> None:
 
 
 def _show_groups(told: Population, most_count: int) -> None:
-    from iosig.cli.printing import bytes_text, show
+    from iosig.cli.printing import bytes_text, show, titled
     from iosig.reports.texts import shortened
 
     groups = told.groups()
@@ -138,9 +123,9 @@ def _show_groups(told: Population, most_count: int) -> None:
         )
         for row in groups.head(most_count).to_dicts()
     ]
-    more = f", the first {most_count} of {groups.height:,}" if groups.height > most_count else ""
+    by = titled(f"By {told.asked.by}", len(rows), groups.height)
     columns = (told.asked.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
-    show(f"By {told.asked.by}{more}; class: of the direction that moved more", columns, rows)
+    show(f"{by}; class: of the direction that moved more", columns, rows)
 
 
 def _show_witnesses(told: Population) -> None:

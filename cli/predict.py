@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.options import REFUSED, is_strict, strict_option, style_option, wide_option
+from iosig.cli.options import REFUSED, Warehouse, is_strict, refuse, strict_option, style_option, wide_option
 from iosig.cli.windows import read_instant
-from iosig.warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
-from iosig.warehouse.store.store import Store
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.printable import one_line
 
 if TYPE_CHECKING:
+    from iosig.answers.predictions import Session
+    from iosig.settings.model import Settings
     from iosig.streams.following.followed import Followed
-    from iosig.streams.following.follower import Follower
-    from iosig.streams.following.inputs import Folder, Opener
+    from iosig.streams.following.rows import Row
     from iosig.transforms.predictions.predictor import OnlineParams
     from iosig.warehouse.store.journal import Journal
+    from iosig.warehouse.store.store import Store
 
-#: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
-_FOLDER_PAUSES = 19
 _PICTURES = (".png", ".svg")
-#: refused lines that are told of each input
-_MOST_NOTED = 10
 #: columns that a narrow terminal lacks first
 _LAST = ("range_s", "window from", "moves")
 #: an end of a range that is missed by so little is hit
@@ -40,8 +38,6 @@ _MANY_S = 1e5
 
 
 class _DetectorChoice(click.Choice[str]):
-    """The detectors; a name of earlier versions is refused with the one to use instead."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from iosig.transforms.predictions.change_points import REPLACED_DETECTORS
 
@@ -129,22 +125,51 @@ class _DetectorChoice(click.Choice[str]):
 @style_option
 @strict_option
 @click.pass_obj
-def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], **options: Any) -> int:
+def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options: Any) -> int:
     """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
 
     TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt it is what
     servers saw. Without --follow what is there is judged flush by flush, as if it were just being written.
     """
     _check(paths, options)
+    from iosig.answers.predictions import Session
+    from iosig.streams.following.inputs import AskedPolls, Opener
+    from iosig.warehouse.interrupts import Stop, stopped_by_signals
+
+    is_followed, is_drawn = options["follow"], bool(options["plot"] or options["automaton"])
+    is_table = not is_followed and not options["as_json"]
+    kept: list[Row] = []
+
+    def report(rows: list[Row]) -> None:
+        if not is_table:
+            _print_lines(rows)
+        if is_table or (is_drawn and not is_followed):
+            kept.extend(rows)
+
+    stop = Stop()
     with ExitStack() as stack:
-        session = _Session(obj, options, stack)
-        session.open(paths)
-        if options["follow"]:
-            session.follow()
+        if is_followed:
+            stack.enter_context(stopped_by_signals(stop))
+        store, settings = warehouse.store, warehouse.settings()
+        journal = _journal(store, settings, options, stack)
+        opener = Opener(_params(options), options["spacing_s"], options["direction"], options["is_anew"], journal)
+        idle_end_s = options["idle_end_s"] or float("inf")
+        session = Session(opener, report, partial(click.echo, err=True), is_followed, is_drawn, idle_end_s)
+        polls = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
+        asked = AskedPolls(*(options[name] for name in polls))
+        session.open(paths, () if paths else opener.asked(store, settings, asked))
+        if is_followed:
+            session.follow(options["interval_s"], stop)
         else:
-            session.replay()
-        session.draw()
-    return session.exit_code
+            session.finish()
+            if is_table:
+                with _printing():
+                    _show(kept, session.inputs)
+            if not session.row_count and not session.refused_count and not session.refused_line_counts:
+                raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
+        if is_drawn:
+            _draw(session, kept, options)
+    return _exit_code(session)
 
 
 def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
@@ -152,7 +177,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     of_polls = options["job_id"] is not None or options["lmt"] is not None
     live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
     where = options["filesystem"] and (options["since"] or options["job_id"])
-    faults = (
+    refuse(
         (bool(paths) == of_polls, "Give the traces to predict, or --job, or --lmt."),
         (options["cluster"] and not options["job_id"], "--cluster goes with --job."),
         (options["filesystem"] and not of_polls, "--filesystem goes with --job and --lmt."),
@@ -168,9 +193,6 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
         ),
         (live and not options["follow"], "--idle-end, --anew and --journal go with --follow."),
     )
-    for is_fault, sentence in faults:
-        if is_fault:
-            raise UsageError(sentence)
     for path in () if options["follow"] else paths:
         if not path.exists():
             raise UsageError(f"There is no {path}.")
@@ -181,233 +203,70 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
             raise UsageError(f"There is no folder {target.absolute().parent} for {target.name}.")
 
 
-def _require_trace(path: Path) -> None:
-    """Refuse a file of a format that no program writes while it runs."""
-    from iosig.warehouse.sources.files.opening import read_head
-    from iosig.warehouse.sources.protocol import recognize
+def _journal(store: Store, settings: Settings, options: dict[str, Any], stack: ExitStack) -> Journal | None:
+    """Return where predictions and states are kept; None without --follow."""
+    from iosig.streams.landing import names_in
+    from iosig.warehouse.store.journal import Journal
 
-    start = b""
-    try:
-        head = read_head(path, None)
-        start = head.start
-        source = recognize(head)
-    except InputRefused:
-        # it may just have begun
-        is_packed = start[:1] >= b"\x80"
-        if start and not is_packed and not any(line.lstrip().startswith(b"{") for line in start.splitlines()):
-            raise InputRefused(
-                f"{path} is no trace of TMIO: it begins neither as JSON Lines nor as MessagePack.",
-                "`iosig predict --help` says what is predicted.",
-            ) from None
-        return
-    if source.name != "tmio":
-        raise UsageError(
-            f"{path} is of the format {source.name}, which is there when a run is over: `iosig period` finds its "
-            "period. A prediction is made of TMIO's traces, of a job that runs, or of polls."
-        )
+    if not options["follow"]:
+        return None
+    path = options["journal_path"]
+    return stack.enter_context(Journal(path or store.journal, names=None if path else names_in(store, settings)))
 
 
-class _Session:
-    """One call of the command: its inputs, where its rows go, and what is left to draw."""
+def _print_lines(rows: list[Row]) -> None:
+    from iosig.warehouse.sources.predictions.lines import line_of
 
-    def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from iosig.settings.model import load
-        from iosig.streams.following.follower import Follower
-        from iosig.streams.following.inputs import Opener
-        from iosig.streams.landing import names_in
-        from iosig.warehouse.interrupts import Stop, stopped_by_signals
-        from iosig.warehouse.store.journal import Journal
+    with _printing():
+        click.echo("\n".join(map(line_of, rows)))
 
-        self.stop = Stop()
-        if options["follow"]:
-            stack.enter_context(stopped_by_signals(self.stop))
-        self.store, self.options = obj[0], options
-        self.settings = load(obj[1], self.store.root)
-        self.journal: Journal | None = None
-        if options["follow"]:
-            own = options["journal_path"]
-            names = None if own else names_in(self.store, self.settings)
-            self.journal = stack.enter_context(Journal(own or self.store.journal, names=names))
-        self.opener: Opener = Opener(
-            _params(options), options["spacing_s"], options["direction"], options["is_anew"], self.journal
-        )
-        idle_end_s = options["idle_end_s"] or float("inf")
-        self.follower: Follower = Follower([], self._tell, self._refuse, self.journal, idle_end_s, self._note)
-        self.folders: list[Folder] = []
-        self.all: dict[str, Followed] = {}
-        self.is_drawn = bool(options["plot"] or options["automaton"])
-        self.rows: list[dict[str, Any]] = []
-        self.told_count = self.refused_count = 0
-        self._look_s = 0.0
-        self._is_only = True
-        self._fault: str | None = None
-        self._noted: dict[str, int] = {}
 
-    # ---- inputs
+def _exit_code(session: Session) -> int:
+    """Return 3 with --strict if anything was refused; of inputs that go on, their rows say so."""
+    has_refusals = session.refused_count or (session.refused_line_counts and not session.is_followed)
+    return REFUSED if has_refusals and is_strict() else 0
 
-    def open(self, paths: Sequence[Path]) -> None:
-        """Make the inputs ready."""
-        from iosig.streams.following.inputs import AskedPolls, Folder
 
-        if not paths:
-            options = self.options
-            names = ("job_id", "cluster", "filesystem", "lmt", "since", "time_zone")
-            asked = AskedPolls(*(options[name] for name in names))
-            self._add(self.opener.asked(self.store, self.settings, asked))
-        for path in paths:
-            if path.is_dir():
-                self.folders.append(Folder(path, self.opener))
-            else:
-                if not self.options["follow"]:
-                    _require_trace(path)
-                self._add([self.opener.trace(path)])
-        self._is_only = len(paths) <= 1 and not self.folders
-        for folder in self.folders:
-            self._add(folder.look())
+# ---- pictures
 
-    def _add(self, found: Sequence[Followed]) -> None:
-        """Take inputs, each once, however often it was named."""
-        new = {one.identity.followed_id: one for one in found if one.identity.followed_id not in self.all}
-        self.all |= new
-        self.follower.followed.extend(new.values())
 
-    def _found(self) -> list[Followed]:
-        """Return traces that are new in the folders, looked for once in a while."""
-        begun_s = time.monotonic()
-        if begun_s < self._look_s:
-            return []
-        if not self.is_drawn:
-            self.all = {name: one for name, one in self.all.items() if not one.is_over}
-        found = [one for folder in self.folders for one in self._looked_in(folder)]
-        self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - begun_s)
-        new = {name: one for one in found if self._is_new(name := one.identity.followed_id)}
-        self.all |= new
-        return list(new.values())
+def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> None:
+    """Draw the predictions and the automaton of the input and direction that moved most."""
+    from iosig.answers.predictions import busiest, graph_of
+    from iosig.warehouse.store.store import write_json
 
-    def _is_new(self, followed_id: str) -> bool:
-        return followed_id not in self.all or self.all[followed_id].is_over
-
-    def _looked_in(self, folder: Folder) -> list[Followed]:
-        try:
-            found = folder.look(self._refuse)
-        except InputRefused as fault:
-            # As of a file system that is away for a while: what is followed already has its own pauses.
-            if str(fault) != self._fault:
-                click.echo(f"iosig: {fault}", err=True)
-            self._fault = str(fault)
-            return []
-        self._fault = None
-        return found
-
-    # ---- work
-
-    def follow(self) -> None:
-        """Follow until the runs are over, or a signal comes."""
-        over = [one for one in self.all.values() if one.is_over]
-        for one in () if self.folders else over:
-            name = _named(one.identity.followed_id)
-            click.echo(
-                f"{name} was over; it is followed only if it has gone on, and with --anew from its start.", err=True
-            )
-        click.echo(f"Following {self._told()}; end with Ctrl-C.", err=True)
-        self.follower.follow(self.options["interval_s"], self.stop, self._found if self.folders else None)
-        if (
-            over
-            and not self.told_count
-            and not self.is_drawn
-            and all(one.is_over for one in self.all.values())
-            and not self.folders
-        ):
-            raise NothingToDo("Nothing is left to follow.")
-
-    def _told(self) -> str:
-        names = [*self.all] if not self.folders else [f"the folder {folder.path}" for folder in self.folders]
-        return _named(names[0]) if len(names) == 1 else f"{len(names):,} inputs"
-
-    def replay(self) -> None:
-        """Judge what is there, flush by flush, and print it."""
-        self.follower.finish()
-        if not self.options["as_json"]:
-            with _printing():
-                _show(self.rows, self._onsets)
-        if not self.told_count and not self.refused_count and not self._noted:
-            raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
-
-    def _onsets(self, followed_id: str, direction: str) -> Sequence[float]:
-        """Return when the bursts of an input began, as far as they were detected."""
-        onset_s: Sequence[float] = self.all[followed_id].predictors[direction].tracker.onset_s.tolist()
-        return onset_s
-
-    def _tell(self, rows: list[dict[str, Any]]) -> None:
-        from iosig.warehouse.sources.predictions.lines import line_of
-
-        if self.options["follow"] or self.options["as_json"]:
-            with _printing():
-                click.echo("\n".join(map(line_of, rows)))
-        if not self.options["follow"] and (self.is_drawn or not self.options["as_json"]):
-            self.rows.extend(rows)
-        self.told_count += len(rows)
-
-    def _refuse(self, followed_id: str, fault: IosigError) -> None:
-        if self._is_only:
-            raise fault
-        self.refused_count += 1
-        click.echo(f"{_named(followed_id)}: {fault}", err=True)
-
-    def _note(self, followed_id: str, refused: Sequence[tuple[int, str]]) -> None:
-        """Tell of the first lines of an input that were refused, and that there are more."""
-        told = self._noted.get(followed_id, 0)
-        self._noted[followed_id] = told + len(refused)
-        name = _named(followed_id)
-        for line, reason in refused[: max(0, _MOST_NOTED - told)]:
-            click.echo(f"{name}: line {line:,} is refused: {_named(reason)}", err=True)
-        if told <= _MOST_NOTED < told + len(refused):
-            click.echo(f"{name}: more lines are refused.", err=True)
-
-    @property
-    def exit_code(self) -> int:
-        """What the command ends with: what was refused of inputs that go on is told in their rows."""
-        has_refusals = self.refused_count or (self._noted and not self.options["follow"])
-        return REFUSED if has_refusals and is_strict() else 0
-
-    # ---- pictures
-
-    def draw(self) -> None:
-        """Draw what is asked for, of the input and direction that moved most."""
-        if not self.is_drawn:
-            return
-        from iosig.answers.predictions import busiest, graph_of
-        from iosig.warehouse.store.store import write_json
-
-        followed, direction = busiest(self.all.values())
-        plot, automaton = self.options["plot"], self.options["automaton"]
-        name = _named(followed.identity.subject_id)
-        if plot is not None:
-            self._plot(followed, direction, plot)
-        if automaton is not None:
-            graph = graph_of(followed, direction)
-            if automaton.suffix.lower() == ".json":
-                write_json(graph, automaton)
-            else:
-                from iosig.reports.predictions import automaton as automaton_view
-
-                picture = automaton_view.draw(graph, f"Phases of {name}, {direction}")
-                picture.write(automaton, self.options["style"])
-        for target in filter(None, (plot, automaton)):
-            click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
-
-    def _plot(self, followed: Followed, direction: str, target: Path) -> None:
-        from iosig.answers.predictions import rows_of, view_of
-        from iosig.reports.predictions.picture import draw
-
-        if self.journal is not None:
-            rows = rows_of(self.journal, followed, direction)
+    followed, direction = busiest(session.inputs.values())
+    plot, automaton = options["plot"], options["automaton"]
+    name = one_line(followed.identity.subject_id)
+    if plot is not None:
+        _plot(session, kept, followed, direction, options)
+    if automaton is not None:
+        graph = graph_of(followed, direction)
+        if automaton.suffix.lower() == ".json":
+            write_json(graph, automaton)
         else:
-            key = (followed.identity.followed_id, direction)
-            rows = [row for row in self.rows if (row["followed_id"], row["direction"]) == key]
-        if not rows or rows[-1]["run_number"] != followed.run_number:
-            raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
-        draw(view_of(rows, followed.predictors[direction])).write(target, self.options["style"])
+            from iosig.reports.predictions import automaton as automaton_view
+
+            automaton_view.draw(graph, f"Phases of {name}, {direction}").write(automaton, options["style"])
+    for target in filter(None, (plot, automaton)):
+        click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
+
+
+def _plot(session: Session, kept: Sequence[Row], followed: Followed, direction: str, options: dict[str, Any]) -> None:
+    from iosig.answers.predictions import rows_of, view_of
+    from iosig.reports.predictions.picture import draw
+
+    if session.opener.journal is not None:
+        rows = rows_of(session.opener.journal, followed, direction)
+    else:
+        key = (followed.identity.followed_id, direction)
+        rows = [row for row in kept if (row["followed_id"], row["direction"]) == key]
+    if not rows or rows[-1]["run_number"] != followed.run_number:
+        raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
+    draw(view_of(rows, followed.predictors[direction])).write(options["plot"], options["style"])
+
+
+# ---- on a screen
 
 
 @contextmanager
@@ -426,13 +285,6 @@ def _printing() -> Iterator[None]:
         ) from error
 
 
-def _named(name: str) -> str:
-    """Return a name from the input on one line, without anything that would steer a terminal."""
-    from iosig.cli.printing import printable
-
-    return printable(" ".join(name.splitlines()) or name)
-
-
 def _params(options: dict[str, Any]) -> OnlineParams:
     from iosig.transforms.predictions.predictor import OnlineParams
 
@@ -446,7 +298,7 @@ def _params(options: dict[str, Any]) -> OnlineParams:
     )
 
 
-def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[float]]) -> None:
+def _show(rows: Sequence[Row], inputs: Mapping[str, Followed]) -> None:
     """Print a table for each input and direction, and how often the next burst came when it was to."""
     from iosig.cli.printing import say, show
 
@@ -455,9 +307,10 @@ def _show(rows: Sequence[dict[str, Any]], onsets: Callable[[str, str], Sequence[
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
     for (followed_id, direction), found in series.items():
         cells = [_cells(row) for row in found]
-        title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
+        title = f"Predictions of {one_line(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
         show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
-        told = [held_text(found, onsets(followed_id, direction)), left_open(found[-1])]
+        onset_s: Sequence[float] = inputs[followed_id].predictors[direction].tracker.onset_s.tolist()
+        told = [held_text(found, onset_s), left_open(found[-1])]
         if any(told):
             say(f"{' '.join(filter(None, told))}\n")
 

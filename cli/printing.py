@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from iosig.cli.documents import format_of
 from iosig.cli.fitting import GAP, Fit, amount_texts, fitted, number_texts, width_of, wrapped
 from iosig.cli.hints import runnable
 from iosig.cli.options import WIDE
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.printable import one_line, printable as printable
+
+if TYPE_CHECKING:
+    from iosig.answers.documents import Document
 
 #: names of columns without room that are told
 _MOST_NAMES = 8
@@ -71,6 +71,11 @@ def show(
         more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
         say(f"… {more}: {_few(left_out)} ({ways})", dim=True)
     click.echo()
+
+
+def titled(title: str, shown_count: int, count: int) -> str:
+    """Return the title of a table, with how many of its rows are shown if that is not all."""
+    return title if shown_count >= count else f"{title}, the first {shown_count:,} of {count:,}"
 
 
 def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -156,21 +161,9 @@ def _cell(value: Any) -> str:
     return printable(str(value)).replace("\t", " ")
 
 
-def show_json(name: str, fields: Mapping[str, Any]) -> None:
-    """Print a document on stdout: an object that begins with its format, as `iosig-releases/1`."""
-    click.echo(json.dumps({"format": format_of(name), **fields}, indent=1, default=_json_text))
-
-
-def json_line(name: str, fields: Mapping[str, Any]) -> str:
-    """Return a document as one line."""
-    return json.dumps({"format": format_of(name), **fields}, default=_json_text)
-
-
-def _json_text(value: Any) -> str:
-    """Return what JSON has no form for: instants in UTC, as 2026-03-03T02:31:07Z."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else str(value)
+def show_json(document: Document) -> None:
+    """Print a document on stdout."""
+    click.echo(document.json_text(indent=1))
 
 
 def binary_stdout(format_name: str) -> BinaryIO:
@@ -186,8 +179,6 @@ def binary_stdout(format_name: str) -> BinaryIO:
 
 
 class _Terminal(io.RawIOBase):
-    """A terminal that is written UTF-8 text, without what would control it."""
-
     def __init__(self, buffer: BinaryIO) -> None:
         self._buffer, self._decoder = buffer, codecs.getincrementaldecoder("utf-8")("replace")
 

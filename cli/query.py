@@ -8,17 +8,14 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from iosig.cli.documents import format_of
-from iosig.cli.options import chosen_release, json_option, raw_csv_option, release_option
+from iosig.cli.options import Warehouse, chosen_release, json_option, raw_csv_option, release_option
 from iosig.cli.printing import binary_stdout, show, show_records
 from iosig.cli.query_limits import batches, limited_memory
 from iosig.warehouse.errors import MachineFault, UsageError
-from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,7 +41,7 @@ _INTERRUPTED = 130
 @json_option
 @click.pass_obj
 def sql_command(
-    obj: tuple[Store, Path | None], query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
+    warehouse: Warehouse, query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
 
@@ -60,7 +57,7 @@ def sql_command(
     from iosig.warehouse.releases.sentences import sentence
     from iosig.warehouse.releases.statements import require_reading
 
-    with limited_memory(), opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
+    with limited_memory(), opened(warehouse.store, chosen_release(warehouse.store, release_id), query) as connection:
         require_reading(connection, query)
         try:
             with interrupted_by(connection.interrupt, partial(_end, spill_folder(connection))):
@@ -75,7 +72,7 @@ def sql_command(
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.PermissionException) as error:
             raise UsageError(sentence(error, query)) from error
         except duckdb.Error as error:
-            raise machine_fault(error, obj[0].root) or UsageError(sentence(error, query)) from error
+            raise machine_fault(error, warehouse.store.root) or UsageError(sentence(error, query)) from error
         except (ArithmeticError, ValueError, RuntimeError) as error:
             raise UsageError(f"A value of the result cannot be shown as {format_name}: {error}.") from error
     return 0
@@ -148,10 +145,10 @@ def _shown_number(value: Any) -> str:
 
 
 def _print_document(relation: duckdb.DuckDBPyRelation) -> None:
-    """Print the result with the types of its columns."""
+    """Print the result with the types of its columns, a `RowsDocument` written row by row."""
     types = zip(relation.columns, map(str, relation.types), strict=True)
     columns = json.dumps([{"name": name, "type": kind} for name, kind in types])
-    click.echo(f'{{"format": "{format_of("rows")}",\n"columns": {columns},\n"rows": ', nl=False)
+    click.echo(f'{{"format": "iosig-rows/1",\n"columns": {columns},\n"rows": ', nl=False)
     _print_json(relation)
     click.echo("}")
 

@@ -16,10 +16,8 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from iosig.cli.documents import DOCUMENTS, Document
-from iosig.cli.fields import Field
+from iosig.cli.documents import schemas
 from iosig.cli.main import iosig
-from iosig.cli.schemas import schemas
 from iosig.expectations import suites
 from iosig.settings.model import FILE_NAME, Settings
 from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
@@ -46,8 +44,6 @@ _TYPE_WORDS: dict[object, str] = {
     float: "number",
     Path: "path",
 }
-#: how a field's name goes on with what is within it
-_INTO = {"list": "[]", "map": ".*"}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
@@ -195,6 +191,8 @@ def _option_cells(option: click.Option, context: click.Context) -> tuple[str, st
 
 def documents_page() -> str:
     """Return the page about what `--json` prints: each document, field by field."""
+    documents = schemas()["$defs"].values()
+    formats = ((_code(each["properties"]["format"]["const"]), _code(each["title"])) for each in documents)
     return _page(
         "# What `--json` prints",
         "Every command that prints data has `--json`: one object, or one a line where it goes on (`iosig predict`, "
@@ -205,26 +203,39 @@ def documents_page() -> str:
         "[schemas.json](schemas.json) has all of this as JSON Schema (2020-12); every document that is printed is held "
         "to it by the tests. `iosig sql --format json` prints the bare rows, and `--json` the same with the types of "
         "their columns. Types: `any` is told elsewhere, or as the tables that it is from.",
-        _table(("format", "printed by"), ((_code(each.format), _code(each.command)) for each in DOCUMENTS.values())),
-        *(block for document in DOCUMENTS.values() for block in _describe_document(document)),
+        _table(("format", "printed by"), formats),
+        *(block for document in documents for block in _describe_document(document)),
     )
 
 
-def _describe_document(document: Document) -> Iterator[str]:
-    yield f"## {document.format}"
-    yield f"{document.doc} By `{document.command}`."
-    yield _table(("field", "type", "unit", "null", "meaning"), _field_rows("", document.fields()))
+def _describe_document(schema: dict[str, Any]) -> Iterator[str]:
+    yield f"## {schema['properties']['format']['const']}"
+    yield f"{schema['description']} By `{schema['title']}`."
+    fields = {name: field for name, field in schema["properties"].items() if name != "format"}
+    yield _table(("field", "type", "unit", "null", "meaning"), _field_rows("", schema | {"properties": fields}))
 
 
-def _field_rows(above: str, fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
-    for field in fields:
-        name = f"{above}{field.name}"
-        holds = {"list": f"list of {field.of}s", "map": f"map to {field.of}s"}.get(field.kind, field.kind)
-        is_null = "yes" if field.nullable else ""
-        doc = field.doc + (" (only where there is something to tell)" if field.is_optional else "")
-        yield (_code(name), holds.replace("anys", "any"), field.unit or "", is_null, doc)
-        inner = field.fields[0].fields if field.kind == "map" and field.of == "list" else field.fields
-        yield from _field_rows(f"{name}{_INTO.get(field.kind, '')}.", inner)
+def _field_rows(above: str, schema: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each field of an object, and then for those within the field."""
+    for name, field in schema["properties"].items():
+        doc, unit = re.fullmatch(r"(.*?)(?: \[([^]]+)\])?", field["description"]).groups("")  # type: ignore[union-attr]
+        note = "" if name in schema["required"] else " (only where there is something to tell)"
+        is_null = "yes" if "null" in field.get("type", ()) else ""
+        yield (_code(above + name), _type_word(field), unit, is_null, doc + note)
+        path = f"{above}{name}"
+        while (held := field.get("items", field.get("additionalProperties"))) is not None:
+            path, field = path + ("[]" if "items" in field else ".*"), held
+        if "properties" in field:
+            yield from _field_rows(f"{path}.", field)
+
+
+def _type_word(field: dict[str, Any]) -> str:
+    types = field.get("type", "any")
+    kind = types if isinstance(types, str) else types[0]
+    if (held := field.get("items", field.get("additionalProperties"))) is not None:
+        word = f"{_type_word(held)}s".replace("anys", "any").replace("list", "lists").replace("ss", "s")
+        return f"{'list of' if kind == 'array' else 'map to'} {word}"
+    return {"string": "text", "date-time": "instant", "date": "day"}.get(field.get("format", kind), kind)
 
 
 def schema_file() -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from iosig.cli.completing import quietly, releases, tables
-from iosig.cli.options import DAY, json_option, strict_option
+from iosig.cli.options import DAY, Warehouse, json_option, strict_option
 from iosig.warehouse.errors import UsageError, meant
 from iosig.warehouse.store.store import Store
 
@@ -36,17 +34,18 @@ def releases_command(context: click.Context, as_json: bool) -> int:
 
     if context.invoked_subcommand:
         return 0
-    store: Store = context.obj[0]
+    store: Store = context.obj.store
     found, pins, gone = history(store), expiring.pins(store), expired(store)
     replaced = {release.release_id: list(led_from(store, release.release_id)) for release in found}
     if as_json:
+        from iosig.cli.documents import ReleasesDocument
+
         kept = (
             {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
             for name, olds in replaced.items()
         )
         releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
-        hold = holds.in_force(store)
-        show_json("releases", {"releases": releases_told, "rollback": hold and asdict(hold)})
+        show_json(ReleasesDocument(releases=releases_told, rollback=holds.in_force(store)))
         return 0
     rows = [
         (
@@ -86,13 +85,13 @@ def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) ->
 @click.argument("release_id", shell_complete=quietly(releases))
 @click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
 @click.pass_obj
-def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
+def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -> int:
     """Keep a release, however many newer ones there are."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import locked
 
-    with locked(obj[0]):
-        release = expiring.pin(obj[0], release_id, until.date() if until else None)
+    with locked(warehouse.store):
+        release = expiring.pin(warehouse.store, release_id, until.date() if until else None)
     click.echo(f"{release.release_id} is kept{f' until {until.date()}' if until else ''}.")
     return 0
 
@@ -100,13 +99,13 @@ def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime
 @releases_command.command("unpin")
 @click.argument("release_id", shell_complete=quietly(releases))
 @click.pass_obj
-def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
+def unpin_command(warehouse: Warehouse, release_id: str) -> int:
     """Keep a release no longer than the settings say."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import locked
 
-    with locked(obj[0]):
-        release = expiring.unpin(obj[0], release_id)
+    with locked(warehouse.store):
+        release = expiring.unpin(warehouse.store, release_id)
     click.echo(f"{release.release_id} is kept as long as the settings say.")
     return 0
 
@@ -132,7 +131,7 @@ def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 @strict_option
 @click.pass_obj
 def rollback_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     release_id: str | None,
     landing_ids: tuple[str, ...],
     table_names: tuple[str, ...],
@@ -149,7 +148,7 @@ def rollback_command(
     from iosig.warehouse.releases import holds
     from iosig.warehouse.store.store import locked
 
-    store = obj[0]
+    store = warehouse.store
     if is_end:
         if release_id or landing_ids or table_names:
             raise UsageError("--end takes no release and no other option.")
@@ -173,7 +172,7 @@ def rollback_command(
 @click.option("--method", help="Compare the signatures of this method; else each application's default.")
 @json_option
 @click.pass_obj
-def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method: str | None, as_json: bool) -> int:
+def diff_command(warehouse: Warehouse, before: str, after: str, method: str | None, as_json: bool) -> int:
     """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.
 
     Signatures are listed with the largest change first: how alike the two curves are, by how much their volume
@@ -184,18 +183,19 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
     from iosig.warehouse.releases.reading import count_differences
     from iosig.warehouse.releases.releases import find
 
-    sides = find(obj[0], before), find(obj[0], after)
+    sides = find(warehouse.store, before), find(warehouse.store, after)
     _require_method(method)
-    found = count_differences(obj[0], *sides)
-    changes = signature_changes(obj[0], *sides, method)
+    found = count_differences(warehouse.store, *sides)
+    changes = signature_changes(warehouse.store, *sides, method)
     if as_json:
+        from iosig.cli.documents import DifferenceDocument
+
         keys = ("table", "rows_before", "added", "removed", "changed")
-        documents: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
-        for document in documents:
-            if document["table"] == "signatures":
-                document["changes"] = changes.to_dicts()
-        sides_told = {"before": sides[0].release_id, "after": sides[1].release_id}
-        show_json("difference", sides_told | {"tables": documents})
+        tables: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
+        for one in tables:
+            if one["table"] == "signatures":
+                one["changes"] = changes.to_dicts()
+        show_json(DifferenceDocument(before=sides[0].release_id, after=sides[1].release_id, tables=tables))
     elif found:
         show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
         _show_changes(changes)
@@ -216,7 +216,7 @@ def _require_method(method: str | None) -> None:
 
 def _show_changes(changes: pl.DataFrame) -> None:
     """Print what became of each signature, the most changed ones only where there are many."""
-    from iosig.cli.printing import bytes_text, show
+    from iosig.cli.printing import bytes_text, show, titled
 
     if changes.is_empty():
         click.echo("No signature differs.")
@@ -242,9 +242,8 @@ def _show_changes(changes: pl.DataFrame) -> None:
         "application", "file system", "direction", "method", "signature", "correlation", "volume", "change",
         "bursts appeared", "vanished",
     )  # fmt: skip
-    more = f", the first {_TOP} of {changes.height:,}" if changes.height > _TOP else ""
     show(
-        f"Signatures that differ{more}",
+        titled("Signatures that differ", len(rows), changes.height),
         columns,
         rows,
         last=("method", "bursts appeared", "vanished", "file system", "correlation"),

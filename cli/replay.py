@@ -74,7 +74,9 @@ def replay_command(
     )
     report = replay(trace, wish, lambda line: click.echo(f"replay: {line}", err=True))
     if as_json:
-        show_json("replay", report.document())
+        from iosig.cli.documents import ReplayDocument
+
+        show_json(ReplayDocument(**report.document()))
     else:
         _show(report)
     return 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from iosig.cli.options import chosen_release, json_option, release_option
-from iosig.warehouse.store.store import Store
+from iosig.cli.options import Warehouse, chosen_release, json_option, release_option
 
 
 @click.command("report")
@@ -22,9 +22,7 @@ from iosig.warehouse.store.store import Store
 @click.option("--hide-users", "is_hiding", is_flag=True, help="Show pseudonyms in place of users and accounts.")
 @json_option
 @click.pass_obj
-def report_command(
-    obj: tuple[Store, Path | None], folder: Path, release_id: str | None, is_hiding: bool, as_json: bool
-) -> int:
+def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, is_hiding: bool, as_json: bool) -> int:
     """Write a release as pages to look at in the morning, which open from a file or a web server.
 
     A folder a release, `latest/` beside them; only what changed is written, and releases that expired go. Nothing on
@@ -33,25 +31,16 @@ def report_command(
     from iosig.answers.report.build import report
     from iosig.answers.report.pseudonyms import hider_of
     from iosig.cli.printing import bytes_text, show_json
-    from iosig.settings.model import load
 
-    store, settings_path = obj
+    store = warehouse.store
     release = chosen_release(store, release_id)
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     hider = hider_of(store, settings) if is_hiding else None
     written = report(store, release, folder, hider, settings)
     if as_json:
-        show_json(
-            "report",
-            {
-                "release_id": release.release_id,
-                "page": str(written.page),
-                "file_count": written.file_count,
-                "byte_count": written.byte_count,
-                "new_count": written.new_count,
-                "removed_release_ids": list(written.removed_release_ids),
-            },
-        )
+        from iosig.cli.documents import ReportDocument
+
+        show_json(ReportDocument(**asdict(written) | {"release_id": release.release_id, "page": str(written.page)}))
         return 0
     click.echo(f"{written.page}: release {release.release_id}")
     click.echo(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iosig.cli.options import (
     DAY,
+    Warehouse,
     exit_code_of,
     json_option,
     name_default_warehouse,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @strict_option
 @click.pass_obj
 def run_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     day: datetime | None,
     since: datetime | None,
     until: datetime | None,
@@ -57,11 +57,10 @@ def run_command(
     everything, and publishes one release. A run that was killed goes on where it stopped.
     """
     from iosig.flows.steps.plan import require_order
-    from iosig.settings.model import load
 
     if day and (since or until):
         raise UsageError("Give --date, or --since and --until.")
-    store, settings_path = obj
+    store = warehouse.store
     name_default_warehouse(store)
     first, last = _day(day or since), _day(day or until)
     require_order(first, last)
@@ -69,7 +68,7 @@ def run_command(
         from iosig.flows.prefect_server import named_api_url
 
         inline = named_api_url() is None
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     if inline:
         from iosig.cli.printing import steps_told
         from iosig.flows.executors import opened
@@ -92,7 +91,7 @@ def run_command(
     else:
         from iosig.flows.deployments import run
 
-        outcome = run(store, settings_path, first, last, wait_s)
+        outcome = run(store, warehouse.settings_path, first, last, wait_s)
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome
@@ -115,8 +114,10 @@ def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, 
     from iosig.warehouse.releases.releases import told
 
     if as_json:
+        from iosig.cli.documents import RunDocument
+
         for warning in released_warnings(store, settings, release):
             _warn(f"warning: {warning}")
-        show_json("run", told(store, [release])[0] | {"warehouse": store.name})
+        show_json(RunDocument(**told(store, [release])[0], warehouse=store.name))
     else:
         show_summary(store, release, settings, is_verbose=is_verbose)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import name_option
+from iosig.cli.options import Warehouse, name_option
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -22,18 +21,17 @@ if TYPE_CHECKING:
 @click.option("--cron", help="Cron line, instead of that of the settings.")
 @name_option
 @click.pass_obj
-def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | None) -> int:
+def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> int:
     """Run the nightly schedule: a Prefect deployment that lands the inbox and publishes a release, until stopped.
 
     Needs no worker. Uses the Prefect server of PREFECT_API_URL; without that variable it starts a server of its own
     on 127.0.0.1, which requires the password in `prefect/password` of the warehouse. Ctrl-C or SIGTERM ends it, and
     cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployment on a work pool.
     """
-    from iosig.settings.model import load
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
-    store, settings_path = Store(obj[0].root.resolve()), obj[1] and obj[1].resolve()
-    settings, stop = load(settings_path, store.root), Stop()
+    store, path = Store(warehouse.store.root.resolve()), warehouse.settings_path
+    settings_path, settings, stop = path and path.resolve(), warehouse.settings(), Stop()
     schedule = settings.schedule.model_copy(update={"cron": _valid(cron)} if cron else {})
     with stopped_by_signals(stop), _server(store, settings, stop) as check:
         if stop.is_set():

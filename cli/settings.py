@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from iosig.cli.options import json_option
-from iosig.warehouse.store.store import Store
+from iosig.cli.options import Warehouse, json_option
 
 #: sections that say how input is read
 _READING = ("jobs", "polls", "series")
@@ -33,7 +32,7 @@ class Setting:
 @click.option("--set", "is_set", is_flag=True, help="Only what the file sets.")
 @json_option
 @click.pass_obj
-def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool) -> int:
+def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
     """Show what holds for this warehouse: each setting, where it was said, and what a change of it does.
 
     The file is checked on the way: a name that does not exist or a value that cannot be is told.
@@ -41,10 +40,12 @@ def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool
     from iosig.cli.printing import show, show_json
     from iosig.settings.model import settings_file
 
-    store, path = obj
+    store, path = warehouse.store, warehouse.settings_path
     found = [one for one in told(path, store.root) if one.origin or not is_set]
     if as_json:
-        show_json("settings", {"settings": [asdict(one) for one in found]})
+        from iosig.cli.documents import SettingsDocument
+
+        show_json(SettingsDocument(settings=found))
         return 0
     origin = settings_file(path, store.root)
     title = f"Settings by {origin}" if origin else "No settings file: all is as by default"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option
+from iosig.cli.options import Warehouse, json_option
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
@@ -41,7 +40,7 @@ _EVERY_S = 30.0
 @click.option("--tell", "is_told", is_flag=True, help="Send the notices of the settings' [watch] that are due.")
 @click.pass_obj
 def status_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     as_json: bool,
     form: str | None,
     to: Path | None,
@@ -61,16 +60,15 @@ def status_command(
     from iosig.cli.printing import show_json
     from iosig.flows.notifications import require_own_sendmail, tell
     from iosig.flows.prefect_server import PrefectServer
-    from iosig.settings.model import load
 
-    store, settings_path = obj
+    store = warehouse.store
     if not store.exists:
         raise UsageError(f"There is no warehouse in {store.name}.")
     if to and not form:
         raise UsageError("--to is where --format writes to.")
     if every_s is not None and not is_watched:
         raise UsageError("--every is how often --watch looks.")
-    settings = load(settings_path, store.root)
+    settings = warehouse.settings()
     if is_watched:
         if form or is_told:
             raise UsageError("--watch shows and tells nobody: leave --format and --tell away.")
@@ -87,19 +85,19 @@ def status_command(
     if form:
         _expose(exposition(condition, problems), to)
     elif as_json:
-        lists = {"problems": problems, "notes": notes_of(condition)}
-        listed = {name: list(map(asdict, each)) for name, each in lists.items()}
-        running = {"server_url": server.ui_url if server_state else None, "server_state": server_state}
-        show_json("status", asdict(condition) | running | listed)
+        from iosig.answers.status.document import document
+
+        show_json(document(condition, problems, notes_of(condition), server.ui_url, server_state))
     else:
         _show(condition, problems, notes_of(condition), f"{server.ui_url} ({server_state})" if server_state else None)
     return NOT_WELL if problems else 0
 
 
 def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
-    from iosig.answers.moment.query import Lookout, document
+    from iosig.answers.moment.document import document
+    from iosig.answers.moment.query import Lookout
     from iosig.cli import watching
-    from iosig.cli.printing import json_line, terminal_width
+    from iosig.cli.printing import terminal_width
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
     look, stop = Lookout(store, settings).look, Stop()
@@ -107,7 +105,7 @@ def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -
         # nobody waits for the end of a look: nothing is left half by it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watching.watch_as_json(look, lambda seen: click.echo(json_line("live", document(seen))), wait, every_s)
+            watching.watch_as_json(look, lambda seen: click.echo(document(seen).json_text()), wait, every_s)
         elif watching.is_plain():
             watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
         else:
@@ -126,6 +124,7 @@ def _expose(text: str, to: Path | None) -> None:
 
 def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Problem], server: str | None) -> None:
     from iosig.cli.printing import bytes_text, say, show
+    from iosig.reports.texts import counted
 
     for problem in problems:
         say(f"! {problem.sentence}", fg="red")
@@ -138,7 +137,7 @@ def _show(condition: Condition, problems: Sequence[Problem], notes: Sequence[Pro
     held = condition.held_by
     rows = [
         ("release", f"{condition.release_id} ({condition.verdict}){since}" if condition.release_id else "none yet"),
-        ("waiting", f"{len(condition.waiting):,} landed inputs"),
+        ("waiting", counted(len(condition.waiting), "landed input")),
         ("running", f"process {held['process']} on {held['host']}, since {held['since']}" if held else "nobody"),
         ("next night", _moment(condition.next_run_at)),
         ("disk", f"{free} free"),

@@ -8,7 +8,7 @@ import click
 
 from iosig.answers.time_shifts import released_warnings
 from iosig.cli.hints import command
-from iosig.cli.printing import bytes_text, say, show
+from iosig.cli.printing import bytes_text, say, show, titled
 from iosig.reports.texts import counted, duration_text
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import holds
@@ -118,9 +118,9 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
         for name, way, runs, volume, period, trust, outcome in found[:_TOP]
     ]
     if rows:
-        more = f", the first {_TOP} of {len(found):,}" if len(found) > _TOP else ""
+        title = titled("What applications do when they run alone", len(rows), len(found))
         columns = ("application", "direction", "runs", "bytes of a run", "period", "expected correlation", "signature")
-        show(f"What applications do when they run alone{more}", columns, rows, last=("runs", "signature"))
+        show(title, columns, rows, last=("runs", "signature"))
 
 
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.options import json_option, strict_option
+from iosig.cli.options import Warehouse, json_option, strict_option
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from iosig.warehouse.releases.verifying import Damage
+    pass
 
 #: damaged files that are printed; JSON has all
 _MOST = 50
@@ -23,48 +22,37 @@ _MOST = 50
 @click.option("--all", "is_all", is_flag=True, help="Every release, not the current one alone.")
 @json_option
 @click.pass_obj
-def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) -> int:
+def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
     """Read a release and all landings whole, and say which file is not as it was written.
 
     Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
     """
-    from iosig.cli.printing import show_json
+    from iosig.cli.printing import progress_bar, show, show_json, titled
+    from iosig.warehouse.releases.verifying import verify
     from iosig.warehouse.store.form import is_damaged, require_form
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     if not is_damaged(store):
         require_form(store)
-    damages = _verified(store, is_all)
+    with progress_bar("Reading") as told:
+        damages = verify(store, is_all=is_all, told=told)
     if as_json:
-        show_json("damages", {"damages": [asdict(damage) for damage in damages]})
+        from iosig.cli.documents import DamagesDocument
+
+        show_json(DamagesDocument(damages=damages))
     elif not damages:
         click.echo(f"All is as it was written in {store.name}.")
     else:
-        _show(damages)
+        rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
+        show(titled("Damaged", len(rows), len(damages)), ("file", "it", "what to do"), rows)
     return MachineFault.exit_code if damages else 0
-
-
-def _verified(store: Store, is_all: bool) -> list[Damage]:
-    from iosig.cli.printing import progress_bar
-    from iosig.warehouse.releases.verifying import verify
-
-    with progress_bar("Reading") as told:
-        return verify(store, is_all=is_all, told=told)
-
-
-def _show(damages: list[Damage]) -> None:
-    from iosig.cli.printing import show
-
-    more = f", the first {_MOST} of {len(damages):,}" if len(damages) > _MOST else ""
-    rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
-    show(f"Damaged{more}", ("file", "it", "what to do"), rows)
 
 
 @click.command("repair")
 @json_option
 @strict_option
 @click.pass_obj
-def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
+def repair_command(warehouse: Warehouse, as_json: bool) -> int:
     """Mend damaged files, and have the metadata of a moved warehouse name its folder.
 
     If metadata are damaged, the newest release that is whole becomes the current one; the next run computes the later
@@ -74,20 +62,21 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     folder. If the settings want another catalogue than the warehouse has, that one names its tables from now on.
     """
     from iosig.cli.printing import progress_bar, show, show_json
-    from iosig.settings.model import load
     from iosig.warehouse.releases.catalogue_choice import take_over
     from iosig.warehouse.releases.repairing import Mended, mend_state, repair
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
-    wanted = load(obj[1], store.root).catalogue.server()
+    store = _existing(warehouse.store)
+    wanted = warehouse.settings().catalogue.server()
     with locked(store), progress_bar("Reading") as told:
         mended = mend_state(store)
         if wanted is not None and take_over(store, wanted):
             mended.append(Mended("catalogue", f"is {wanted} now", ""))
         mended += repair(store, told)
     if as_json:
-        show_json("repairs", {"repairs": [asdict(each) for each in mended]})
+        from iosig.cli.documents import RepairsDocument
+
+        show_json(RepairsDocument(repairs=mended))
     elif not mended:
         raise NothingToDo(f"All is as it was written in {store.name}.")
     else:
@@ -106,7 +95,7 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 @json_option
 @strict_option
 @click.pass_obj
-def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
+def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool, as_json: bool) -> int:
     """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
 
     Kept are the newest releases, as many as `keep_releases` of the settings says, and those that are pinned. Files of
@@ -116,34 +105,35 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     """
     from iosig.cli.printing import bytes_text, say, show_json
     from iosig.flows.steps.release import maintain
-    from iosig.settings.model import load
+    from iosig.reports.texts import counted
     from iosig.warehouse.releases.expiring import GRACE_S
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     require_form(store)
-    settings = load(obj[1], store.root)
+    settings = warehouse.settings()
     with locked(store):
         freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
     released, landed = freed.released, freed.landed
     if as_json:
-        days = [day.isoformat() for day in landed.days]
-        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": days}
-        show_json("maintenance", asdict(released) | {"landed": raw})
+        from iosig.cli.documents import MaintenanceDocument
+
+        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": landed.days}
+        show_json(MaintenanceDocument(**asdict(released), landed=raw))
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
         kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
         raise NothingToDo(f"{store.name}: {kept}.")
     else:
         say(
-            f"{len(released.release_ids):,} releases expired; {released.file_count:,} files were removed"
-            f" ({bytes_text(released.byte_count)})."
+            f"Expired: {counted(len(released.release_ids), 'release')}. Removed: "
+            f"{counted(released.file_count, 'file')} ({bytes_text(released.byte_count)})."
         )
         if landed.landing_count:
             say(
-                f"{landed.landing_count:,} landings of polls were removed ({bytes_text(landed.byte_count)});"
-                f" {len(landed.days):,} more days are not computed anew."
+                f"Raw polls removed: {counted(landed.landing_count, 'landing')} ({bytes_text(landed.byte_count)}). "
+                f"Closed, never computed again: {counted(len(landed.days), 'day')}."
             )
     return 0
 
@@ -152,7 +142,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
 @click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
 @strict_option
 @click.pass_obj
-def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
+def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
     """Bring a warehouse that an older iosig made to the form that this one reads.
 
     Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
@@ -162,7 +152,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     from iosig.warehouse.store.form import FORM
     from iosig.warehouse.store.store import locked
 
-    store = _existing(obj[0])
+    store = _existing(warehouse.store)
     found = needs(store)
     if found is None:
         raise NothingToDo(f"{store.name} has form {FORM} already.")

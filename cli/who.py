@@ -1,4 +1,4 @@
-"""`iosig who`."""
+"""`iosig who`: who moved the bytes, who was hurt, and what comes again unexplained."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import (
-    chosen_release,
-    json_option,
-    plot_option,
-    release_option,
-    strict_option,
-    style_option,
-)
-from iosig.cli.unknown import tell_unknown
+from iosig.cli.options import Warehouse, answer_options, chosen_release, draw_into
 from iosig.cli.windows import read_instant
-from iosig.warehouse.store.store import Store
+from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.answers.attribution.query import Answer, Asked
+    from iosig.answers.attribution.patterns import Unknown
+    from iosig.answers.attribution.query import Answer
     from iosig.answers.attribution.slowdowns import HurtAnswer
     from iosig.reports.style import Style
-    from iosig.warehouse.releases.releases import Release
+
+#: jobs that are named in sentences
+_MAX_NAMED = 3
+#: characters of a name, so that each table fits a terminal of 80
+_NAME_CHARACTERS, _PATTERN_CHARACTERS, _HURT_CHARACTERS, _JOB_CHARACTERS = 19, 16, 13, 10
 
 
 @click.command("who")
@@ -36,25 +33,21 @@ if TYPE_CHECKING:
 @click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on, in whole minutes.")
 @click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
 @click.option("--direction", type=click.Choice(["write", "read"]), help="Else both together.")
-@click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of each.")
+@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of each.")
 @click.option(
     "--unknown", "is_unknown", is_flag=True, help="What comes again and again in what nobody explains, instead."
 )
 @click.option("--hurt", "is_hurt", is_flag=True, help="Say who was hurt instead: whose bursts took longer than alone.")
-@release_option
-@json_option
-@plot_option
-@style_option
-@strict_option
+@answer_options
 @click.pass_obj
 def who_command(
-    obj: tuple[Store, Path | None],
+    warehouse: Warehouse,
     filesystem: str,
     at: datetime | None,
     since: datetime | None,
     until: datetime | None,
     direction: str | None,
-    most_count: int,
+    max_count: int,
     is_unknown: bool,
     is_hurt: bool,
     release_id: str | None,
@@ -66,102 +59,82 @@ def who_command(
 
     By the signatures of the jobs that were there, and by what servers counted for them: see docs/attribution.md.
     """
-    from iosig.answers.attribution.query import Asked, document
+    from iosig.answers.attribution import landed, patterns, query, slowdowns
+    from iosig.cli.printing import show_json
 
+    store = warehouse.store
     if is_unknown:
         if at is not None or plot is not None:
             raise click.UsageError("--unknown takes --since and --until, and draws nothing.")
-        release, window = chosen_release(obj[0], release_id), (since, until)
-        return tell_unknown(obj[0], release, filesystem, direction, window, most_count, as_json=as_json)
-    asked = Asked.of(filesystem, at, since, until, direction)
-    release = chosen_release(obj[0], release_id)
-    if is_hurt:
-        return _say_who_was_hurt(obj, release, asked, most_count, as_json, plot)
-    told = _who(obj, release, asked)
-    if plot is not None:
-        _draw(told, plot, style)
-    if as_json:
-        from iosig.cli.printing import show_json
-
-        show_json("attribution", document(told, most_count, release.release_id))
-    else:
-        _show(told, most_count)
-    return 0
-
-
-def _who(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Answer:
-    """Query a release, or what has landed since."""
-    from iosig.answers.attribution.landed import open_tables
-    from iosig.answers.attribution.query import TABLES, who
-    from iosig.settings.model import load
-
-    with open_tables(obj[0], release, load(obj[1], obj[0].root), asked, TABLES) as (connection, is_landed):
-        return who(connection, asked, is_landed=is_landed)
-
-
-def _say_who_was_hurt(
-    obj: tuple[Store, Path | None], release: Release, asked: Asked, most_count: int, as_json: bool, plot: Path | None
-) -> int:
-    from iosig.answers.attribution.slowdowns import hurt_document
-    from iosig.warehouse.errors import UsageError
-
-    if plot is not None:
+        release = chosen_release(store, release_id)
+        found = patterns.unknown(store, release, filesystem, direction, (since, until))
+        if as_json:
+            show_json(patterns.document(found, max_count, release.release_id))
+        else:
+            _show_patterns(found, max_count)
+        return 0
+    asked = query.Asked.of(filesystem, at, since, until, direction)
+    release = chosen_release(store, release_id)
+    if is_hurt and plot is not None:
         raise UsageError("There is no picture of who was hurt: leave --plot or --hurt away.")
-    told = _hurt(obj, release, asked)
-    if as_json:
-        from iosig.cli.printing import show_json
-
-        show_json("slowdowns", hurt_document(told, most_count, release.release_id))
+    tables = slowdowns.TABLES if is_hurt else query.TABLES
+    with landed.open_tables(store, release, warehouse.settings(), asked, tables) as (connection, is_landed):
+        if is_hurt:
+            hurt = slowdowns.hurt(connection, asked, is_landed=is_landed)
+        else:
+            answer = query.who(connection, asked, is_landed=is_landed)
+    if is_hurt and as_json:
+        show_json(slowdowns.hurt_document(hurt, max_count, release.release_id))
+    elif is_hurt:
+        _show_hurt(hurt, max_count)
     else:
-        _show_hurt(told, most_count)
+        if plot is not None:
+            from iosig.answers.attribution.figure import view_of
+            from iosig.reports.attribution import draw
+
+            draw_into(plot, draw, view_of(answer), style)
+        if as_json:
+            show_json(query.document(answer, max_count, release.release_id))
+        else:
+            _show(answer, max_count)
     return 0
 
 
-def _hurt(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> HurtAnswer:
-    """Query a release, or what has landed since."""
-    from iosig.answers.attribution.landed import open_tables
-    from iosig.answers.attribution.slowdowns import TABLES, hurt
-    from iosig.settings.model import load
+def _say_about(told: Answer | HurtAnswer, text: str) -> None:
+    """Print a sentence about a file system and a time."""
+    from iosig.cli.printing import say
 
-    with open_tables(obj[0], release, load(obj[1], obj[0].root), asked, TABLES) as (connection, is_landed):
-        return hurt(connection, asked, is_landed=is_landed)
-
-
-def _draw(told: Answer, target: Path, style: Style) -> None:
-    from iosig.answers.attribution.figure import view_of
-    from iosig.reports.attribution import draw
-
-    draw(view_of(told)).write(target, style)
-    click.echo(f"Drawn: {target}", err=True)
-
-
-def _show(told: Answer, most_count: int) -> None:
-    from iosig.cli.printing import bytes_text, printable, say, show
-
-    asked = told.asked
-    moved = "moved" if len(asked.directions) > 1 else {"read": "read", "write": "written"}[asked.directions[0]]
-    when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
+    since, until = (f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}" for at in (told.asked.since, told.until))
     landed = ", as far as it has landed" if told.is_landed else ""
-    say(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}{landed}"))
-    for name, frame in (("job", told.jobs), ("user", told.users), ("application", told.applications)):
-        names = ("job_id", "application_id") if name == "job" else (name, "job_count")
-        rows = [_cells(row, names, told.measured_bytes) for row in frame.head(most_count).to_dicts()]
-        second = "application" if name == "job" else "jobs"
+    say(f"{told.asked.filesystem}, {since} to {until}: {text}{landed}")
+
+
+# ---- who moved the bytes
+
+
+def _show(answer: Answer, max_count: int) -> None:
+    from iosig.cli.printing import bytes_text, say, show, titled
+
+    directions, measured = answer.asked.directions, answer.measured_bytes
+    moved = "moved" if len(directions) > 1 else {"read": "read", "write": "written"}[directions[0]]
+    _say_about(answer, f"{bytes_text(measured)} {moved}")
+    tables: tuple[tuple[str, pl.DataFrame, tuple[str, str], str], ...] = (
+        ("job", answer.jobs, ("job_id", "application_id"), "application"),
+        ("user", answer.users, ("user", "job_count"), "jobs"),
+        ("application", answer.applications, ("application", "job_count"), "jobs"),
+    )
+    for name, frame, columns, second in tables:
+        rows = [_cells(row, columns, measured) for row in frame.head(max_count).to_dicts()]
         if rows:
-            show(_rest(frame, most_count, name), (name, second, *_COLUMNS), rows)
-    share = told.unexplained_bytes / told.measured_bytes if told.measured_bytes else 0.0
-    say(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}{_likeliest(told)}")
+            title = titled(f"By {name}", len(rows), frame.height)
+            show(title, (name, second, "bytes", "share", "range", "sure", "fit"), rows)
+    share = answer.unexplained_bytes / measured if measured else 0.0
+    say(f"Nobody: {bytes_text(answer.unexplained_bytes)}, {share:.0%}.")
+    for line in (*_other_lines(answer), *_likeliest_lines(answer)):
+        say(line)
 
 
-_COLUMNS = ("bytes", "share", "range", "sure", "fit")
-#: so many of those who were there are named
-_MOST_OTHERS = 3
-#: of a name, so that a table fits a terminal of 80
-_MOST_CHARACTERS = 19
-_MOST_ID_CHARACTERS, _MOST_HURT_CHARACTERS = 10, 13
-
-
-def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tuple[Any, ...]:
+def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tuple[Any, ...]:
     from iosig.reports.texts import VOLUMES, shortened, unit_for
 
     volume = row["explained_bytes"]
@@ -169,7 +142,7 @@ def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tupl
     # three digits each, and no exponent
     low, high = (f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("low_bytes", "high_bytes"))
     return (
-        *(shortened(row[name], _MOST_CHARACTERS) if isinstance(row[name], str) else row[name] for name in names),
+        *(shortened(row[name], _NAME_CHARACTERS) if isinstance(row[name], str) else row[name] for name in columns),
         f"{volume / unit.size:.3g} {unit.name}",
         f"{volume / measured:.0%}" if measured else "-",
         f"{low}-{high}",
@@ -178,25 +151,51 @@ def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tupl
     )
 
 
-def _show_hurt(told: HurtAnswer, most_count: int) -> None:
-    from iosig.cli.printing import printable, say, show
+def _other_lines(answer: Answer) -> list[str]:
+    """Return which jobs were there without a known byte, the likeliest first."""
+    count = answer.others.height
+    first = answer.others.head(_MAX_NAMED).with_columns(explained_bytes=0.0)
+    were = "job was" if count == 1 else "jobs were"
+    lines = [f"{count:,} other {were} there; no byte is known to be theirs{':' if count else '.'}"]
+    lines += _named(first)
+    return [*lines, f"  and {count - _MAX_NAMED:,} more"] if count > _MAX_NAMED else lines
 
-    asked = told.asked
-    when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
-    landed = ", as far as it has landed" if told.is_landed else ""
-    runs = "run was" if told.runs.height == 1 else "runs were"
-    said = f"{told.runs.height:,} {runs} hurt, of {told.run_count:,} whose bursts were found{landed}"
-    say(printable(f"{asked.filesystem}, {when}: {said}"))
-    rows = [_hurt_cells(row) for row in told.runs.head(most_count).to_dicts()]
+
+def _likeliest_lines(answer: Answer) -> list[str]:
+    """Return which jobs are likeliest to have moved most, where the tables do not say so already."""
+    columns = ("job_id", "user", "application")
+    first = answer.likeliest.head(_MAX_NAMED)
+    named = answer.jobs if answer.jobs.height else answer.others
+    if first.is_empty() or first.select(columns).equals(named.head(_MAX_NAMED).select(columns)):
+        return []
+    return ["Likeliest to have moved most, with what nobody explains:", *_named(first)]
+
+
+def _named(jobs: pl.DataFrame) -> list[str]:
+    """Return a line for each job, with what it may have moved."""
+    from iosig.cli.printing import bytes_text
+
+    rows = jobs.select("job_id", "user", "application", "explained_bytes", "likely_bytes").rows()
+    return [
+        f"  {job_id} ({user}, {application}){f': perhaps {bytes_text(moved)}' if moved else ''}"
+        for job_id, user, application, known, likely in rows
+        for moved in [known + (likely or 0.0)]
+    ]
+
+
+# ---- who was hurt
+
+
+def _show_hurt(hurt: HurtAnswer, max_count: int) -> None:
+    from iosig.cli.printing import show, titled
+    from iosig.reports.texts import counted
+
+    were = "was" if hurt.runs.height == 1 else "were"
+    _say_about(hurt, f"{counted(hurt.runs.height, 'run')} {were} hurt, of {hurt.run_count:,} whose bursts were found")
+    rows = [_hurt_cells(row) for row in hurt.runs.head(max_count).to_dicts()]
     if rows:
-        more = told.runs.height - most_count
-        title = f"Hurt, the first {most_count} of {told.runs.height:,}" if more > 0 else "Hurt"
-        show(title, _HURT_COLUMNS, rows, last=_HURT_LAST)
-
-
-#: what a narrow terminal lacks first
-_HURT_LAST = ("bytes", "bursts", "trust")
-_HURT_COLUMNS = ("job", "application", "longer", "range", "trust", "bursts", "most there", "bytes")
+        columns = ("job", "application", "longer", "range", "trust", "bursts", "most there", "bytes")
+        show(titled("Hurt", len(rows), hurt.runs.height), columns, rows, last=("bytes", "bursts", "trust"))
 
 
 def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -207,52 +206,53 @@ def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
 
     name, volume = most_there(row)
     return (
-        shortened(row["job_id"], _MOST_ID_CHARACTERS),
-        shortened(row["application_id"], _MOST_HURT_CHARACTERS),
+        shortened(row["job_id"], _JOB_CHARACTERS),
+        shortened(row["application_id"], _HURT_CHARACTERS),
         f"{row['longer_s']:,.0f} s",
         f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f}",
         "" if row["trust"] is None else f"{row['trust']:.2f}",
+        "" if row["trust"] is None else f"{row['trust']:.2f}",
         f"{row['hurt_burst_count']}/{row['burst_count']}",
-        shortened(name, _MOST_HURT_CHARACTERS),
+        shortened(name, _HURT_CHARACTERS),
         bytes_text(volume),
     )
 
 
-def _rest(frame: pl.DataFrame, most_count: int, name: str) -> str:
-    more = frame.height - most_count
-    return f"By {name}" + (f", the first {most_count} of {frame.height:,}" if more > 0 else "")
+# ---- what comes again unexplained
 
 
-def _others(told: Answer) -> str:
-    from iosig.cli.printing import bytes_text, printable
+def _show_patterns(found: Unknown, max_count: int) -> None:
+    from iosig.cli.printing import say, show, titled
 
-    count = told.others.height
-    first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application", "likely_bytes").rows()
-    names = [
-        f"\n  {job_id} ({user}, {application}){f': perhaps {bytes_text(likely)}' if likely else ''}"
-        for job_id, user, application, likely in first
-    ]
-    said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
-    more = f"\n  and {count - len(names):,} more" if count > len(names) else ""
-    return "\n".join(map(printable, f"{said}{':' if names else '.'}{''.join(names)}{more}".split("\n")))
-
-
-def _likeliest(told: Answer) -> str:
-    """Return who is likeliest to have moved most, where the tables do not say so already."""
-    from iosig.cli.printing import bytes_text, printable
-
-    columns = ("job_id", "user", "application")
-    first = told.likeliest.head(_MOST_OTHERS)
-    named = told.jobs if told.jobs.height else told.others
-    if first.is_empty() or first.select(columns).equals(named.head(_MOST_OTHERS).select(columns)):
-        return ""
-    rows = first.select(*columns, "explained_bytes", "likely_bytes").rows()
-    names = [
-        f"  {job_id} ({user}, {application}): perhaps {bytes_text(known + (likely or 0.0))}"
-        for job_id, user, application, known, likely in rows
-    ]
-    return "\n".join(map(printable, ["\nLikeliest to have moved most, with what nobody explains:", *names]))
+    rows = found.patterns.head(max_count).to_dicts()
+    if rows:
+        title = titled(f"{found.filesystem}: what nobody explains and comes again", len(rows), found.patterns.height)
+        columns = ("pattern", "way", "times", "every", "bytes", "last seen", "whose")
+        show(title, columns, [_pattern_cells(row) for row in rows])
+    for row in rows:
+        if row["application_id"]:
+            say(
+                f"{row['pattern_id'][:8]}: {row['covered_appearance_count']} of {row['appearance_count']} in runs of "
+                f"{row['application_id']}, seen in {row['covering_run_count']} of {row['application_run_count']} runs; "
+                f"by chance {row['chance_probability']:.1g}."
+            )
+    why = {"nothing_recurs": "nothing comes again", "too_short": "too little was polled to tell"}
+    for direction, outcome in found.nothing.items():
+        say(f"{direction}: {why[outcome]}.")
+    if not rows and not found.nothing:
+        say("Nothing that comes again appeared then.")
 
 
-def _time_text(instant: datetime) -> str:
-    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%MZ}"
+def _pattern_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    from iosig.reports.texts import duration_text, shortened, volume_text
+
+    whose = {"unnamed": "nobody's", "unsure": "unsure"}.get(row["outcome"], row["application_id"] or "")
+    return (
+        row["pattern_id"][:8],
+        row["direction"],
+        row["appearance_count"],
+        duration_text(row["period_s"]) if row["period_s"] else None,
+        volume_text(row["appearance_bytes"]),
+        f"{row['last_appeared_at'].astimezone(UTC):%m-%d %H:%M}",
+        shortened(whose, _PATTERN_CHARACTERS),
+    )

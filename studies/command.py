@@ -45,7 +45,9 @@ def _run(study: Study, arguments: dict[str, Any], into: Path | None, style: Styl
     if into is not None:
         click.echo(f"Page: {study.write(params, results, into, style)}", err=True)
     if as_json:
-        show_json("study", {"study": study.name, "results": study.document(results)})
+        from iosig.cli.documents import StudyDocument
+
+        show_json(StudyDocument(study=study.name, results=study.document(results)))
         return 0
     for title, table in study.tables(results):
         show(title, table.columns, table.rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from iosig.cli.schemas import schemas
+from iosig.cli.documents import schemas
 
 
 def require_schema(printed: str) -> list[str]:

@@ -113,13 +113,13 @@ import click
 @click.command("users")
 @click.option("--to", "target", type=click.Path(path_type=Path), required=True)
 @click.pass_obj
-def users_command(obj, target):
+def users_command(warehouse, target):
     """Draw who ran how much."""
     from iosig.reports.users import draw
     from iosig.warehouse.releases.reading import opened
     from iosig.warehouse.releases.releases import find
 
-    with opened(obj[0], find(obj[0], None)) as connection:
+    with opened(warehouse.store, find(warehouse.store, None)) as connection:
         draw(dict(connection.sql("select user, logged_count from users").fetchall())).write(target)
 ''',
     "studies/coins/__init__.py": '''\

@@ -121,7 +121,7 @@ def feed_of(store: Store, release: Release, kind: str, valid_days: float = VALID
     if not 0 < valid_days <= _MOST_VALID_DAYS:
         raise UsageError(f"An entry can hold for more than 0 and up to {_MOST_VALID_DAYS:g} days, not {valid_days:g}.")
     with opened(store, release, _TABLES[kind]) as connection:
-        rows = _rows(connection, _QUERIES[kind])
+        rows: list[Row] = connection.sql(_QUERIES[kind]).to_arrow_table().to_pylist()
         bursts = _bursts_by_subject(connection) if kind == "signatures" else {}
     made_at = datetime.fromisoformat(release.created_at).replace(microsecond=0)
     left_out: Counter[str] = Counter(unnamed=0, undated=0, expired=0)
@@ -296,11 +296,6 @@ _PERIODS = f"""
 """
 
 _QUERIES = {"signatures": _SIGNATURES, "periods": _PERIODS}
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    found: list[Row] = connection.sql(query).to_arrow_table().to_pylist()
-    return found
 
 
 def _subject(row: Row) -> tuple[str, ...]:

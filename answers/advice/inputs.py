@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 import numpy as np
@@ -244,3 +244,8 @@ class SiteState:
     at: datetime
     filesystems: tuple[FilesystemState, ...]
     left_out: tuple[LeftOut, ...] = ()
+
+
+def utc(value: datetime) -> datetime:
+    """Return an instant in UTC; one without a zone is UTC already."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

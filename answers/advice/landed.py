@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +22,14 @@ from iosig.answers.advice.inputs import (
     SignatureSource,
     SiteState,
     on_filesystem,
+    utc,
 )
-from iosig.answers.advice.queue import beside_the_log, queue_at
-from iosig.estimates.staging import engine, stage_jobs, stage_polls
+from iosig.estimates.staging import engine, model_parameters, stage_jobs, stage_polls
 from iosig.settings.model import AdviceSettings, Settings
 from iosig.transforms.arrays import Reals
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.application_ids import all_node_counts, application_id_of
-from iosig.warehouse.contracts.jobs import JOB_RECORDS
+from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases.reading import opened
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
 _OLDEST_LOAD_S = 86_400.0
 #: no longer than this does a poll's day differ from that of the time it is about
 _LONGEST_INTERVAL_S = 86_400.0
+#: an answer that is older tells nothing of now
+_OLDEST_QUEUE = timedelta(hours=1)
+#: of a job that has its nodes
+_HAS_NODES = ("RUNNING", "RESIZING", "COMPLETING")
 
 
 def site_state(
@@ -310,10 +315,32 @@ def application_of(job: Mapping[str, Any]) -> str | None:
     return application_id_of(job["user"], job["application"], job["node_count"])
 
 
+def queue_at(
+    store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, at: datetime
+) -> pl.DataFrame:
+    """Return rows of `queued_jobs`: what ran and waited on each cluster when it was asked last; none where long ago."""
+    days = sorted({(at - _OLDEST_QUEUE).date(), at.date()})
+    files = landings.parts(QUEUE_RECORDS, landings.in_force, pl.col("day").is_in(days))
+    if files.is_empty():
+        return frames.empty(QUEUED_JOBS)
+    models.expose_files(store, connection, QUEUE_RECORDS, files)
+    parameters = model_parameters(settings) | {"days": days}
+    seen = models.select(connection, QUEUED_JOBS, parameters).filter(
+        pl.col("seen_at").is_between(at - _OLDEST_QUEUE, at)
+    )
+    return seen.filter(pl.col("seen_at") == pl.col("seen_at").max().over("cluster"))
+
+
+def beside_the_log(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the jobs of a queue that run and of which the job log does not know yet, as the log will have them."""
+    known = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
+    running = queue.filter(pl.col("queue_state").is_in(_HAS_NODES), pl.col("started_at").is_not_null())
+    return [
+        row | {"ended_at": None}
+        for row in running.iter_rows(named=True)
+        if (row["cluster"], row["job_id"]) not in known
+    ]
+
+
 def _s(later: datetime, earlier: datetime) -> float:
     return (utc(later) - utc(earlier)).total_seconds()
-
-
-def utc(value: datetime) -> datetime:
-    """Return an instant in UTC; one without a zone is UTC already."""
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Literal
 
 import numpy as np
 from pydantic import (
@@ -30,7 +30,7 @@ from iosig.answers.advice.inputs import (
     SiteState,
     on_filesystem,
 )
-from iosig.reports.texts import printable
+from iosig.answers.documents import faults_of
 from iosig.settings.model import AdviceSettings
 from iosig.warehouse.contracts.application_ids import all_node_counts
 from iosig.warehouse.errors import InputRefused
@@ -41,7 +41,6 @@ MOST_BYTES = 16 << 20
 MOST_FILESYSTEMS, MOST_RUNNING, MOST_BURSTS = 64, 4096, 10_000
 _MOST_FIELDS = 64
 _LONGEST_S = 31 * 86_400.0
-_MOST_FAULTS = 3
 _REMEDY = "docs/advice.md says what a mix must hold."
 
 _Name = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -154,23 +153,7 @@ def _parsed(content: bytes, name: str) -> _Mix:
     try:
         return _Mix.model_validate(document)
     except ValidationError as error:
-        raise InputRefused(f"{name} is refused: {_faults(error)}.", _REMEDY) from error
-
-
-def _faults(error: ValidationError) -> str:
-    """Return the first faults, each with its place."""
-    told = [f"{_place(fault['loc'])}: {_said(fault)}" for fault in error.errors(include_input=False)[:_MOST_FAULTS]]
-    more = error.error_count() - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
-
-
-def _place(loc: tuple[int | str, ...]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part, 80)}" for part in loc)
-    return text.lstrip(".") or "the document"
-
-
-def _said(fault: Mapping[str, Any]) -> str:
-    return str(fault["msg"]).removeprefix("Value error, ")
+        raise InputRefused(f"{name} is refused: {faults_of(error)}.", _REMEDY) from error
 
 
 def _state(

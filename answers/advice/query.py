@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
+
+from pydantic import Field
 
 from iosig.answers.advice.inputs import (
     FilesystemState,
@@ -22,6 +24,7 @@ from iosig.answers.advice.inputs import (
     SiteState,
     most_told,
 )
+from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.answers.signatures.view import choose_application, near_applications
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
@@ -30,8 +33,6 @@ from iosig.transforms.demands import Demand
 from iosig.warehouse.contracts.application_ids import user_prefix, without_node_count
 from iosig.warehouse.errors import NothingToDo, UsageError
 
-#: what readers compare; another number means that old readers must not read on
-FORMAT = "iosig-advice/1"
 DEFAULT_MOST_DELAY_S = 1800.0
 #: steps of a demand, and delays that are tried
 _MOST_DEMAND_STEPS, _MOST_DELAYS = 100_000, 2000
@@ -243,25 +244,47 @@ _EXPECTED = (
 )
 
 
-def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> Row:
-    """Return the advice as a JSON document."""
+class _LeftOut(Part):
+    filesystem: str = Field(description="the file system")
+    reason: str = Field(description="why not")
+
+
+class AdviceDocument(Document, title="iosig advise"):
+    """Where and when an application should start."""
+
+    format: Literal["iosig-advice/1"] = "iosig-advice/1"
+    at: Instant = Field(description="the instant that the advice is for [UTC]")
+    asked_at: Instant = Field(description="when it was asked for [UTC]")
+    signatures_from: Literal["release", "feed"] = Field(description="where signatures are from")
+    release_id: str | None = Field(description="the release that they are of")
+    state_from: Literal["warehouse", "mix"] = Field(description="who told what file systems do")
+    method: Method = Field(description="what choices are ranked by")
+    most_delay_s: float = Field(description="the longest delay that was tried [s]")
+    delay_step_s: float = Field(description="the step between delays [s]")
+    step_s: float = Field(description="the step of time [s]")
+    application: Any = Field(description="the application and its signature: see [Advice](advice.md#the-application)")
+    choices: list[Any] = Field(description="the file systems, the best one first: see [Advice](advice.md#choices)")
+    left_out: list[_LeftOut] = Field(description="what could not be judged")
+
+
+def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> AdviceDocument:
+    """Return the advice for programs."""
     advice = advised.advice
     delays = advice.delays_s
-    return {
-        "format": FORMAT,
-        "at": _instant(advised.state.at),
-        "asked_at": _instant(advised.asked_at),
-        "signatures_from": signatures_from,
-        "release_id": release_id,
-        "state_from": state_from,
-        "method": advice.method,
-        "most_delay_s": advised.most_delay_s,
-        "delay_step_s": float(delays[1] - delays[0]) if len(delays) > 1 else 0.0,
-        "step_s": advice.step_s,
-        "application": _application(advised),
-        "choices": [_choice(advised, number) for number in range(len(advised.choices))],
-        "left_out": [asdict(one) for one in advised.state.left_out],
-    }
+    return AdviceDocument(
+        at=_instant(advised.state.at),
+        asked_at=_instant(advised.asked_at),
+        signatures_from=signatures_from,
+        release_id=release_id,
+        state_from=state_from,
+        method=advice.method,
+        most_delay_s=advised.most_delay_s,
+        delay_step_s=float(delays[1] - delays[0]) if len(delays) > 1 else 0.0,
+        step_s=advice.step_s,
+        application=_application(advised),
+        choices=[_choice(advised, number) for number in range(len(advised.choices))],
+        left_out=advised.state.left_out,
+    )
 
 
 def _application(advised: Advised) -> Row:
@@ -325,5 +348,4 @@ def _before(at: datetime, seconds: float) -> datetime:
 
 
 def _instant(value: datetime | None) -> str | None:
-    """Return an instant in UTC as text; such texts are in order of time."""
-    return None if value is None else f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    return None if value is None else instant_text(value)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, ValidationError, model_validator
 
-from iosig.answers.advice.feed import FORMAT, VALID_DAYS, by_volume
-from iosig.answers.advice.inputs import KnownSignature, Rates
+from iosig.answers.advice.feed import VALID_DAYS, by_volume
+from iosig.answers.advice.inputs import KnownSignature, Rates, utc
+from iosig.answers.documents import faults_of
 from iosig.transforms.signatures.signature import Signature
+from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts.signatures import SIGNATURES
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
@@ -25,18 +29,21 @@ _MOST_TOLD = 5
 
 
 class ReleaseSignatures:
-    """The default signatures of a release: curves, second by second."""
+    """The default signatures of a release: curves, second by second. Without a release there are none."""
 
-    def __init__(self, store: Store, release: Release) -> None:
+    def __init__(self, store: Store, release: Release | None) -> None:
         """Read which applications have signatures; their curves are read when they are asked for."""
         from iosig.estimates.signatures.published import defaults
         from iosig.warehouse.releases.reading import opened
 
         self.store, self.release = store, release
+        self._rows, self._sample_counts = frames.empty(SIGNATURES), dict[str, int]()
+        if release is None:
+            return
         with opened(store, release, "signatures applications") as connection:
             self._rows = defaults(connection)
             found = connection.sql("select application_id, sample_count from applications").fetchall()
-        self._sample_counts: dict[str, int] = dict(found)
+        self._sample_counts = dict(found)
 
     def application_ids(self) -> Sequence[str]:
         """Return the applications that have a signature, in order."""
@@ -54,7 +61,7 @@ class ReleaseSignatures:
         from iosig.warehouse.releases.reading import opened
 
         wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
-        if wanted.is_empty():
+        if self.release is None or wanted.is_empty():
             return {}
         with opened(self.store, self.release, TABLES) as connection:
             curves = read_signatures(connection, wanted)
@@ -125,21 +132,62 @@ def _confidence(row: Mapping[str, Any], curve: Signature) -> float | None:
     return float(np.average(of_each, weights=bursts.volume_bytes))
 
 
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class _Burst(_Part):
+    started_s: NonNegativeFloat
+    duration_s: NonNegativeFloat
+    volume_bytes: NonNegativeFloat
+
+
+class _Entry(_Part):
+    application_id: str
+    filesystem: str
+    direction: str
+    method: str
+    last_at: datetime
+    valid_until: datetime
+    confidence: _Share | None
+    trust: _Share | None = None
+    sample_count: int
+    duration_s: Annotated[float, Field(ge=0, le=_LONGEST_S)] | None
+    bursts: Annotated[list[_Burst], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ends(self) -> _Entry:
+        if max(burst.started_s + burst.duration_s for burst in self.bursts) > _LONGEST_S:
+            raise ValueError("has bursts that never end")
+        return self
+
+    @property
+    def rates(self) -> Rates:
+        """The bursts as rates; a signature has a value for each second, so no burst is shorter."""
+        columns = np.array([(burst.started_s, burst.duration_s, burst.volume_bytes) for burst in self.bursts]).T
+        return Rates.of_bursts(columns[0], np.maximum(columns[1], 1.0), columns[2], self.duration_s or 0.0)
+
+
+class _Feed(_Part):
+    format: Literal["iosig-feed/1"]
+    kind: Literal["signatures"]
+    release_id: str | None = None
+    entries: list[_Entry]
+
+
 class FeedSignatures:
     """The signatures of a feed (docs/scheduler-feed.md): bursts, each at its mean rate."""
 
     def __init__(self, path: Path) -> None:
         """Read a feed of signatures; raises InputRefused if it is none, with the place of the fault."""
-        document = _document(path)
-        self.release_id: str = str(document.get("release_id"))
-        self._entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for number, entry in enumerate(document["entries"]):
-            try:
-                subject = _subject(entry)
-                _rates(entry)
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise _refused(path, f"entries[{number}] is no signature of a feed ({error!r})") from error
-            self._entries.setdefault(subject, []).append(entry)
+        feed = _read_feed(path)
+        self.release_id: str = str(feed.release_id)
+        self._entries: dict[tuple[str, str], list[_Entry]] = {}
+        for entry in feed.entries:
+            self._entries.setdefault((entry.application_id, entry.filesystem), []).append(entry)
 
     def application_ids(self) -> Sequence[str]:
         """Return the applications that have a signature, in order."""
@@ -166,21 +214,17 @@ class FeedSignatures:
         )
 
 
-def _document(path: Path) -> dict[str, Any]:
-    """Return a feed's document, if it is one of signatures."""
+def _read_feed(path: Path) -> _Feed:
     try:
         if path.stat().st_size > _MOST_FEED_BYTES:
             raise _refused(path, f"it is larger than {_MOST_FEED_BYTES:,} bytes")
-        document = json.loads(path.read_bytes())
+        return _Feed.model_validate(json.loads(path.read_bytes()))
     except OSError as error:
         raise _refused(path, f"it cannot be read ({error.strerror})") from error
+    except ValidationError as error:
+        raise _refused(path, faults_of(error)) from error
     except (ValueError, RecursionError) as error:
         raise _refused(path, f"it is not JSON ({error})") from error
-    if not isinstance(document, dict) or not isinstance(document.get("entries"), list):
-        raise _refused(path, "it is no object with `entries`")
-    if (document.get("format"), document.get("kind")) != (FORMAT, "signatures"):
-        raise _refused(path, f"its format and kind are not {FORMAT} and signatures")
-    return document
 
 
 def _refused(path: Path, reason: str) -> InputRefused:
@@ -189,60 +233,19 @@ def _refused(path: Path, reason: str) -> InputRefused:
     )
 
 
-def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:
-    application_id, filesystem = entry["application_id"], entry["filesystem"]
-    if (
-        not isinstance(application_id, str)
-        or not isinstance(filesystem, str)
-        or not isinstance(entry["direction"], str)
-    ):
-        raise TypeError("names that are no texts")
-    _instant(entry["last_at"])
-    _instant(entry["valid_until"])
-    confidence = entry["confidence"]
-    for told in (confidence, entry.get("trust")):
-        if told is not None and not 0 <= float(told) <= 1:
-            raise ValueError("a confidence or a trust beyond 0 and 1")
-    int(entry["sample_count"])
-    return application_id, filesystem
-
-
-def _rates(entry: Mapping[str, Any]) -> Rates:
-    """Return the bursts of an entry as rates; raises ValueError if they are none."""
-    columns = [
-        np.array([burst[name] for burst in entry["bursts"]], dtype=np.float64)
-        for name in ("started_s", "duration_s", "volume_bytes")
-    ]
-    if not all(np.isfinite(column).all() and (column >= 0).all() for column in columns):
-        raise ValueError("bursts with numbers that are below 0 or not finite")
-    started_s, duration_s, volume_bytes = columns
-    if not len(started_s) or float((started_s + duration_s).max()) > _LONGEST_S:
-        raise ValueError("bursts that are none or never end")
-    # a signature has a value for each second: no burst is shorter
-    until_s = float(entry["duration_s"] or 0.0)
-    if not 0 <= until_s <= _LONGEST_S:
-        raise ValueError("a duration that is none")
-    return Rates.of_bursts(started_s, np.maximum(duration_s, 1.0), volume_bytes, until_s)
-
-
-def _of_bursts(application_id: str, filesystem: str, entries: Sequence[Mapping[str, Any]]) -> KnownSignature:
-    rates = [_rates(entry) for entry in entries]
-    confidences = [(one.volume_bytes, entry["confidence"]) for one, entry in zip(rates, entries, strict=True)]
+def _of_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) -> KnownSignature:
+    rates = [entry.rates for entry in entries]
+    volumes = [one.volume_bytes for one in rates]
     return KnownSignature(
         application_id=application_id,
         filesystem=filesystem,
         rates=Rates.sum_of(rates),
         basis="bursts",
-        outcomes={entry["direction"]: "extracted" for entry in entries},
-        method=str(entries[0]["method"]),
-        confidence=by_volume(confidences),
-        trust=by_volume([(one.volume_bytes, entry.get("trust")) for one, entry in zip(rates, entries, strict=True)]),
-        sample_count=min(int(entry["sample_count"]) for entry in entries),
-        last_at=min(_instant(entry["last_at"]) for entry in entries),
-        valid_until=min(_instant(entry["valid_until"]) for entry in entries),
+        outcomes={entry.direction: "extracted" for entry in entries},
+        method=entries[0].method,
+        confidence=by_volume(list(zip(volumes, (entry.confidence for entry in entries), strict=True))),
+        trust=by_volume(list(zip(volumes, (entry.trust for entry in entries), strict=True))),
+        sample_count=min(entry.sample_count for entry in entries),
+        last_at=min(utc(entry.last_at) for entry in entries),
+        valid_until=min(utc(entry.valid_until) for entry in entries),
     )
-
-
-def _instant(text: str) -> datetime:
-    instant = datetime.fromisoformat(text)
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Literal
 
 import polars as pl
+from pydantic import Field
 
+from iosig.answers.documents import Document, Part, columns_of
 from iosig.warehouse.contracts.attribution import UNNAMED_PATTERNS
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import opened
@@ -58,12 +60,27 @@ def unknown(
     )
 
 
-def document(told: Unknown, most_count: int, release_id: str) -> dict[str, Any]:
+class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unnamed_patterns", but=["filesystem"])):
+    """A row of `unnamed_patterns`."""
+
+
+class PatternsDocument(Document, title="iosig who --unknown"):
+    """What comes again, unexplained."""
+
+    format: Literal["iosig-unnamed-patterns/1"] = "iosig-unnamed-patterns/1"
+    release_id: str = Field(description="the release")
+    filesystem: str = Field(description="the file system")
+    pattern_count: int = Field(description="patterns that appeared in the time that was asked for [patterns]")
+    nothing: dict[str, str] = Field(description="by direction, why it has none")
+    patterns: list[_PatternRow] = Field(description="those that moved most")
+
+
+def document(told: Unknown, max_count: int, release_id: str) -> PatternsDocument:
     """Return patterns for programs: so many at most, and how many there are."""
-    return {
-        "release_id": release_id,
-        "filesystem": told.filesystem,
-        "pattern_count": told.patterns.height,
-        "nothing": told.nothing,
-        "patterns": told.patterns.head(most_count).drop("filesystem").to_dicts(),
-    }
+    return PatternsDocument(
+        release_id=release_id,
+        filesystem=told.filesystem,
+        pattern_count=told.patterns.height,
+        nothing=told.nothing,
+        patterns=told.patterns.head(max_count).drop("filesystem").to_dicts(),
+    )

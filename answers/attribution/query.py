@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from pydantic import Field
 
 from iosig.answers.attribution.candidates import BESIDE, Beside, likely_moved
+from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
@@ -51,8 +53,10 @@ class Asked:
         if at is not None:
             return cls(filesystem, minute_of(at), minute_of(at) + _MINUTE, directions)
         assert since is not None
-        ends = None if until is None else minute_of(until - timedelta(microseconds=1)) + _MINUTE
-        if ends is not None and ends <= minute_of(since):
+        if until is None:
+            return cls(filesystem, minute_of(since), None, directions)
+        ends = minute_of(until - timedelta(microseconds=1)) + _MINUTE
+        if ends <= minute_of(since):
             raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
         return cls(filesystem, minute_of(since), ends, directions)
 
@@ -149,16 +153,21 @@ def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool 
         raise unpolled(asked, first, last)
     parts = connection.sql(_PARTS, params=directed).pl()
     there = connection.sql(_JOBS, params=told).pl()
-    jobs = parts.group_by(*_RUN, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=_RUN, how="left")
+    # sums of reals depend on the order
+    jobs = parts.group_by(*_RUN, "application_id", maintain_order=True).agg(pl.col(*_SUMS).sum())
+    jobs = jobs.join(there, on=_RUN, how="left", maintain_order="left")
+    users, applications = (
+        _ranked(jobs.group_by(name, maintain_order=True).agg(pl.col(*_SUMS).sum(), job_count=pl.len()), name)
+        for name in ("user", "application")
+    )
     likely = _likely(connection, directed)
     return Answer(
         asked,
         until,
         _ranked(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
-        _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
-        _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
+        users,
+        applications,
         minutes,
-        # in an order, for what is added up of it: sums of reals depend on it
         parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
             pl.col("explained_bytes").sum()
         ),
@@ -272,50 +281,91 @@ _JOBS = """
 # ---- as JSON
 
 
-def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
+class Question(Document):
+    """The question that an answer repeats, and which tables answered it."""
+
+    release_id: str = Field(description="the release")
+    from_: Literal["release", "landed"] = Field(
+        alias="from", description="`release`, or `landed` where it is of what landed since"
+    )
+    filesystem: str = Field(description="the file system")
+    since: Instant = Field(description="from then on [UTC]")
+    until: Instant = Field(description="until then [UTC]")
+    directions: list[str] = Field(description="which ways")
+
+
+class _Moved(Part):
+    explained_bytes: float = Field(description="what it moved [B]")
+    low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
+    high_bytes: float = Field(description="the upper end [B]")
+    certainty: float = Field(description="how sure that is [1]")
+    fit: str = Field(description="how well its signature fits")
+
+
+class _JobMoved(_Moved):
+    cluster: str = Field(description="the machine")
+    job_id: str = Field(description="the job")
+    started_at: Instant = Field(description="when it started [UTC]")
+    user: str | None = Field(description="whose it is")
+    application: str | None = Field(description="the program")
+    application_id: str = Field(description="user/application/node_count")
+
+
+class _UserMoved(_Moved):
+    user: str | None = Field(description="the user")
+    job_count: int = Field(description="its jobs [jobs]")
+
+
+class _ApplicationMoved(_Moved):
+    application: str | None = Field(description="the program")
+    job_count: int = Field(description="its jobs [jobs]")
+
+
+class AttributionDocument(Question, title="iosig who"):
+    """Who moved a file system's bytes."""
+
+    format: Literal["iosig-attribution/1"] = "iosig-attribution/1"
+    measured_bytes: float = Field(description="what the file system moved [B]")
+    explained_bytes: float = Field(description="what is known to be somebody's [B]")
+    unexplained_bytes: float = Field(description="the rest [B]")
+    job_count: int = Field(description="jobs that moved something [jobs]")
+    other_job_count: int = Field(description="jobs of which nothing is known [jobs]")
+    jobs: list[_JobMoved] = Field(description="the first of them")
+    users: list[_UserMoved] = Field(description="by user")
+    applications: list[_ApplicationMoved] = Field(description="by application")
+    likeliest_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
+    other_jobs: list[Any] = Field(description="jobs of which nothing is known")
+
+
+def document(told: Answer, max_count: int, release_id: str) -> AttributionDocument:
     """Return an answer for programs: so many of each kind at most, and how many there are."""
-    columns = ("explained_bytes", "low_bytes", "high_bytes", "certainty", "fit")
-
-    def rows(frame: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
-        return [plain_row(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
-
-    return {
-        **question_document(told.asked, told.until, release_id, is_landed=told.is_landed),
-        "measured_bytes": told.measured_bytes,
-        "explained_bytes": told.explained_bytes,
-        "unexplained_bytes": told.unexplained_bytes,
-        "job_count": told.jobs.height,
-        "other_job_count": told.others.height,
-        "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
-        "users": rows(told.users, "user", "job_count"),
-        "applications": rows(told.applications, "application", "job_count"),
-        "likeliest_jobs": [plain_row(row) for row in told.likeliest.head(most_count).to_dicts()],
-        "other_jobs": [plain_row(row) for row in told.others.head(most_count).to_dicts()],
-    }
+    return AttributionDocument(
+        **question(told.asked, told.until, release_id, is_landed=told.is_landed),
+        measured_bytes=told.measured_bytes,
+        explained_bytes=told.explained_bytes,
+        unexplained_bytes=told.unexplained_bytes,
+        job_count=told.jobs.height,
+        other_job_count=told.others.height,
+        jobs=told.jobs.head(max_count).to_dicts(),
+        users=told.users.head(max_count).to_dicts(),
+        applications=told.applications.head(max_count).to_dicts(),
+        likeliest_jobs=told.likeliest.head(max_count).to_dicts(),
+        other_jobs=told.others.head(max_count).to_dicts(),
+    )
 
 
-def question_document(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
-    """Return the part of a document that repeats the question, and says which tables answered it."""
+def question(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
+    """Return the values of a `Question`."""
     return {
         "release_id": release_id,
-        "from": "landed" if is_landed else "release",
+        "from_": "landed" if is_landed else "release",
         "filesystem": asked.filesystem,
-        "since": instant_text(asked.since),
-        "until": instant_text(until),
+        "since": asked.since,
+        "until": until,
         "directions": list(asked.directions),
     }
-
-
-def plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it."""
-    return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def minute_of(at: datetime) -> datetime:
     """Return when the minute of an instant began, in UTC."""
     return at.astimezone(UTC).replace(second=0, microsecond=0)
-
-
-def instant_text(at: datetime | None) -> str:
-    """Return an instant in UTC as JSON has it."""
-    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from pydantic import Field
 
-from iosig.answers.attribution.query import Asked, plain_row, polled, question_document, unpolled
+from iosig.answers.attribution.query import Asked, Question, polled, question, unpolled
 
 if TYPE_CHECKING:
     import duckdb
@@ -130,11 +131,20 @@ _DAYS = _by_run(
 )
 
 
-def hurt_document(told: HurtAnswer, most_count: int, release_id: str) -> dict[str, Any]:
+class SlowdownsDocument(Question, title="iosig who --hurt"):
+    """Whose bursts took longer than alone."""
+
+    format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
+    run_count: int = Field(description="runs whose bursts were found [runs]")
+    hurt_run_count: int = Field(description="runs that were hurt [runs]")
+    runs: list[Any] = Field(description="those that lost most: see [the page](attribution.md#who-was-hurt)")
+
+
+def hurt_document(told: HurtAnswer, max_count: int, release_id: str) -> SlowdownsDocument:
     """Return an answer for programs: so many runs at most, and how many there are."""
-    return {
-        **question_document(told.asked, told.until, release_id, is_landed=told.is_landed),
-        "run_count": told.run_count,
-        "hurt_run_count": told.runs.height,
-        "runs": [plain_row(row) for row in told.runs.head(most_count).to_dicts()],
-    }
+    return SlowdownsDocument(
+        **question(told.asked, told.until, release_id, is_landed=told.is_landed),
+        run_count=told.run_count,
+        hurt_run_count=told.runs.height,
+        runs=told.runs.head(max_count).to_dicts(),
+    )

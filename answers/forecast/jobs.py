@@ -12,8 +12,14 @@ import numpy as np
 import polars as pl
 
 from iosig.answers.advice.inputs import KnownSignature, SignatureSource, on_filesystem
-from iosig.answers.advice.landed import application_of, filesystems_of, jobs_near, signatures_of
-from iosig.answers.advice.queue import beside_the_log, queue_at
+from iosig.answers.advice.landed import (
+    application_of,
+    beside_the_log,
+    filesystems_of,
+    jobs_near,
+    queue_at,
+    signatures_of,
+)
 from iosig.estimates.staging import engine
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of

@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from iosig.answers.advice.landed import capacity_of, newest_poll
 from iosig.answers.advice.query import demand_of
 from iosig.answers.advice.signatures import ReleaseSignatures
-from iosig.answers.attribution.query import instant_text, minute_of
+from iosig.answers.attribution.query import minute_of
+from iosig.answers.documents import Document, Instant, instant_text
 from iosig.answers.forecast.jobs import JobAhead, coming, jobs_ahead
 from iosig.answers.forecast.past import minutes_of, past_of
 from iosig.estimates.staging import engine
@@ -98,7 +100,8 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
     """Return what is to come; NothingToDo where no polls landed, or too few to tell what always comes."""
     horizon = asked.horizon
     names = _filesystems(store, release, asked.filesystem)
-    at = minute_of(asked.at or _newest(store, settings))
+    with engine(settings) as connection:
+        at = minute_of(asked.at or newest_poll(store, connection, ledger.read(store)))
     minutes = minutes_of(store, release, settings, asked.filesystem, at)
     past = past_of(minutes, at, asked.step_s, horizon)
     if len(past.unexplained_bytes_per_s) < 2 * horizon:
@@ -164,27 +167,37 @@ def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
     return names
 
 
-def _newest(store: Store, settings: Settings) -> datetime:
-    landings = ledger.read(store)
-    with engine(settings) as connection:
-        return newest_poll(store, connection, landings)
-
-
 # ---- as JSON
 
 
-def document(of: Told, release_id: str) -> Row:
-    """Return a forecast as a JSON document."""
+class ForecastDocument(Document, title="iosig forecast"):
+    """The rate to come, and where bursts meet."""
+
+    format: Literal["iosig-forecast/1"] = "iosig-forecast/1"
+    release_id: str = Field(description="the release")
+    filesystem: str = Field(description="the file system")
+    at: Instant = Field(description="from then on [UTC]")
+    step_s: float = Field(description="the step of time [s]")
+    past_days: float = Field(description="how much of the past is known [d]")
+    capacity_bytes_per_s: float | None = Field(description="what it can move at most [B/s]")
+    unexplained_bytes_per_s: float | None = Field(description="what nobody explained in the last hour [B/s]")
+    steps: list[Any] = Field(description="rates to come: see [the page](forecast.md#as-json)")
+    collisions: list[Any] = Field(description="hours in which bursts meet: see [the page](forecast.md#as-json)")
+    jobs: list[Any] = Field(description="jobs that run and wait: see [the page](forecast.md#as-json)")
+
+
+def document(of: Told, release_id: str) -> ForecastDocument:
+    """Return a forecast for programs."""
     found, edges = of.forecast, of.edges
-    return {
-        "release_id": release_id,
-        "filesystem": of.asked.filesystem,
-        "at": instant_text(of.at),
-        "step_s": found.step_s,
-        "capacity_bytes_per_s": of.capacity_bytes_per_s,
-        "past_days": of.past_days,
-        "unexplained_bytes_per_s": None if np.isnan(of.level_bytes_per_s) else of.level_bytes_per_s,
-        "steps": [
+    return ForecastDocument(
+        release_id=release_id,
+        filesystem=of.asked.filesystem,
+        at=instant_text(of.at),
+        step_s=found.step_s,
+        past_days=of.past_days,
+        capacity_bytes_per_s=of.capacity_bytes_per_s,
+        unexplained_bytes_per_s=None if np.isnan(of.level_bytes_per_s) else of.level_bytes_per_s,
+        steps=[
             {
                 "from": instant_text(edges[place]),
                 "until": instant_text(edges[place + 1]),
@@ -193,9 +206,9 @@ def document(of: Told, release_id: str) -> Row:
             }
             for place in range(len(edges) - 1)
         ],
-        "collisions": collisions(of),
-        "jobs": [_job(job) for job in of.jobs],
-    }
+        collisions=collisions(of),
+        jobs=[_job(job) for job in of.jobs],
+    )
 
 
 def _lines(of: Told) -> dict[str, Reals]:

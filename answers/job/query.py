@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +13,7 @@ from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.report.runs import read_runs
 from iosig.answers.single.one_input import TraceInput, opened as opened_input
-from iosig.reports.findings import HeatView, draw, filled, finding_of
-from iosig.reports.inline_svg import svg_of
-from iosig.reports.job import job_page
+from iosig.reports.findings import HeatView, finding_of
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.transforms.findings.rank_times import RankTimes
@@ -36,8 +33,6 @@ _TABLES = (
 )
 _KEY = ["cluster", "job_id", "started_at"]
 _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "began_s", "step_s", "scale_bytes_per_s", "rates"]
-#: digits of numbers that are measured or estimated
-_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,88 +235,6 @@ _NEIGHBOURS = """
 """
 
 
-# ---- for programs
-
-
-def document(told: ToldJob, most_neighbours: int) -> dict[str, Any]:
-    """Return what is known for programs: so many neighbours at most, and how many there are."""
-    samples = [
-        {
-            **{name: row[name] for name in ("filesystem", "direction", "application_id", "is_exact", "began_s")},
-            "step_s": row["step_s"],
-            "bytes_per_s": _scaled(row["rates"], row["scale_bytes_per_s"]),
-        }
-        for row in told.samples.to_dicts()
-    ]
-    signatures = [
-        {**{name: value for name, value in row.items() if name != "rates"}, "bytes_per_s": _rounded(row["rates"] or [])}
-        for row in told.signatures.to_dicts()
-    ]
-    return {
-        "job_id": told.job_id,
-        "release_id": told.release_id,
-        "job": told.job,
-        "other_runs_started_at": list(told.other_runs),
-        "io": told.io.to_dicts(),
-        "samples": samples,
-        "signatures": signatures,
-        "neighbour_count": told.neighbours.height,
-        "neighbours": told.neighbours.head(most_neighbours).to_dicts(),
-        "slowdowns": told.slowdowns.to_dicts(),
-        "traces": [_trace_document(trace) for trace in told.traces],
-    }
-
-
-_OF_TRACE = (
-    "trace_id", "source_file", "tracer", "job_match", "application", "process_count", "started_at", "duration_s",
-)  # fmt: skip
-
-
-def _trace_document(trace: TracedRun) -> dict[str, Any]:
-    return {
-        **{name: trace.job[name] for name in _OF_TRACE},
-        "facts": trace.facts,
-        "findings": [told_finding(row) for row in trace.findings.filter(outcome="found").to_dicts()],
-        "not_found": _asked(trace, "not_found"),
-        "not_applicable": _asked(trace, "not_applicable"),
-        "unknown": trace.findings.filter(outcome="unknown").select("rule", "direction", "missing").to_dicts(),
-        "layers": trace.layers.to_dicts(),
-        "sizes": trace.sizes.to_dicts(),
-        "heatmaps": [_map_document(one) for one in trace.maps],
-    }
-
-
-def told_finding(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a finding with its numbers in its sentence."""
-    kept = {name: value for name, value in row.items() if name not in ("trace_id", "outcome", "missing")}
-    return kept | {"sentence": filled(row["sentence"], row["evidence"])}
-
-
-def _asked(trace: TracedRun, outcome: str) -> list[dict[str, Any]]:
-    return trace.findings.filter(outcome=outcome).select("rule", "direction").to_dicts()
-
-
-def _map_document(one: RankTimes) -> dict[str, Any]:
-    return {
-        "module": one.module,
-        "direction": one.direction,
-        "source": one.source,
-        "rank_edges": one.rank_edges.tolist(),
-        "time_edges_s": _rounded(one.time_edges_s.tolist()),
-        "cell_bytes": [_rounded(row) for row in one.cell_bytes.tolist()],
-        "time_bytes": _rounded(one.time_bytes.tolist()),
-        "rank_bytes": _rounded(one.rank_bytes.tolist()),
-    }
-
-
-def _rounded(values: Sequence[float]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
-
-
-def _scaled(rates: Sequence[float | None], scale: float) -> list[float | None]:
-    return [None if rate is None else float(f"{rate * scale:.{_DIGITS}g}") for rate in rates]
-
-
 # ---- for people
 
 
@@ -333,14 +246,3 @@ def heat_view(told: ToldJob) -> HeatView:
     job = shown.job
     subject = [f"job {told.job_id}", job["application"], job["source_file"]]
     return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))
-
-
-def page_of(told: ToldJob, most_neighbours: int) -> str:
-    """Return a run as a page of one file."""
-    own = document(told, most_neighbours)
-    pictures: list[str | None] = []
-    for number, trace in enumerate(told.traces):
-        finding = finding_of(trace.maps)
-        heat = draw(HeatView(trace.job["source_file"], trace.maps, finding))
-        pictures.append(svg_of(heat, f"heat-{number}", finding) if trace.maps else None)
-    return job_page(own, pictures)

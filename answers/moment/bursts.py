@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iosig.answers.advice.inputs import Rates, RunningJob
-from iosig.answers.advice.landed import utc
+from iosig.answers.advice.inputs import Rates, RunningJob, utc
 from iosig.transforms.forecast.forecasting import ForecastParams
 from iosig.transforms.predictions.predictor import EPOCH_S
 from iosig.warehouse.store.journal import Journal, JournalFault

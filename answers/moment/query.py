@@ -5,23 +5,23 @@ What landed is looked at once: as long as nothing more lands, only ages grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from iosig.answers.advice.inputs import FilesystemState, KnownSignature, RunningJob
+from iosig.answers.advice.inputs import FilesystemState
 from iosig.answers.advice.landed import site_state
 from iosig.answers.advice.signatures import ReleaseSignatures
 from iosig.answers.attribution.landed import Landed
 from iosig.answers.attribution.query import TABLES, Answer, Asked, who
 from iosig.answers.forecast import query as forecast
 from iosig.answers.moment.bursts import Burst, coming_bursts, followed_bursts
-from iosig.answers.status.condition import Condition, SourceCondition, condition_of
-from iosig.answers.status.problems import Problem, problems_of, rhythm_s
+from iosig.answers.status.condition import Condition, condition_of
+from iosig.answers.status.problems import Problem, problems_of
 from iosig.estimates.columns import epoch_s
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import IosigError, NothingToDo
@@ -77,23 +77,6 @@ class Moment:
         return self.condition.at
 
 
-class _NoSignatures:
-    """Where there is no release yet."""
-
-    def application_ids(self) -> Sequence[str]:
-        return ()
-
-    def others(self) -> Sequence[str]:
-        return ()
-
-    def of(self, application_ids: Iterable[str]) -> Mapping[str, Mapping[str, KnownSignature]]:
-        del application_ids
-        return {}
-
-    def why_none(self, application_id: str) -> str:
-        return f"There is no release yet: nothing is known of {application_id}."
-
-
 class Lookout:
     """Looks at a warehouse, and remembers what it saw until more lands."""
 
@@ -120,10 +103,9 @@ class Lookout:
         return self._seen[1]
 
     def _look(self, release: Release | None, at: datetime) -> tuple[FilesystemMoment, ...]:
-        signatures = ReleaseSignatures(self._store, release) if release else _NoSignatures()
         try:
             # a job log may be ahead of the polls, and a poll of a wrong clock ahead of all
-            state = site_state(self._store, release, self._settings, signatures, None)
+            state = site_state(self._store, release, self._settings, ReleaseSignatures(self._store, release), None)
         except NothingToDo:
             return ()
         known = {one.filesystem: one for one in state.filesystems}
@@ -155,7 +137,7 @@ class Lookout:
             polled_at or datetime.fromtimestamp(float(epoch_s(landed.ticks["polled_at"])[-1]), UTC),
             _curves(landed.ticks, until),
             _of_late(landed, name, until),
-            tuple(_beside(followed, coming_bursts(_running(state), newest))),
+            tuple(_beside(followed, coming_bursts(state.running if state else (), newest))),
             outlook,
             why,
         )
@@ -170,10 +152,6 @@ class Lookout:
             return None, str(fault)
         lines = (told.expected_bytes_per_s, told.low_bytes_per_s, told.high_bytes_per_s)
         return Outlook(told.step_s, *(tuple(map(float, line)) for line in lines)), None
-
-
-def _running(state: FilesystemState | None) -> tuple[RunningJob, ...]:
-    return () if state is None else state.running
 
 
 def _beside(followed: Sequence[Burst], known: Sequence[Burst]) -> list[Burst]:
@@ -208,49 +186,3 @@ def _of_late(landed: Landed, name: str, until: datetime) -> Answer | None:
             return who(connection, Asked(name, until - timedelta(minutes=OF_LATE_MINUTES), until), is_landed=True)
     except NothingToDo:
         return None
-
-
-# ---- as JSON
-
-#: jobs and bursts that are told of a file system
-_MOST_JOBS, _MOST_BURSTS = 10, 10
-_OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "explained_bytes", "certainty", "fit")
-
-
-def document(moment: Moment) -> dict[str, Any]:
-    """Return what there is to see for programs."""
-    condition = moment.condition
-    return {
-        "at": moment.at,
-        "warehouse": condition.warehouse,
-        "release_id": condition.release_id,
-        "problems": [asdict(problem) for problem in moment.problems],
-        "filesystems": [_filesystem(one) for one in moment.filesystems],
-        "sources": [_source(one) for one in condition.sources],
-    }
-
-
-def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
-    late = one.of_late
-    return {
-        "filesystem": one.filesystem,
-        "polled_at": one.polled_at,
-        "read_bytes_per_s": list(one.bytes_per_s["read"]),
-        "write_bytes_per_s": list(one.bytes_per_s["write"]),
-        "since": late.asked.since if late else None,
-        "measured_bytes": late.measured_bytes if late else None,
-        "unexplained_bytes": late.unexplained_bytes if late else None,
-        "other_job_count": late.others.height if late else None,
-        "jobs": late.jobs.head(_MOST_JOBS).select(_OF_JOBS).to_dicts() if late else [],
-        "bursts": [asdict(burst) for burst in one.bursts[:_MOST_BURSTS]],
-        "outlook": asdict(one.outlook) if one.outlook else None,
-        "why_no_outlook": one.why_no_outlook,
-    }
-
-
-def _source(source: SourceCondition) -> dict[str, Any]:
-    return {
-        "table": source.table,
-        "landed_at": source.landed_at[-1].astimezone(UTC),
-        "usual_s": rhythm_s(source.landed_at),
-    }

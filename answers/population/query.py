@@ -67,7 +67,7 @@ class Population:
     @property
     def node_hours(self) -> float:
         """Node hours of these runs, each once; where their nodes are known."""
-        once = self.runs.select("cluster", "subject_id", "started_at", "node_hours").unique()
+        once = self.runs.select("cluster", "subject_id", "started_at", "node_hours").unique(maintain_order=True)
         return float(once["node_hours"].sum())
 
     def labels(self) -> pl.DataFrame:

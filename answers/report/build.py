@@ -44,12 +44,8 @@ def _written(told: Reported, folder: Path) -> Written:
     there = {path.name for path in writing.folders(folder)}
     shown = [one for one in kept if one.release_id in there]
     writing.show(folder, shown[-1].release_id)
-    writing.put(folder, _listed(shown))
-    writing.put(folder, root_page([(one.release_id, one.created_at, one.verdict) for one in reversed(shown)]))
+    listed = [(one.release_id, one.created_at, one.verdict) for one in reversed(shown)]
+    # a script beside the folders, which every page loads
+    writing.put(folder, Content("releases.js", f"iosigReleases({json.dumps(listed)});\n".encode()))
+    writing.put(folder, root_page(listed))
     return Written(folder / writing.LATEST / NIGHT.file_name, count, size, new, gone)
-
-
-def _listed(shown: list[Release]) -> Content:
-    """Return the releases that there are pages of, the newest first, as a script beside their folders."""
-    told = [[one.release_id, one.created_at, one.verdict] for one in reversed(shown)]
-    return Content("releases.js", f"iosigReleases({json.dumps(told)});\n".encode())

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
+from pydantic import Field
 
+from iosig.answers.documents import Document, Part, columns_of
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, opened
 from iosig.answers.single.throughput import By, throughput_by
 from iosig.estimates.classes import series_classes, trace_classes
@@ -33,6 +36,18 @@ class Classified:
     counters: pl.DataFrame = field(default_factory=lambda: frames.empty(TRACE_COUNTERS))
     signals: pl.DataFrame = field(default_factory=lambda: frames.empty(TRACE_SIGNALS))
     throughput: pl.DataFrame | None = None
+
+
+class _ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
+    """A row of `classes`."""
+
+
+class ClassesDocument(Document, title="iosig classify"):
+    """When in its run it does its I/O."""
+
+    format: Literal["iosig-classes/1"] = "iosig-classes/1"
+    name: str = Field(description="the input")
+    classes: list[_ClassRow] = Field(description="a row for each subject and direction")
 
 
 def classify_input(path: Path, settings: Settings, told: Told, by: By | None = None) -> Classified:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
+from iosig.answers.documents import Document, Part
 from iosig.answers.single.one_input import TraceInput, opened
 from iosig.estimates.networks.making import Asked, Made, network_of_trace
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
@@ -33,6 +35,45 @@ _LOST = "Fetch the log anew from where Darshan wrote it; if it is so there too, 
 _SLOWEST = 5
 #: what a Darshan module that has single requests is called
 _TRACED = "DXT_"
+
+
+class _Layer(Part):
+    name: str = Field(description="the layer")
+    nodes: int = Field(description="its nodes [nodes]")
+    members: int = Field(description="who they stand for [members]")
+    group_size: int = Field(description="members of a node [members]")
+
+
+class _Node(Part):
+    node: str = Field(description="its name")
+    transfer_count: int = Field(description="what went to it [transfers]")
+    read_bytes: int = Field(description="bytes read [B]")
+    written_bytes: int = Field(description="bytes written [B]")
+    mean_s: float | None = Field(description="time of a transfer [s]")
+    median_ratio: float | None = Field(description="of that to the median node's [1]")
+    time_ratio: float | None = Field(description="its share of the layer's time [1]")
+    bytes_per_s: float | None = Field(description="while it was at it [B/s]")
+    longest_s: float | None = Field(description="the longest transfer [s]")
+
+
+class NetworkDocument(Document, title="iosig network"):
+    """Which nodes talked to which, and how fast."""
+
+    format: Literal["iosig-network/1"] = "iosig-network/1"
+    name: str = Field(description="the input")
+    module: str = Field(description="whose requests")
+    request_count: int = Field(description="requests [requests]")
+    covered_ratio: float | None = Field(description="how many of all requests are told of [1]")
+    negative_count: int = Field(description="requests that end before they begin [requests]")
+    notes: list[str] = Field(description="what has to be known of it")
+    window_count: int = Field(description="time windows [windows]")
+    window_s: list[float | None] = Field(description="the time that is told of")
+    layers: list[_Layer] = Field(description="the layers, outermost first")
+    edge_counts: list[int | None] = Field(description="edges between each layer and the next")
+    time_kinds: list[str] = Field(description="what the time of an edge is")
+    patterns: list[Any] = Field(description="what the nodes of two layers look like together")
+    bottlenecks: list[Any] = Field(description="single requests that stand out")
+    nodes: dict[str, list[_Node]] = Field(description="layer = its nodes, the slowest first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,28 +216,28 @@ class NetworkInput:
     def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows if self.windows is None else rows.filter(pl.col("window").is_between(*self.windows, closed="left"))
 
-    def document(self) -> dict[str, Any]:
-        """Return what is found as plain values, for JSON."""
+    def document(self) -> NetworkDocument:
+        """Return what is found for programs."""
         layers = self.network.layers
-        return {
-            "name": self.name,
-            "module": self.made.module,
-            "request_count": self.made.request_count,
-            "covered_ratio": self.made.covered_ratio,
-            "negative_count": self.made.negative_count,
-            "notes": list(self.made.notes),
-            "window_count": self.network.window_count,
-            "window_s": list(self.span_s),
-            "layers": [
+        return NetworkDocument(
+            name=self.name,
+            module=self.made.module,
+            request_count=self.made.request_count,
+            covered_ratio=self.made.covered_ratio,
+            negative_count=self.made.negative_count,
+            notes=self.made.notes,
+            window_count=self.network.window_count,
+            window_s=self.span_s,
+            layers=[
                 {"name": x.name, "nodes": x.node_count, "members": x.member_count, "group_size": x.group_size}
                 for x in layers
             ],
-            "edge_counts": [int((self.network.edges["hop"] == hop).sum()) for hop in range(self.network.hop_count)],
-            "time_kinds": list(self.network.time_kinds),
-            "patterns": self.patterns().to_dicts(),
-            "bottlenecks": self.bottlenecks().to_dicts(),
-            "nodes": {layer.name: self.nodes(layer.name).to_dicts() for layer in layers},
-        }
+            edge_counts=[int((self.network.edges["hop"] == hop).sum()) for hop in range(self.network.hop_count)],
+            time_kinds=self.network.time_kinds,
+            patterns=self.patterns().to_dicts(),
+            bottlenecks=self.bottlenecks().to_dicts(),
+            nodes={layer.name: self.nodes(layer.name).to_dicts() for layer in layers},
+        )
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
+from iosig.answers.documents import Document, Part, columns_of
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, opened
 from iosig.estimates.periods import judged_of, params_of, rows_from, segments_from
 from iosig.estimates.subjects import Subjects, series_subjects, traced_requests, traced_subjects
@@ -130,6 +132,43 @@ class FoundPeriods:
         """Return a method's name, with how its outliers were told if that was another way than the night's."""
         way = self.outliers_of(method)
         return method if way in (None, "z-score") else f"{method} ({way})"
+
+    def document(self) -> PeriodsDocument:
+        """Return the rows for programs, each with its segments."""
+        rows = []
+        for row in self.rows.to_dicts():
+            segments = self.segments_of(row).drop(_SUBJECT_OF_SEGMENT).to_dicts()
+            rows.append({**row, "outliers": self.outliers_of(row["method"]), "segments": segments})
+        return PeriodsDocument(name=self.name, periods=rows)
+
+
+#: columns that a segment shares with its row
+_SUBJECT_OF_SEGMENT = (
+    "cluster", "subject_kind", "subject_id", "started_at", "ended_on", "filesystem", "direction", "basis", "method",
+)  # fmt: skip
+
+
+class _SegmentRow(
+    Part, extra="allow", json_schema_extra=columns_of("period_segments", but=_SUBJECT_OF_SEGMENT, are_nullable=True)
+):
+    """A row of `period_segments`, without its subject."""
+
+
+class _PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
+    """A row of `periods`."""
+
+    # the command knows methods that no night uses
+    method: str
+    outliers: str | None = Field(description="how frequencies that stand out were found")
+    segments: list[_SegmentRow] = Field(description="its periods, in order of time")
+
+
+class PeriodsDocument(Document, title="iosig period"):
+    """How often bursts come."""
+
+    format: Literal["iosig-periods/1"] = "iosig-periods/1"
+    name: str = Field(description="the input")
+    periods: list[_PeriodRow] = Field(description="a row for each subject, direction and method")
 
 
 @dataclass(frozen=True)

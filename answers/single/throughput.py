@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from iosig.transforms.throughput.requests import Requests
 from iosig.warehouse.errors import UsageError
 
 By = Literal["rank", "host", "file", "ost"]
-BY: tuple[By, ...] = get_args(By)
 
 _MODULE = ["module", "direction", "is_async"]
 _MOVED = ["request_bytes", "began_s", "ceased_s"]

@@ -111,8 +111,8 @@ def _of_runs(condition: Condition, settings: WatchSettings) -> Iterator[Problem]
     if waits_s > settings.release_late_after_s:
         yield Problem(
             "late",
-            f"{len(condition.waiting):,} landed inputs are in no release, the first since {_ago(waits_s)}:"
-            " look whether the night runs (`iosig run`).",
+            f"{counted(len(condition.waiting), 'landed input')} {'is' if len(condition.waiting) == 1 else 'are'} in no "
+            f"release, the first since {_ago(waits_s)}: look whether the night runs (`iosig run`).",
         )
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 TABLES = "jobs signatures periods"
 #: the time before the last end of a run in which runs may have met
 _LAST_S = 86_400
-_RHYTHM = ("application_id", "filesystem")
 
 
 def view_of(connection: duckdb.DuckDBPyConnection, title: str, direction: str = "write") -> ClockView:

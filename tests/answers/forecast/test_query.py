@@ -104,7 +104,7 @@ def test_the_range_is_around_what_is_expected_and_the_rest_is_as_it_was(noon: To
 
 
 def test_programs_and_people_are_told(site: tuple[Store, Release], noon: Told, cli: Cli, tmp_path: Path) -> None:
-    written = json.loads(json.dumps(document(noon, "release")))
+    written = json.loads(document(noon, "release").json_text())
     assert len(written["steps"]) == 15
     assert written["steps"][0]["from"] == "2018-02-09T12:00:00Z"
     meeting = written["collisions"][0]
@@ -131,7 +131,7 @@ def test_what_is_asked_about_comes_on_top(site: tuple[Store, Release], noon: Tol
     assert found.forecast.applications_bytes_per_s[place].sum() * 60 == pytest.approx(4 * 131072e6, rel=1e-3)
     assert found.without is not None
     assert found.without.expected_bytes_per_s == pytest.approx(noon.forecast.expected_bytes_per_s)
-    added = sum(step["added_bytes_per_s"] for step in document(found, "release")["steps"]) * 60
+    added = sum(step["added_bytes_per_s"] for step in document(found, "release").steps) * 60
     assert added == pytest.approx(4 * 131072e6, rel=0.2)
     assert counts(found) == counts(noon), "it does not run"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from iosig.answers.job import query as job
+from iosig.answers.job.document import document, page_of
 from iosig.answers.report.runs import hours, read_runs
 from iosig.answers.single.one_input import TraceInput, opened as opened_input
 from iosig.flows import nightly
@@ -54,10 +55,11 @@ def test_a_traced_job_is_told_by_its_log_its_bytes_and_its_trace(tmp_path: Path)
         (expected,) = (job.traced.of_input(alone),)
     assert trace.findings.equals(expected.findings)
     assert {one.direction for one in trace.maps} == {"write", "read"}
-    document = job.document(told, 5)
-    assert document["job"]["user"] == "ann"
-    assert {row["direction"] for row in document["io"]} == {"write", "read"}
-    assert "Ranks and time" in job.page_of(told, 5)
+    printed = document(told, 5)
+    assert printed.job is not None
+    assert printed.job["user"] == "ann"
+    assert {row["direction"] for row in printed.io} == {"write", "read"}
+    assert "Ranks and time" in page_of(told, 5)
     with opened(store, release) as connection:
         chosen = {hour: days for hour, days in hours(connection).items() if hour <= told.job["started_at"]}
         (content, *_) = hour_files(read_runs(connection, chosen))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from iosig.answers.attribution.landed import Landed
-from iosig.answers.moment.query import MINUTES, Lookout, document
+from iosig.answers.moment.document import document
+from iosig.answers.moment.query import MINUTES, Lookout
 from iosig.settings.model import Settings
 from iosig.warehouse.store.store import Store
 from tests.flows.advised_sites import at, land_site, publish_site
@@ -51,8 +52,8 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     # the burst, and what flows all the time
     assert scratch.outlook.expected_bytes_per_s[0] == pytest.approx(4e9 * 120 / 600 + 1e9, rel=0.2)
     told = document(seen)
-    assert [one["filesystem"] for one in told["filesystems"]] == ["projects", "scratch"]
-    assert told["sources"][0]["table"] == "job_records"
+    assert [one.filesystem for one in told.filesystems] == ["projects", "scratch"]
+    assert told.sources[0].table == "job_records"
     monkeypatch.setattr(Landed, "of", None)
     assert lookout.look(at(2)).filesystems is seen.filesystems, "nothing more has landed"
 

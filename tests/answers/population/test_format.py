@@ -32,7 +32,7 @@ def test_inferred_classes_are_compared_with_exact_ones() -> None:
 def test_a_document_holds_all_of_it() -> None:
     with opened() as site:
         told = document(counted(site, Asked()), 2, "r")
-    plain = json.loads(json.dumps(told, default=str))
+    plain = json.loads(told.json_text())
     assert (plain["format"], plain["run_count"], plain["group_count"], len(plain["groups"])) == (
         "iosig-population/1", 6, 3, 2,
     )  # fmt: skip

@@ -185,16 +185,6 @@ def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path
     assert "UTC" in err
 
 
-@pytest.mark.parametrize(
-    ("window", "told"),
-    [("5", "two numbers"), ("a:b", "number of seconds"), ("9:3", "before"), ("x/y", "instant"), ("nan:3", "number")],
-)
-def test_a_window_that_is_none_is_told(window: str, told: str, trace: Path, cli: Cli) -> None:
-    code, _, err = cli("period", trace, "--window", window)
-    assert code == 2
-    assert told in err
-
-
 def test_an_open_window_ends_where_the_input_does(trace: Path) -> None:
     assert one(trace, "write", window=(150.0, float("inf")), method="dft")["window_end_s"] == pytest.approx(731, abs=1)
 

@@ -29,6 +29,7 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
     ("condition", "name", "part"),
     [
         (but(refused_run="/w/refused/index.html"), "gate", "read /w/refused/index.html"),
+        (but(waiting=(NOON - 2 * DAY,)), "late", "1 landed input is in no release, the first since 2 days"),
         (but(waiting=(NOON - 2 * DAY, NOON)), "late", "2 landed inputs are in no release, the first since 2 days"),
         (but(sources=(nightly_source(ended=4 * DAY),)), "silent sacct", "for 4 days, where 24 hours is usual"),
         (but(sources=(REFUSING,)), "refused sacct", "12.0% of the last input of sacct was refused, where 0.3%"),

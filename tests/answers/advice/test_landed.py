@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iosig.answers.advice.queue import beside_the_log
+from iosig.answers.advice.landed import beside_the_log
 from tests.sql.given import rows
 
 QUEUE = """

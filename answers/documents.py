@@ -1,0 +1,129 @@
+"""The models of what `--json` prints: pydantic gives the JSON and its JSON Schema.
+
+A document begins with its `format`, a name and a version. Within a version no field goes away, or changes its type,
+unit or meaning. A description ends with the unit, in brackets. Fields with a default are the optional ones: they are
+printed only where they are given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from iosig.reports.texts import printable
+
+if TYPE_CHECKING:
+    from iosig.warehouse.contracts import Column
+
+#: an instant, or a day; one that is a text already is printed as it is
+Instant = Annotated[datetime | str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Day = Annotated[date | str, WithJsonSchema({"type": "string", "format": "date"})]
+#: faults that a sentence names
+_MAX_FAULTS = 3
+
+
+class Part(BaseModel):
+    """An object within a document, made of keywords, of a row, or of an object that has the same attributes."""
+
+    model_config = ConfigDict(
+        frozen=True, from_attributes=True, validate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
+
+
+class Document(Part):
+    """What a command prints."""
+
+    format: str
+
+    def json_text(self, indent: int | None = None) -> str:
+        """Return the document as JSON, in ASCII alone: text from the input cannot control a terminal."""
+        values = self.model_dump(mode="json", exclude_unset=True, fallback=str)
+        return json.dumps({"format": self.format, **values}, indent=indent)
+
+
+class RollbackPart(Part):
+    """The rollback in force."""
+
+    target_id: str = Field(description="the release that is current again")
+    since: Instant = Field(description="since when [UTC]")
+    landing_ids: list[str] = Field(description="landings that runs exclude")
+    table_names: list[str] = Field(description="tables that keep their rows of that release")
+    parameters: str | None = Field(description="the only settings with which runs publish, as JSON; null for any")
+    ended_at: Instant | None = Field(description="null while it is in force [UTC]")
+
+
+def one_of(choices: Collection[str]) -> WithJsonSchema:
+    """Return the annotation of a text of a closed list."""
+    return WithJsonSchema({"type": "string", "enum": list(choices)})
+
+
+def instant_text(at: datetime) -> str:
+    """Return an instant in UTC, to the second; such texts are in order of time."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def faults_of(error: ValidationError) -> str:
+    """Return the first faults of a document that was read, each with its place."""
+    faults = error.errors(include_input=False)[:_MAX_FAULTS]
+    told = [f"{_place(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in faults]
+    more = error.error_count() - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part, 80)}" for part in loc)
+    return text.lstrip(".") or "the document"
+
+
+# ---- columns of tables
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "int": {"type": "integer"},
+    "real": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "instant": {"type": "string", "format": "date-time"},
+    "date": {"type": "string", "format": "date"},
+    "reals": {"type": "array", "items": {"type": ["number", "null"]}},
+    "ints": {"type": "array", "items": {"type": ["integer", "null"]}},
+}
+
+
+def columns_of(
+    table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
+) -> Callable[[dict[str, Any]], None]:
+    """Return the `json_schema_extra` of a model whose extra fields are columns of a table, all if none is named.
+
+    A field that the model declares itself replaces the column of its name. are_nullable: every column may be NULL.
+    """
+
+    def add(schema: dict[str, Any]) -> None:
+        from iosig.warehouse.contracts import table
+
+        chosen = [table(table_name).column(name) for name in names or table(table_name).column_names]
+        columns = {
+            column.name: _column_schema(column, is_nullable=column.nullable or are_nullable)
+            for column in chosen
+            if column.name not in but
+        }
+        own = {name: _doc_of(columns.get(name)) | field for name, field in schema.get("properties", {}).items()}
+        schema["properties"] = columns | own
+        schema["required"] = [*columns, *(name for name in schema.get("required", ()) if name not in columns)]
+
+    return add
+
+
+def _doc_of(schema: dict[str, Any] | None) -> dict[str, Any]:
+    return {"description": schema["description"]} if schema else {}
+
+
+def _column_schema(column: Column, *, is_nullable: bool) -> dict[str, Any]:
+    unit = f" [{column.unit}]" if column.unit else ""
+    schema = {"description": f"{column.doc}{unit}", **_TYPES[column.dtype]}
+    if column.choices:
+        schema["enum"] = [*column.choices, *([None] if is_nullable else [])]
+    return schema | {"type": [schema["type"], "null"]} if is_nullable else schema
