@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from iosig.traces.replay.execution import Done, Executor, run
-from iosig.traces.replay.files import Uses, merged, uses
+from iosig.traces.replay.files import Uses, uses
 from iosig.traces.replay.gates import Board, Gates
 from iosig.traces.replay.libc import Calls, content
 from iosig.traces.replay.ordering import Order, ordered, visits
@@ -63,13 +63,21 @@ def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: 
     ]
 
 
+def used_by(made: Sequence[Written]) -> Uses:
+    """Return what all ranks do to files."""
+    found = Uses()
+    for one in made:
+        found.add(uses(one))
+    return found
+
+
 def executed(
     folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float = 0.0
 ) -> tuple[list[Done], Order, Uses]:
     """Replay programs in this process, all ranks by turns, under an existing folder; timed where anything is spent."""
     made = scripts_of(programs, spent_s=spent_s)
     order = ordered(visits(one.script for one in made), len(programs))
-    used = merged(uses(one) for one in made)
+    used = used_by(made)
     prepare(used, folder, lambda _: None)
     names = tuple(order.members)
     board = Board(folder.parent / f"{folder.name}.board", 1, len(names)).make().opened()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.traces.replay.files import Uses, uses
+from iosig.traces.replay.files import uses
 from iosig.traces.replay.functions import VERBS, Verb
 from iosig.traces.replay.gates import Board, Broken, Gates
 from iosig.traces.replay.ordering import WORLD, ordered, visits
@@ -19,7 +19,7 @@ from iosig.traces.replay.traces import chosen
 from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 from iosig.warehouse.errors import UsageError
 from tests.budget import examples
-from tests.flows.replayed_programs import Line, calls_of, executed, scripts_of
+from tests.flows.replayed_programs import Line, calls_of, executed, scripts_of, used_by
 
 BARRIER = ("MPI_Barrier", WORLD)
 WRITTEN = [("open", "f 577 420"), ("write", "f %p 10")]
@@ -200,14 +200,6 @@ def test_a_waiting_process_hears_that_another_is_gone(tmp_path: Path) -> None:
 # ---- files
 
 
-def used_by(programs: list[list[Line]]) -> Uses:
-    """What all ranks do to files."""
-    found = Uses()
-    for one in scripts_of(programs):
-        found.add(uses(one))
-    return found
-
-
 @pytest.mark.parametrize(
     ("programs", "before", "after"),
     [
@@ -224,7 +216,7 @@ def used_by(programs: list[list[Line]]) -> Uses:
     ],
 )  # fmt: skip
 def test_what_was_there_before_is_inferred(programs: list[list[Line]], before: int | None, after: int | None) -> None:
-    use = used_by(programs).files["f",]
+    use = used_by(scripts_of(programs)).files["f",]
     assert use.prepared_bytes() == before
     assert use.final_bytes() == after
 
@@ -235,7 +227,7 @@ def test_the_estimate_counts_what_is_written_and_not_the_holes() -> None:
 
 
 def test_folders_that_ranks_make_are_left_to_them() -> None:
-    used = used_by([[("mkdir", "/a/b 511"), ("open", "/a/b/c/f 66 420")]])
+    used = used_by(scripts_of([[("mkdir", "/a/b 511"), ("open", "/a/b/c/f 66 420")]]))
     assert list(used.needed_folders()) == [("a", "b"), ("a", "b")]
 
 
