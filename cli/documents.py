@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pkgutil import resolve_name
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from iosig.answers.documents import Day, Document, Instant, Part, RollbackPart, columns_of, one_of
 from iosig.warehouse.contracts.releases import KINDS, PASSED, WITH_WARNINGS
+
+if TYPE_CHECKING:
+    from iosig.flows.lineage import ColumnLineage, TableLineage
+    from iosig.flows.nightly import PlannedStep
+    from iosig.flows.steps.plan import Plan
 
 # ---- releases
 
@@ -104,6 +110,82 @@ class RowsDocument(Document, title="iosig sql"):
     format: Literal["iosig-rows/1"] = "iosig-rows/1"
     columns: list[_RowsColumn] = Field(description="the columns of the result, in order")
     rows: list[Any] = Field(description="the rows: objects of column = value")
+
+
+class _TableLineage(Part):
+    table: str = Field(description="the table, with its layer")
+    step: str = Field(description="the step that computes it")
+    is_sql: bool = Field(description="whether an SQL model computes it")
+    tables: list[str] = Field(description="the tables that it is computed from")
+
+
+class _ColumnLineage(Part):
+    column: str = Field(description="the column")
+    sources: list[str] = Field(description="the columns that it is computed from")
+
+
+class LineageDocument(Document, title="iosig lineage"):
+    """From which tables and columns tables are computed."""
+
+    format: Literal["iosig-lineage/1"] = "iosig-lineage/1"
+    tables: list[_TableLineage] = Field(description="all tables, or the table that is named and those it depends on")
+    downstream: list[str] = Field(description="tables that depend on the one that is named")
+    columns: list[_ColumnLineage] = Field(description="columns of the named table, if SQL computes it")
+
+    @classmethod
+    def of(
+        cls, tables: Sequence[TableLineage], downstream: Sequence[str], columns: Sequence[ColumnLineage]
+    ) -> LineageDocument:
+        """Return the document of some lineage."""
+        return cls(
+            tables=[
+                _TableLineage(table=each.name, step=each.step, is_sql=each.is_sql, tables=list(each.tables))
+                for each in tables
+            ],
+            downstream=list(downstream),
+            columns=[_ColumnLineage(column=each.column, sources=list(each.sources)) for each in columns],
+        )
+
+
+class _PlannedStep(Part):
+    step: str = Field(description="the step")
+    days: list[Day | None] | None = Field(description="the days that it computes, null if tables of the run decide")
+    item_count: int | None = Field(description="work items, null if tables of the run decide [items]")
+    complete_item_count: int = Field(description="work items that an interrupted run has completed [items]")
+    expected_s: float | None = Field(description="expected duration, null if it is unknown [s]")
+
+
+class PlanDocument(Document, title="iosig run --dry-run"):
+    """What a run would compute, and why."""
+
+    format: Literal["iosig-plan/1"] = "iosig-plan/1"
+    warehouse: str = Field(description="where it lies")
+    base_release_id: str | None = Field(description="the release that the run starts from")
+    reasons: list[str] = Field(description="why tables are computed")
+    days: list[Day | None] = Field(description="the UTC days that are computed, null for rows without a day")
+    inputs: list[str] = Field(description="the landings that are new")
+    steps: list[_PlannedStep] = Field(description="the steps, in their order")
+
+    @classmethod
+    def of(cls, warehouse: str, plan: Plan, steps: Sequence[PlannedStep]) -> PlanDocument:
+        """Return the document of a plan."""
+        return cls(
+            warehouse=warehouse,
+            base_release_id=plan.base.release_id if plan.base else None,
+            reasons=list(plan.reasons),
+            days=list(plan.days),
+            inputs=list(plan.inputs),
+            steps=[
+                _PlannedStep(
+                    step=each.name,
+                    days=None if each.days is None else list(each.days),
+                    item_count=each.item_count,
+                    complete_item_count=each.complete_item_count,
+                    expected_s=each.expected_s,
+                )
+                for each in steps
+            ],
+        )
 
 
 class ReportDocument(Document, title="iosig report"):
@@ -368,6 +450,7 @@ _MODELS = (
     LandingDocument,
     LandedFileDocument,
     FormatsDocument,
+    LineageDocument,
     MaintenanceDocument,
     "iosig.answers.single.networks:NetworkDocument",
     "iosig.answers.single.periods:PeriodsDocument",
@@ -378,6 +461,7 @@ _MODELS = (
     ReportDocument,
     ReplayDocument,
     RunDocument,
+    PlanDocument,
     SettingsDocument,
     RowsDocument,
     "iosig.answers.status.document:StatusDocument",

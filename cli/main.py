@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "forget": (".forget", "Take an input, or a user's data, out of the warehouse and of all releases."),
     "job": (".job", "Say what is wrong with a run's I/O, what it moved, and beside whom."),
     "land": (".land", "Land job logs, polls and series, each file once."),
+    "lineage": ("iosig.cli.lineage", "Show from which tables each table is computed."),
     "maintain": (".upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (".network", "Show which nodes talked to which in a traced run, how fast, and which are in trouble."),
     "period": (".period", "Find the period of one trace, series or polls, without a warehouse."),

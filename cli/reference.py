@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import BaseModel
@@ -22,6 +22,9 @@ from iosig.expectations import suites
 from iosig.settings.model import FILE_NAME, Settings
 from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
 from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
+
+if TYPE_CHECKING:
+    from iosig.flows.lineage import ColumnLineage, TableLineage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: an example of every setting: what a site says, by hand, and defaults; it stands in the page of the settings
@@ -346,12 +349,65 @@ def compressed_traces() -> str:
     return compressed_files.page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
 
 
+# ---- lineage
+
+
+def lineage_page() -> str:
+    """Return the page about the tables and columns from which each table is computed."""
+    from iosig.flows.lineage import columns_of, lineage
+
+    found = lineage()
+    return _page(
+        "# Lineage",
+        "From which tables each table is computed, by which step of a run, and where an SQL model computes it from "
+        "which columns. `iosig lineage TABLE` prints the same, with all that a table depends on and all that depends "
+        "on it. Tables follow from the declarations of the steps and from the SQL; no page is kept by hand.",
+        "## Steps",
+        _diagram(found),
+        "## Tables",
+        _table(
+            ("table", "step", "computed by", "computed from"),
+            ((_code(each.name), each.step, _computed_by(each), ", ".join(map(_code, each.tables))) for each in found),
+        ),
+        "## Columns",
+        "Of tables that an SQL model computes. A column without sources is a constant, a count of rows, or comes from "
+        "the settings.",
+        *(block for each in found if each.is_sql for block in _describe_columns(each.name, columns_of(each.table))),
+    )
+
+
+def _computed_by(found: TableLineage) -> str:
+    return f"[SQL](../sql/{found.table.layer}/{found.table.name}.sql)" if found.is_sql else "Python"
+
+
+def _diagram(found: Sequence[TableLineage]) -> str:
+    """Return the steps as a Mermaid diagram: an arrow leads from a step to those that read its tables."""
+    step_of = {each.name: each.step for each in found}
+    numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
+    arrows = {
+        (numbers[step_of[name]], numbers[each.step]): None
+        for each in found
+        for name in each.tables
+        if name in step_of and step_of[name] != each.step
+    }
+    nodes = [f'    s{number}["{step}"]' for step, number in numbers.items()]
+    lines = ["```mermaid", "flowchart LR", *nodes, *(f"    s{first} --> s{then}" for first, then in arrows), "```"]
+    return "\n".join(lines)
+
+
+def _describe_columns(name: str, columns: Sequence[ColumnLineage]) -> Iterator[str]:
+    yield f"### {name}"
+    rows = ((_code(column.column), ", ".join(map(_code, column.sources))) for column in columns)
+    yield _table(("column", "computed from"), rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "compressed-traces.md": compressed_traces,
     "dictionary.md": dictionary,
     "iosig.toml": example,
     "json.md": documents_page,
+    "lineage.md": lineage_page,
     "schemas.json": schema_file,
     "settings.md": settings,
 }

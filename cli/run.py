@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
 )
 @click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Print what the run would compute, and why; nothing lands or is written."
+)
+@click.option(
     "--verbose", "is_verbose", is_flag=True, help="Print all tables of the release, classes and periods, too."
 )
 @wait_option
@@ -47,6 +51,7 @@ def run_command(
     since: datetime | None,
     until: datetime | None,
     inline: bool | None,
+    is_dry: bool,
     is_verbose: bool,
     wait_s: float,
     as_json: bool,
@@ -69,6 +74,9 @@ def run_command(
 
         inline = named_api_url() is None
     settings = warehouse.settings()
+    if is_dry:
+        _show_plan(store, settings, first, last, as_json=as_json)
+        return 0
     if inline:
         from iosig.cli.printing import steps_told
         from iosig.flows.executors import opened
@@ -105,6 +113,51 @@ def _warn(text: str) -> None:
 
 def _day(instant: datetime | None) -> date | None:
     return instant.date() if instant else None
+
+
+def _show_plan(store: Store, settings: Settings, first: date | None, last: date | None, *, as_json: bool) -> None:
+    from iosig.cli.printing import say, show, show_json
+    from iosig.flows.nightly import plan_steps
+    from iosig.flows.steps.plan import make_plan
+
+    plan = make_plan(store, settings, first, last)
+    steps = plan_steps(store, settings, plan)
+    if as_json:
+        from iosig.cli.documents import PlanDocument
+
+        show_json(PlanDocument.of(store.name, plan, steps))
+        return
+    base = f"Release {plan.base.release_id} is current. " if plan.base else ""
+    say(f"{base}A run would compute {_days_text(plan.days)}: {'; '.join(plan.reasons)}.")
+    for warning in plan.warnings:
+        say(f"! {warning}")
+    rows = [
+        (
+            step.name,
+            "-" if step.days is None else _days_text(step.days),
+            step.item_count,
+            step.complete_item_count or None,
+            None if step.expected_s is None else f"{step.expected_s:.1f} s",
+        )
+        for step in steps
+    ]
+    show("Steps", ("step", "days", "items", "complete", "expected"), rows)
+    expected_s = sum(step.expected_s or 0.0 for step in steps)
+    say(
+        f"Expected in all: {expected_s:.0f} s of work, and the checks."
+        if expected_s
+        else "The first run measures times."
+    )
+    say("Steps without a number of items take their days from tables of the run.")
+
+
+def _days_text(days: Sequence[date | None]) -> str:
+    """Return days as a range with their number; undated rows are named."""
+    dated = sorted(day for day in days if day is not None)
+    if not dated:
+        return "undated" if days else "all"
+    whole = f"{dated[0]}" if len(dated) == 1 else f"{dated[0]} to {dated[-1]} ({len(dated)} days)"
+    return f"{whole}, undated" if None in days else whole
 
 
 def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:

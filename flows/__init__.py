@@ -12,6 +12,7 @@
 - `report` (`after_release`): The report of a release of the nightly flow.
 - `forget` (`find`, `forget`): Removing a landing, or all data of a user, from every release that is kept.
 - `own_data` (`OwnData`, `find`): The data of a user, and the names of that user elsewhere.
+- `lineage` (`lineage`, `lineage_of`, `columns_of`): From which tables and columns each table is computed.
 - `faults` (`machine_fault`): Exceptions of libraries as one sentence with a remedy.
 - `demo/`: The demo's site.
 """

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from iosig.flows.steps import (
     traces,
     unnamed_patterns,
 )
-from iosig.flows.steps.items import ItemResult
+from iosig.flows.steps.items import Day, ItemResult
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
@@ -189,6 +190,44 @@ def _cached(ready: ReadyItem) -> Future[ItemResult]:
 def publish(run: Run) -> Release:
     """Publish the tables that a run has built."""
     return releasing.release(run, STEPS)
+
+
+# ---- a run that is only planned
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """What a run would do of a step: its days and number of work items, None if tables of the run decide on them.
+
+    complete_item_count: items that an interrupted run of the same plan has completed. expected_s: from the durations of
+    the last run [s], None if they are unknown.
+    """
+
+    name: str
+    days: tuple[Day, ...] | None
+    item_count: int | None
+    complete_item_count: int
+    expected_s: float | None
+
+
+def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[PlannedStep]:
+    """Return what a run of a plan would do; steps without work items and checks are left out."""
+    run, durations = Run(store, settings, plan), Durations(store)
+    found = []
+    for step in STEPS:
+        if step.is_repeated:
+            continue
+        if step.days_after:
+            found.append(PlannedStep(step.name, None, None, 0, None))
+            continue
+        days = tuple(step.days(run))
+        item_days = days if step.is_daily else (None,)
+        complete_count = sum(store.has(run.marker(step.item_name(day))) for day in item_days)
+        open_count = len(item_days) - complete_count
+        if item_days:
+            expected_s = durations.left_s({step.name: open_count})
+            found.append(PlannedStep(step.name, days, len(item_days), complete_count, expected_s))
+    return found
 
 
 # ---- landing

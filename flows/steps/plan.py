@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
@@ -66,6 +66,7 @@ class Plan:
     kind: str = field(default="run", compare=False)
     settles_rollback: bool = field(default=False, compare=False)
     mixed_settings: str | None = field(default=None, compare=False)
+    reasons: tuple[str, ...] = field(default=(), compare=False)
     losses: Losses = field(default=Losses(), compare=False)
 
     @cached_property
@@ -254,9 +255,51 @@ def make_plan(
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
         kind=kind,
         mixed_settings=mixed_settings,
+        reasons=tuple(_reasons(start, settings, is_older, (since, until), (fresh.height, gone.height), lost)),
         settles_rollback=bool(start.missed) and since is None and until is None,
         losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
     )
+
+
+def _reasons(
+    start: Start,
+    settings: Settings,
+    is_older: bool,
+    requested: tuple[date | None, date | None],
+    input_counts: tuple[int, int],
+    lost: Losses,
+) -> Iterator[str]:
+    """Yield why a plan computes anything, each as a phrase."""
+    base, (since, until), (new_count, gone_count) = start.base, requested, input_counts
+    if base is None:
+        yield "there is no release yet"
+    elif is_older:
+        yield f"{base.release_id} was computed by an older iosig"
+    elif base.parameters != settings.parameters():
+        yield f"settings changed: {', '.join(_changed_settings(base.parameters, settings.parameters()))}"
+    if since or until:
+        yield f"requested days: {since or 'the first'} to {until or 'the last'}"
+    if base is not None and new_count:
+        yield f"{new_count:,} new {'input' if new_count == 1 else 'inputs'}"
+    if gone_count:
+        yield f"{gone_count:,} {'input was' if gone_count == 1 else 'inputs were'} replaced or removed"
+    if start.missed:
+        yield "a rollback was ended"
+    if lost.days:
+        yield f"released files of {len(lost.days):,} {'day' if len(lost.days) == 1 else 'days'} are damaged"
+
+
+def _changed_settings(before: str, after: str) -> list[str]:
+    """Return the names of settings that differ, as `section.name`."""
+    old, new = (_flat(json.loads(parameters)) for parameters in (before, after))
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
+def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Collection[date | None]) -> _Stale:

@@ -63,7 +63,7 @@ def run_of(complete: Sequence[str] = ()) -> Run:
     """Return a run of which some items are complete."""
     stub = SimpleNamespace(
         settings=Settings(),
-        plan=SimpleNamespace(poll_span=(None, None)),
+        plan=SimpleNamespace(poll_span=(None, None), beginnings={}),
         folder=None,
         place=lambda folder: "builds/a",
         files=lambda of, days: [],

@@ -1,0 +1,59 @@
+"""`iosig lineage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from iosig.cli.options import json_option
+
+if TYPE_CHECKING:
+    from iosig.flows.lineage import TableLineage
+
+
+@click.command("lineage")
+@click.argument("table", required=False)
+@click.option(
+    "--columns", "has_columns", is_flag=True, help="Print the columns of TABLE and what its SQL takes them from."
+)
+@json_option
+def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
+    """Print from which tables each table is computed, and by which step; with TABLE, all that it depends on.
+
+    Tables follow from the declarations of the steps and from their SQL. Columns are known where SQL computes them.
+    """
+    from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
+
+    if table is None:
+        if has_columns:
+            raise click.UsageError("--columns needs a TABLE.")
+        shown, readers, columns = list(lineage()), [], []
+    else:
+        own = lineage_of(table)
+        before = set(upstream(own.name))
+        shown = [own, *(found for found in reversed(lineage()) if found.name in before)]
+        readers = downstream(own.name)
+        columns = columns_of(own.table) if has_columns or as_json else []
+    if as_json:
+        from iosig.cli.documents import LineageDocument
+        from iosig.cli.printing import show_json
+
+        show_json(LineageDocument.of(shown, readers, columns))
+        return 0
+    _show(shown, readers)
+    if has_columns:
+        from iosig.cli.printing import show
+
+        rows = [(column.column, ", ".join(column.sources)) for column in columns]
+        show("Columns", ("column", "computed from"), rows)
+    return 0
+
+
+def _show(shown: list[TableLineage], readers: list[str]) -> None:
+    from iosig.cli.printing import say, show
+
+    rows = [(found.name, found.step, "SQL" if found.is_sql else "Python", ", ".join(found.tables)) for found in shown]
+    show("Lineage", ("table", "step", "by", "computed from"), rows)
+    if readers:
+        say(f"Tables that depend on it: {', '.join(readers)}")

@@ -1,0 +1,177 @@
+"""Lineage: from which tables and columns each table is computed, by which step.
+
+Tables follow from the declarations of the steps, and from the SQL models where there are some. Columns follow from the
+SQL alone: what Python computes has no lineage of columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from iosig.flows.nightly import STEPS
+from iosig.flows.steps.step import Step
+from iosig.warehouse.contracts import TABLES, Table
+from iosig.warehouse.contracts.types import DUCKDB_TYPES
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.store.models import model_path
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+#: columns that models see in landed tables beside the declared ones: where a row was landed
+_ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
+#: tables of a run that only checks read and write
+_VERDICTS = "verdicts/"
+
+
+@dataclass(frozen=True, slots=True)
+class TableLineage:
+    """How a table is computed: its step, the tables that it is computed from, and whether by SQL.
+
+    tables: `layer.name` of each; its own rows in the base release, which some steps carry on, are not among them.
+    """
+
+    table: Table
+    step: str
+    tables: tuple[str, ...]
+    is_sql: bool
+
+    @property
+    def name(self) -> str:
+        """`layer.name` of the table."""
+        return _name_of(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """A column, and the columns of other tables from which its SQL computes it, as `layer.table.column`."""
+
+    column: str
+    sources: tuple[str, ...]
+
+
+@cache
+def lineage() -> tuple[TableLineage, ...]:
+    """Return the lineage of every table that a run computes, in the order of the steps.
+
+    Tables that exist only within a query, as models of other models, are among them.
+    """
+    found: dict[str, TableLineage] = {}
+    models = {_name_of(table): table for table in TABLES if model_path(table).is_file()}
+    for step in STEPS:
+        if step.is_repeated:
+            continue
+        for own in _of_step(step):
+            for name in own.tables:
+                if name in models and name not in found and name not in _written():
+                    found[name] = TableLineage(models[name], step.name, _tables_in_sql(models[name]), is_sql=True)
+            found[own.name] = own
+    return tuple(found.values())
+
+
+@cache
+def _written() -> frozenset[str]:
+    return frozenset(_name_of(table) for step in STEPS for table in step.writes)
+
+
+def _of_step(step: Step) -> Iterator[TableLineage]:
+    declared = {_name_of(table): None for source in step.reads for table in source.tables}
+    for table in step.writes:
+        if table.name.startswith(_VERDICTS):
+            continue
+        is_sql = model_path(table).is_file()
+        names = _tables_in_sql(table) if is_sql else [name for name in declared if f".{_VERDICTS}" not in name]
+        yield TableLineage(table, step.name, tuple(name for name in names if name != _name_of(table)), is_sql)
+
+
+def _name_of(table: Table) -> str:
+    return f"{table.layer}.{table.name}"
+
+
+def lineage_of(name: str) -> TableLineage:
+    """Return the lineage of a table. Raises UsageError with similar names if no run writes such a table."""
+    known = {found.table.name: found for found in lineage()}
+    if name not in known:
+        from difflib import get_close_matches
+
+        similar = get_close_matches(name, known, 3)
+        hint = f" Similar: {', '.join(similar)}." if similar else " `iosig lineage` lists the tables."
+        raise UsageError(f"No run writes a table {name}.{hint}")
+    return known[name]
+
+
+def upstream(name: str) -> list[str]:
+    """Return all tables from which a table is computed, directly or through others, the nearest first."""
+    by_name = {found.name: found.tables for found in lineage()}
+    return _reached(name, by_name)
+
+
+def downstream(name: str) -> list[str]:
+    """Return all tables that are computed from a table, directly or through others, the nearest first."""
+    readers: dict[str, list[str]] = {}
+    for found in lineage():
+        for read in found.tables:
+            readers.setdefault(read, []).append(found.name)
+    return _reached(name, readers)
+
+
+def _reached(name: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    found: dict[str, None] = {}
+    level = [name]
+    while level:
+        level = [other for one in level for other in edges.get(one, ()) if other != name and other not in found]
+        found.update(dict.fromkeys(level))
+    return list(found)
+
+
+# ---- SQL
+
+
+@cache
+def _tables_in_sql(table: Table) -> tuple[str, ...]:
+    """Return the tables that a model reads, settings not among them."""
+    from sqlglot import exp
+
+    names = {f"{source.db}.{source.name}": None for source in _parsed(table).find_all(exp.Table) if source.db}
+    return tuple(name for name in names if not name.startswith("settings."))
+
+
+def columns_of(table: Table) -> list[ColumnLineage]:
+    """Return the lineage of a table's columns; empty if no SQL model makes the table."""
+    from sqlglot import exp
+    from sqlglot.lineage import lineage as lineage_of_query
+
+    if not model_path(table).is_file():
+        return []
+    nodes = lineage_of_query(None, _parsed(table), schema=_schema(), dialect="duckdb", trim_selects=False)
+    found = []
+    for column in table.column_names:
+        leaves = {
+            f"{leaf.source.db}.{leaf.source.name}.{leaf.name.rpartition('.')[2]}"
+            for leaf in nodes[column].walk()
+            if not leaf.downstream and isinstance(leaf.source, exp.Table)
+        }
+        found.append(ColumnLineage(column, tuple(sorted(name for name in leaves if not name.startswith("settings.")))))
+    return found
+
+
+def _parsed(table: Table) -> exp.Expr:
+    from sqlglot import parse_one
+
+    # sqlglot writes DuckDB's parameters ($name) as :name
+    text = re.sub(r"\$(\w+)", r":\1", model_path(table).read_text(encoding="utf-8"))
+    return parse_one(text, dialect="duckdb")
+
+
+@cache
+def _schema() -> dict[str, dict[str, dict[str, str]]]:
+    schema: dict[str, dict[str, dict[str, str]]] = {}
+    for table in TABLES:
+        order = _ORDER if table.layer == "landed" else {}
+        columns = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns}
+        schema.setdefault(table.layer, {})[table.name] = columns | order
+    return schema

@@ -1,0 +1,31 @@
+"""`iosig lineage`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.nights import Cli
+
+
+def test_all_tables_one_table_and_its_columns(cli: Cli) -> None:
+    code, out, _ = cli("lineage")
+    assert code == 0
+    assert "transforms.job_io" in out
+    code, out, _ = cli("lineage", "applications", "--columns")
+    assert code == 0
+    assert "samples.job_io_sources" in out
+    assert "stage.jobs.started_at" in out
+    assert "transforms.periods" not in out.partition("Tables that depend on it")[0]
+    document = json.loads(cli("lineage", "applications", "--json")[1])
+    assert document["tables"][0] == {
+        "table": "samples.applications", "step": "applications", "is_sql": True,
+        "tables": ["stage.jobs", "samples.job_io_sources"],
+    }  # fmt: skip
+    assert "transforms.classes" in document["downstream"]
+
+
+def test_a_table_that_no_run_writes_is_a_usage_error(cli: Cli) -> None:
+    code, _, err = cli("lineage", "nothing")
+    assert (code, "No run writes a table nothing" in err) == (2, True)
+    code, _, err = cli("lineage", "--columns")
+    assert (code, "--columns needs a TABLE" in err) == (2, True)

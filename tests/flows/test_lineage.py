@@ -1,0 +1,63 @@
+"""Lineage: what the steps declare, what their SQL reads, and that both agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
+from iosig.flows.nightly import STEPS
+from iosig.warehouse.contracts import TABLES
+from iosig.warehouse.contracts.samples import APPLICATIONS
+from iosig.warehouse.contracts.series import SERIES_INTERVALS
+from iosig.warehouse.contracts.signatures import SIGNATURES
+from iosig.warehouse.errors import UsageError
+from iosig.warehouse.releases.releases import published
+from iosig.warehouse.store.models import model_path
+
+
+def test_every_published_table_has_a_lineage() -> None:
+    assert {table.name for table in published()} <= {found.table.name for found in lineage()}
+
+
+def test_models_read_only_what_their_steps_declare() -> None:
+    declared = {
+        step.name: {f"{table.layer}.{table.name}" for source in step.reads for table in source.tables}
+        | {f"{table.layer}.{table.name}" for table in step.writes}
+        for step in STEPS
+    }
+    within_queries = {found.name for found in lineage()} - {name for names in declared.values() for name in names}
+    for found in lineage():
+        undeclared = set(found.tables) - declared[found.step] - within_queries
+        assert not undeclared, (found.name, undeclared)
+
+
+def test_lineage_leads_from_landed_tables_to_estimates_and_back() -> None:
+    before, after = upstream("transforms.job_io"), downstream("stage.ticks")
+    assert before[:2] == ["samples.job_io_sources", "transforms.attributed_io"]
+    assert {"landed.polls", "landed.job_records", "transforms.polled_minutes", "stage.ticks"} <= set(before)
+    assert "transforms.job_io" in after
+    assert "transforms.job_io" not in before
+
+
+def test_columns_follow_from_sql() -> None:
+    columns = {column.column: column.sources for column in columns_of(APPLICATIONS)}
+    assert columns["application_id"] == ("stage.jobs.application", "stage.jobs.node_count", "stage.jobs.user")
+    assert columns["first_at"] == ("stage.jobs.started_at",)
+    assert columns_of(SIGNATURES) == [], "Python computes it"
+    # landed tables have columns that tell the order of landing beside the declared ones
+    assert [column.column for column in columns_of(SERIES_INTERVALS)] == SERIES_INTERVALS.column_names
+
+
+@pytest.mark.long
+def test_the_columns_of_every_model_are_known() -> None:
+    for table in TABLES:
+        if model_path(table).is_file():
+            assert [column.column for column in columns_of(table)] == table.column_names, table.name
+
+
+def test_an_unknown_table_is_refused_with_similar_names() -> None:
+    assert lineage_of("job_io").step == "job i/o"
+    with pytest.raises(UsageError, match=r"No run writes a table job_oi\. Similar: job_io"):
+        lineage_of("job_oi")
+    with pytest.raises(UsageError, match="`iosig lineage` lists the tables"):
+        lineage_of("zzzzzz")
