@@ -211,7 +211,6 @@ def _hurt_cells(row: dict[str, Any]) -> tuple[Any, ...]:
         f"{row['longer_s']:,.0f} s",
         f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f}",
         "" if row["trust"] is None else f"{row['trust']:.2f}",
-        "" if row["trust"] is None else f"{row['trust']:.2f}",
         f"{row['hurt_burst_count']}/{row['burst_count']}",
         shortened(name, _HURT_CHARACTERS),
         bytes_text(volume),
