@@ -32,6 +32,8 @@ Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictio
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
 PARQUET_MAGIC = b"PAR1"
+#: the file system of what names none, where nobody said which
+DEFAULT_FILESYSTEM = "default"
 #: as Lustre names targets
 TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 

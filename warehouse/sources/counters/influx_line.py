@@ -30,7 +30,7 @@ from iosig.warehouse.sources.counters.line_protocol import (
     strange_names,
 )
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
 from iosig.warehouse.sources.rows.faults import held_to
 from iosig.warehouse.sources.rows.rejects import frame_of, refused_rows
@@ -220,7 +220,7 @@ def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
     is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
     rows = moved.with_columns(
         samples.instants(pl.col("at_us")).alias("polled_at"),
-        pl.lit(reading.filesystem or samples.DEFAULT_FILESYSTEM).alias("filesystem"),
+        pl.lit(reading.filesystem or DEFAULT_FILESYSTEM).alias("filesystem"),
         pl.lit(1.0).alias("interval_s"),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
     )

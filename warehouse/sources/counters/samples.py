@@ -10,12 +10,11 @@ import polars as pl
 
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, OPERATIONS, SCRAPES
-from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.faults import held_to
 from iosig.warehouse.sources.rows.rejects import refused
 
-DEFAULT_FILESYSTEM = "default"
 #: what an operation is called by who counts it, where that is not its own name
 _CALLED: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
 #: parts of a rename that Lustre counts again by themselves (mdt_rename_counter_tally)

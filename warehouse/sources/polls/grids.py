@@ -16,8 +16,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.child import arrays_from_child
 from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.polls import hdf5
-from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import held_to

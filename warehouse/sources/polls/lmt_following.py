@@ -23,8 +23,7 @@ from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
 from iosig.warehouse.sources.polls import lmt_connections, lmt_queries
 from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
 from iosig.warehouse.sources.polls.lmt_queries import Target, table_of
-from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from iosig.warehouse.sources.protocol import Reading
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Reading
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import sift
 

@@ -28,8 +28,7 @@ from iosig.warehouse.sources.files.limits import in_force
 from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.polls.lmt_connections import engine_of
 from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
-from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import counters, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, sift

@@ -20,8 +20,7 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
 from iosig.warehouse.sources.files.tarred import TarStream, is_tar
-from iosig.warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
-from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import Fault, held_to, sift

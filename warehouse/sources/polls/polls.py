@@ -12,7 +12,7 @@ import polars as pl
 
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.protocol import Batch, Reading
+from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.faults import NOTED, Fault, no_number, of_contract, sift
@@ -23,7 +23,6 @@ UInts = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-DEFAULT_FILESYSTEM = "default"
 REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
 OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
