@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import get_args
 
@@ -155,28 +154,27 @@ def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]],
 # ---- outcomes
 
 
+@pytest.mark.filterwarnings("error")
 def test_no_answer_is_an_outcome() -> None:
     nan = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for samples, outcome in (
-            ([], "no_data"),
-            ([nan] * 50, "no_data"),
-            ([1.0], "too_short"),
-            ([0.0, 5.0] * 9 + [0.0], "too_short"),
-            ([0.0] * 50, "no_io"),
-            ([0.0] * 10 + [nan] * 90, "too_many_gaps"),
-            ([0.1] * 99, "aperiodic"),
-            ([1e300] * 99, "aperiodic"),
-            ([0.0] * 40 + [5.0] + [0.0] * 40, "aperiodic"),
-            ([np.inf, -np.inf] * 30, "no_data"),
-        ):
-            for method in METHODS:
-                found = detect(EvenSignals.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
-                is_too_short_for_scores = outcome == "too_short" and len(samples) > 1 and method != "z_score"
-                assert is_too_short_for_scores or found.outcome.tolist() == [outcome]
-                if found.outcome[0] != "periodic":
-                    assert np.isnan([found.frequency_hz[0], found.confidence[0], found.period_s[0]]).all()
+    for samples, outcome in (
+        ([], "no_data"),
+        ([nan] * 50, "no_data"),
+        ([1.0], "too_short"),
+        ([0.0, 5.0] * 9 + [0.0], "too_short"),
+        ([0.0] * 50, "no_io"),
+        ([0.0] * 10 + [nan] * 90, "too_many_gaps"),
+        ([0.1] * 99, "aperiodic"),
+        ([1e300] * 99, "aperiodic"),
+        ([0.0] * 40 + [5.0] + [0.0] * 40, "aperiodic"),
+        ([np.inf, -np.inf] * 30, "no_data"),
+    ):
+        for method in METHODS:
+            found = detect(EvenSignals.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
+            is_too_short_for_scores = outcome == "too_short" and len(samples) > 1 and method != "z_score"
+            assert is_too_short_for_scores or found.outcome.tolist() == [outcome]
+            if found.outcome[0] != "periodic":
+                assert np.isnan([found.frequency_hz[0], found.confidence[0], found.period_s[0]]).all()
     assert set(OUTCOMES) >= {"no_data", "too_short", "no_io", "too_many_gaps", "aperiodic", "periodic"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -192,14 +191,13 @@ def test_white_noise_is_periodic() -> None:
 # ---- no answer
 
 
+@pytest.mark.filterwarnings("error")
 def test_next_to_nothing_breaks_nothing() -> None:
     nothing = step_function(Requests.of_one([], [], []))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert detect(nothing).outcome.tolist() == ["too_short"]
-        none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
-        assert detect(overlapped(none)).signal_count == 0
-        for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
-            found = judge(EvenSignals.of_one(samples, 1.0))
-            assert np.isnan(found.frequency_hz[0])
-        assert detect(held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"
+    assert detect(nothing).outcome.tolist() == ["too_short"]
+    none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
+    assert detect(overlapped(none)).signal_count == 0
+    for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
+        found = judge(EvenSignals.of_one(samples, 1.0))
+        assert np.isnan(found.frequency_hz[0])
+    assert detect(held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"

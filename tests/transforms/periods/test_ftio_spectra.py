@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -77,26 +75,24 @@ def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], bet
 # ---- gaps and extremes
 
 
+@pytest.mark.filterwarnings("error")
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.one_of(st.floats(0, 1e6).map(lambda value: round(value, 3)), st.just(np.nan)), min_size=2, max_size=30)
 )
 def test_what_is_not_measured_counts_as_the_mean(samples: list[float]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = spectra(of(samples))
+    found = spectra(of(samples))
     whole = naive.filled(samples)
     np.testing.assert_allclose(found.power[0], naive.power(whole), rtol=1e-6, atol=1e-10 * (max(whole) + 1e-300) ** 2)
     assert found.missing_ratio[0] == pytest.approx(np.isnan(samples).mean())
     assert found.mean_bytes_per_s[0] == pytest.approx(np.mean(whole))
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e9, -7.7, 123456.789, 1e300, 5e-324, 3e-310])
 @pytest.mark.parametrize("count", [2, 99, 100, 997, 1024])
 def test_constants_have_no_spectrum(value: float, count: int) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = spectra(of(np.full(count, value)))
+    found = spectra(of(np.full(count, value)))
     assert found.is_constant[0]
     assert found.mean_bytes_per_s[0] == pytest.approx(value)
 
@@ -105,26 +101,24 @@ def test_a_small_variation_is_a_signal() -> None:
     assert not spectra(of(1e9 + 0.01 * cosine(3, 100))).is_constant[0]
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [2.0**1000, 2.0**600, 2.0**-600, 2.0**-1000, 1.7e307])
 def test_the_unit_does_not_matter(scale: float) -> None:
     samples = 10.0 + 4.0 * cosine(5, 64, 0.7) + 3.0 * cosine(9, 64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        plain, scaled = spectra(of(samples)), spectra(of(samples / 20 * scale))
+    plain, scaled = spectra(of(samples)), spectra(of(samples / 20 * scale))
     np.testing.assert_allclose(scaled.shares, plain.shares, atol=1e-14)
     amplitude = scaled.cosines_of(np.array([0, 0]), np.array([5, 9]))[1]
     np.testing.assert_allclose(amplitude / scale, [0.2, 0.15], rtol=1e-12)
     assert scaled.mean_bytes_per_s[0] / scale == pytest.approx(0.5)
 
 
+@pytest.mark.filterwarnings("error")
 def test_one_odd_signal_does_not_touch_the_others() -> None:
     rows = np.random.default_rng(3).random((7, 50))
     plain = spectra(EvenSignals(rows, np.ones(7), np.zeros(7))).power
     odd = rows.copy()
     odd[2, 5], odd[4], odd[6] = np.nan, np.inf, rows[6] * 1e250
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = spectra(EvenSignals(odd, np.ones(7), np.zeros(7)))
+    found = spectra(EvenSignals(odd, np.ones(7), np.zeros(7)))
     np.testing.assert_array_equal(found.power[[0, 1, 3, 5]], plain[[0, 1, 3, 5]])
     assert np.isfinite(found.power).all()
     assert found.missing_ratio.tolist() == [0, 0, pytest.approx(0.02), 0, 1, 0, 0]

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate, finite_or_none
+from iosig.transforms.predictions.predictor import (
+    STRATEGIES,
+    Answer,
+    Due,
+    OnlineParams,
+    Predictor,
+    evaluate,
+    finite_or_none,
+)
 from iosig.transforms.throughput.requests import Requests
 from tests.naive.predictions import predictor as naive
 from tests.online_runs import add_phase, changing, hacc_like, planted, predicted
@@ -34,6 +43,15 @@ def test_a_rhythm_that_has_ended_is_told_no_longer():
         assert all(each.answer.outcome == "periodic" for each in found[6:15])
         claims.append(sum(each.answer.outcome == "periodic" for each in found[16:24]))
     assert np.mean(claims) <= 2
+
+
+@pytest.mark.parametrize(("even_count", "outcome"), [(8, "aperiodic"), (7, "periodic")])
+def test_many_even_gaps_before_tell_how_far_the_last_ones_may_be_off(even_count: int, outcome: str):
+    onsets = np.cumsum([0.0, *[20.0] * even_count, *[25.0] * 4])
+    predictor = Predictor(OnlineParams())
+    predictor.observed = list(pairwise(onsets.tolist()))
+    answer = Answer(0.0, 300.0, 1.0, 300, "controlled", "periodic", 0.05, 0.85, 1e-6)
+    assert predictor.fitting(answer).outcome == outcome
 
 
 def test_one_late_phase_ends_no_rhythm():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,19 +16,13 @@ from iosig.transforms.signatures.trust import LACKING, missed
 from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
 #: those that do not take runs one after the other
 ORDERLESS = ("warped", "robust", "stretched", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
-
-
-@pytest.fixture(autouse=True)
-def silent() -> Iterator[None]:
-    """No warning of NumPy's, whatever is asked."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def answers(one: SampleSet, methods: Sequence[str] = METHODS) -> dict[str, Signature]:

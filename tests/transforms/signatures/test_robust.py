@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -30,18 +27,12 @@ from tests.budget import examples
 from tests.naive.signatures import robust as naive
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 BOUNDED = settings(max_examples=examples(25), deadline=None)
 NAN, INF = float("nan"), float("inf")
 BURSTS: list[Burst] = [(20.0 + 100 * place, 40.0 + 100 * place, 1e9) for place in range(5)]
 TRUTH = truth_by_second(BURSTS, 500)
-
-
-@pytest.fixture(autouse=True)
-def silent() -> Iterator[None]:
-    """No warning of NumPy's, whatever is asked."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def clean(runs: int = 8, interval_s: float = 2.0, phase_s: float = 0.0) -> SampleSet:

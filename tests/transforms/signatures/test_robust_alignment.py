@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -32,15 +29,9 @@ from tests.budget import examples
 from tests.naive.signatures import robust_alignment as naive
 from tests.transforms.run_sets import Burst, polled
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 BOUNDED = settings(max_examples=examples(40), deadline=None)
-
-
-@pytest.fixture(autouse=True)
-def silent() -> Iterator[None]:
-    """No warning of NumPy's, whatever is asked."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def template(*bursts: tuple[int, int, float]) -> Template:

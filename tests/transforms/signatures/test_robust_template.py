@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -27,15 +25,9 @@ from iosig.transforms.signatures.robust_template import (
 from tests.budget import examples
 from tests.naive.signatures import robust_template as naive
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 BOUNDED = settings(max_examples=examples(80), deadline=None)
-
-
-@pytest.fixture(autouse=True)
-def silent() -> Iterator[None]:
-    """No warning of NumPy's, whatever is asked."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def bursts_of(curve: list[float], marks: list[bool], step_s: float = 1.0) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import get_args
 
 import numpy as np
@@ -38,10 +37,9 @@ def test_no_bursts_have_no_columns_that_differ() -> None:
     assert [len(column) for column in columns] == [0] * 5 == [len(none)] * 5
 
 
+@pytest.mark.filterwarnings("error")
 def test_more_bytes_than_a_float_holds_are_infinitely_many_and_no_fault() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert Signature.curve(np.full(9, 1e308), Bursts.none()).volume_bytes == np.inf
+    assert Signature.curve(np.full(9, 1e308), Bursts.none()).volume_bytes == np.inf
 
 
 def test_the_check_of_answers_can_fail() -> None:
