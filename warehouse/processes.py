@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -63,7 +63,6 @@ class Pool:
 
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
-        self.has_begun = False
         # a fork of a process that has threads may hang
         context = get_context("spawn")
         self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=_working)
@@ -72,7 +71,6 @@ class Pool:
 
     def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
-        self.has_begun = True
         with _environment(self._variables), uninterrupted():
             return self._processes.submit(function, *args)
 
@@ -113,20 +111,17 @@ def done_by(others: Workers) -> Iterator[None]:
 @contextmanager
 def offered(kept: Pool) -> Iterator[None]:
     """Have all pools of this block be one that stays, unless others work for the block already."""
-    if _elsewhere.get() is not None:
-        yield
-        return
-    with done_by(kept):
+    with done_by(_elsewhere.get() or kept):
         yield
 
 
 @contextmanager
-def pool(worker_count: int | None, kept: Pool | None = None) -> Iterator[Workers]:
+def pool(worker_count: int | None) -> Iterator[Workers]:
     """Open a pool of so many processes, as many as there are cores if None; they end with the block.
 
-    kept: who works where nobody else does, and stays. Raises WorkerLost in the block where a process dies.
+    Raises WorkerLost in the block where a process dies.
     """
-    others = _elsewhere.get() or kept
+    others = _elsewhere.get()
     opened = Pool(workers(worker_count)) if others is None else None
     try:
         yield others or opened  # type: ignore[misc]
@@ -138,31 +133,6 @@ def pool(worker_count: int | None, kept: Pool | None = None) -> Iterator[Workers
     finally:
         if opened is not None:
             opened.end()
-
-
-@contextmanager
-def shared(worker_count: int | None = None, *, ready: Sequence[str] = ()) -> Iterator[None]:
-    """Have all pools of this block be one, whose processes stay: each takes a second of a core to start.
-
-    For work of many small kinds.
-    ready: modules, see `make_ready`; of none, each process starts when it is needed first.
-    """
-    if workers(worker_count) == 1 or _elsewhere.get() is not None:
-        yield
-        return
-    opened = Pool(workers(worker_count))
-    try:
-        with done_by(opened):
-            if ready:
-                make_ready(*ready)
-            yield
-    finally:
-        opened.end()
-
-
-def are_shared() -> bool:
-    """Return whether there are processes already that a block shares, or others who work for it."""
-    return _elsewhere.get() is not None
 
 
 def are_elsewhere() -> bool:
@@ -178,11 +148,6 @@ def make_ready(*modules: str) -> None:
             others.begin(_import_all, modules)
 
 
-def ending_at_once() -> None:
-    """Have this process, one of our own that others started, end as soon as there is nothing left to do."""
-    left_at_once(lambda: 0)
-
-
 def ending_with_parent() -> None:
     """Have this process, one of our own, end as soon as who started it has ended, however that came."""
 
@@ -195,7 +160,8 @@ def ending_with_parent() -> None:
 
 
 def _working() -> None:
-    ending_at_once()
+    # as soon as there is nothing left to do
+    left_at_once(lambda: 0)
     ending_with_parent()
 
 

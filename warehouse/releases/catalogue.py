@@ -128,14 +128,11 @@ def _open_sql(store: Store, server: Server) -> SqlTables:
     properties = {"uri": engine_uri(store, server), "warehouse": root, _ROOT: root}
     is_new = server == EMBEDDED and not store.catalogue.is_file()
     with changing_catalogue(store) if is_new else nullcontext():
-        catalogue = SqlTables(server.name, **properties, **(_in_store() if store.url else _in_folder()))
+        in_folder = {"py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"}
+        catalogue = SqlTables(server.name, **properties, **(_in_store() if store.url else in_folder))
         catalogue.files = store.files
         catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
-
-
-def _in_folder() -> dict[str, str]:
-    return {"py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"}
 
 
 def _in_store() -> dict[str, str]:
@@ -271,7 +268,8 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 def _create(catalogue: Catalog, table: Table) -> IcebergTable:
     """Begin a table: in SQL it is committed with its first snapshot; a server makes it at once, in no release yet."""
     schema, identifier = _iceberg_schema(table), (NAMESPACE, table.name)
-    spec, location, properties = _partitioned(table, schema), _location(catalogue, table), _properties(table, schema)
+    spec, properties = _partitioned(table, schema), _properties(table, schema)
+    location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
     if not isinstance(catalogue, SqlTables):
         return catalogue.create_table(identifier, schema, location, spec, properties=properties)
     metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, location, properties)
@@ -288,10 +286,6 @@ def _iceberg_schema(table: Table) -> Schema:
 
 def _elements(field: pa.Field, ids: Iterator[int]) -> list[MappedField]:
     return [MappedField(field_id=next(ids), names=["element"])] if pa.types.is_list(field.type) else []
-
-
-def _location(catalogue: Catalog, table: Table) -> str:
-    return f"{catalogue.properties[_ROOT]}/tables/{table.name}"
 
 
 def _partitioned(table: Table, schema: Schema) -> PartitionSpec:

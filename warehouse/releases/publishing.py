@@ -195,7 +195,7 @@ def _release(draft: Draft, release_id: str, parent: Release | None, snapshots: d
     return Release(
         release_id=release_id,
         sequence=parent.sequence + 1 if parent else 1,
-        created_at=_now(),
+        created_at=now_text(),
         kind=draft.kind,
         parent_release_id=parent.release_id if parent else None,
         code_version=draft.code_version,
@@ -278,7 +278,7 @@ def rollback(store: Store, target: Release) -> Release:
         target,
         release_id=new_id(store, "rollback"),
         sequence=now.sequence + 1,
-        created_at=_now(),
+        created_at=now_text(),
         kind="rollback",
         parent_release_id=target.release_id,
         dates=(),
@@ -300,7 +300,8 @@ def rollback(store: Store, target: Release) -> Release:
     return release
 
 
-def _now() -> str:
+def now_text() -> str:
+    """Return the current time in ISO 8601, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 

@@ -85,7 +85,8 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     with releases.being_read(store), connected(**alone) as connection:
         reach(connection, store)
         for table in _viewed_older(connection, meant, reached):
-            _view(connection, table, reached.get(table.name, []))
+            rows_of(connection, table, reached.get(table.name, [])).create_view(table.name)
+            comment(connection, "view", table)
         for table, each in inputs.items():
             _view_inputs(connection, table, each)
         if query is None or _may_mean(query, "releases"):
@@ -177,11 +178,6 @@ def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
         from iosig.warehouse.store.objects import file_system
 
         connection.register_filesystem(file_system(store.url))
-
-
-def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[str]) -> None:
-    rows_of(connection, table, files).create_view(table.name)
-    comment(connection, "view", table)
 
 
 def rows_of(

@@ -266,18 +266,15 @@ def find(store: Store, release_id: str | None) -> Release:
         return found[-1]
     known = {release.release_id: release for release in found}
     known |= {old: known[new] for old in redirects(store) if (new := _successor(store, old)) in known}
-    if release_id not in known and _DAY.fullmatch(release_id) and (of_day := _of_day(found, release_id)):
-        return _still_there(store, of_day)
+    if release_id not in known and _DAY.fullmatch(release_id):
+        of_day = next((release for release in lineage(found, found[-1]) if release_id in release.dates), None)
+        if of_day:
+            return _still_there(store, of_day)
     matching = {name: release for name, release in known.items() if name.startswith(release_id)}
     if release_id in matching or len({release.sequence for release in matching.values()}) == 1:
         return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
     problem = "names no release" if not matching else f"could be {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
-
-
-def _of_day(found: Sequence[Release], day: str) -> Release | None:
-    """Return the newest release on which the current one builds that computed a day; None if none did."""
-    return next((release for release in lineage(found, found[-1]) if day in release.dates), None)
 
 
 def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Release]:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as changed
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from iosig.warehouse.releases.locations import (
     location_of,
     releases_location,
 )
-from iosig.warehouse.releases.publishing import Draft, complete
+from iosig.warehouse.releases.publishing import Draft, complete, now_text
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.store.state import put_state
 from iosig.warehouse.store.store import Store, put_parquet
@@ -62,7 +62,7 @@ def supersede(
         for name, parts in built.items()
     }
     # until the history has it an id leads nowhere else
-    led = {"to": release_id, "at": _now(), "reason": reason}
+    led = {"to": release_id, "at": now_text(), "reason": reason}
     put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
@@ -75,7 +75,7 @@ def supersede(
             old,
             release_id=release_id,
             kind="forget",
-            created_at=_now(),
+            created_at=now_text(),
             code_version=draft.code_version,
             parameters=draft.parameters,
             snapshots=snapshots,
@@ -95,10 +95,6 @@ def successor_id(store: Store, old: Release) -> str:
     begin = _KIND.sub("", old.release_id)
     ids = (f"{begin}-forget{number or ''}" for number in range(len(known) + 1))
     return next(name for name in ids if name not in known)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _snapshots(

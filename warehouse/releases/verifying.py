@@ -240,7 +240,10 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
 def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
     """Yield indexes, lists and hints that differ from what they are made of."""
     wrong = {
-        name for folder in CACHES for name in store.files.matching(f"{folder}/*.json") if not _is_json(store, name)
+        name
+        for folder in CACHES
+        for name in store.files.matching(f"{folder}/*.json")
+        if cached(store, name, lambda document: document is not None) is None
     }
     for name, names in own.items():
         if store.files.mark(name) and cached(store, name, sorted) != [each for each in names if "/data/" in each]:
@@ -268,10 +271,6 @@ def _names_metadata(store: Store, hint: str) -> bool:
         return True
     version = content.decode(errors="replace")
     return "/" not in version and bool(store.files.mark(hint.replace(HINT, f"{version}.metadata.json")))
-
-
-def _is_json(store: Store, name: str) -> bool:
-    return cached(store, name, lambda document: document is not None) is not None
 
 
 def _differing(store: Store, expected: _Expected, told: Progress) -> Iterator[Damage]:

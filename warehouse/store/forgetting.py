@@ -11,14 +11,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts import Table, table as contract
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import landing as landings
-from iosig.warehouse.store.files import Exists, Sealed
+from iosig.warehouse.store.files import Exists
+from iosig.warehouse.store.lots import write_file
 from iosig.warehouse.store.manifests import (
     LOT,
     Landing,
@@ -30,7 +31,7 @@ from iosig.warehouse.store.manifests import (
     scans,
     write_manifest,
 )
-from iosig.warehouse.store.store import Store, document, write_parquet
+from iosig.warehouse.store.store import Store, document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,8 +107,7 @@ def _without(store: Store, lot: str, ids: set[str]) -> str | None:
             table = contract(table_name)
             rows = _but(store, table, file["path"], ids)
             if rows.height:
-                path = write_parquet(rows, table, folder / f"{table_name}.parquet")
-                files[table_name] = {"path": f"landed/{name}/{path.name}", **asdict(Sealed.of_path(path))}
+                files[table_name] = write_file(folder, name, table, rows)
         write_manifest({"files": files, "landings": kept}, folder)
     return name
 

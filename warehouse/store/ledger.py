@@ -130,14 +130,11 @@ class Ledger:
         held: dict[str, dict[str, Landing]] = {}
         for folder, landing_id in landings.select("folder", "landing_id").iter_rows():
             if folder not in held:
-                held[folder] = _by_id(in_folder(self.store, folder))
+                # of an id that comes twice the first
+                held[folder] = {one.landing_id: one for one in reversed(in_folder(self.store, folder))}
             # a manifest that was taken away just now counts no more
             if landing_id in held[folder]:
                 yield held[folder][landing_id]
-
-
-def _by_id(landings: Sequence[Landing]) -> dict[str, Landing]:
-    return {one.landing_id: one for one in reversed(landings)}
 
 
 def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
@@ -177,16 +174,13 @@ class Known:
         begin, end = np.searchsorted(numbers, number), np.searchsorted(numbers, number, "right")
         found = [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()] if end > begin else []
         by_generation = {
-            one.generation: one for one in reversed([*(one for one in found if one), *self._added(content)])
+            one.generation: one for one in reversed([*(one for one in found if one), *self._own.get(content, [])])
         }
         return [by_generation[generation] for generation in sorted(by_generation)]
 
     def add(self, landing: Landing) -> None:
         """Add what was landed just now."""
         self._own.setdefault(landing.trace_id, []).append(landing)
-
-    def _added(self, content: str) -> list[Landing]:
-        return self._own.get(content, [])
 
     def _landing(self, folder: str, landing_id: str) -> Landing | None:
         if self._looked_into[0] != folder:

@@ -202,8 +202,8 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
     for table in _SHARED:
         rows = _rows(table, inputs)
         if rows is not None:
-            files[table.name] = _file(folder, name, table, rows)
-            counts[table.name] = _counts(table, rows)
+            files[table.name] = write_file(folder, name, table, rows)
+            counts[table.name] = dict(rows.group_by(landing_column(table)).len().iter_rows())
     sequences = [one.sequence for one in inputs if one.sequence is not None]
     if not sequences:
         first = landing.next_sequence(store, len(inputs))
@@ -242,14 +242,10 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
     )
 
 
-def _file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
+def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
+    """Write the rows of a table as a file of a lot, and return what its manifest says of it."""
     path = write_parquet(rows, table, folder / f"{table.name}.parquet")
     return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.of_path(path))}
-
-
-def _counts(table: Table, rows: pl.DataFrame) -> dict[str, int]:
-    column = landing_column(table)
-    return dict(rows.group_by(column).len().iter_rows())
 
 
 def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:

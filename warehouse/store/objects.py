@@ -147,7 +147,11 @@ class Objects(Files):
     def mark(self, name: str) -> list[float]:
         """Return what changes whenever the file does; nothing where it is not there."""
         found = self._head(name)
-        return [] if found is None else [found["size"], found["last_modified"].timestamp(), _number(found["e_tag"])]
+        return (
+            []
+            if found is None
+            else [found["size"], found["last_modified"].timestamp(), zlib.crc32(found["e_tag"].encode())]
+        )
 
     def _head(self, name: str) -> Any:
         import obstore
@@ -338,11 +342,8 @@ class Objects(Files):
         if self._base(name) == self._base(to):
             obstore.copy(self._objects(name), name, to)
         else:
-            self._upload(self._fetched(name), to)
-
-    def _fetched(self, name: str) -> Path:
-        self._fetch(name)
-        return self.root / name
+            self._fetch(name)
+            self._upload(self.root / name, to)
 
     # ---- copies
 
@@ -463,20 +464,11 @@ def _stamp(e_tag: str) -> int:
     return int(hashlib.sha256(e_tag.encode()).hexdigest()[:15], 16)
 
 
-def _number(e_tag: str) -> int:
-    return zlib.crc32(e_tag.encode())
-
-
 def _expression(pattern: str) -> re.Pattern[str]:
     """Return a pattern of names as a regular expression."""
     words = {"*": "[^/]*", "?": "[^/]"}
-    return re.compile(
-        "".join(words.get(part, part if part[:1] == "[" else re.escape(part)) for part in _parts(pattern))
-    )
-
-
-def _parts(pattern: str) -> list[str]:
-    return re.findall(r"\[[^\]]+\]|[*?]|[^*?\[]+", pattern)
+    parts = re.findall(r"\[[^\]]+\]|[*?]|[^*?\[]+", pattern)
+    return re.compile("".join(words.get(part, part if part[:1] == "[" else re.escape(part)) for part in parts))
 
 
 class _Reading(io.RawIOBase):

@@ -50,7 +50,7 @@ def has_copies(store: Store) -> bool:
 
 def problems(store: Store) -> Iterator[tuple[str, str]]:
     """Yield the damaged files, documents or copies, each with its problem."""
-    copies = {name.removeprefix(f"{FOLDER}/") for name in _copies(store)}
+    copies = (name.removeprefix(f"{FOLDER}/") for name in _documents(store, f"{FOLDER}/"))
     for name in sorted({*_documents(store), *copies}):
         content, copy = store.files.content(name), store.files.content(_copy_of(name))
         if copy == _CHANGING:
@@ -91,14 +91,9 @@ def _copy_of(name: str) -> str:
     return f"{FOLDER}/{name}"
 
 
-def _documents(store: Store) -> Iterator[str]:
+def _documents(store: Store, folder: str = "") -> Iterator[str]:
     for pattern in DOCUMENTS:
-        yield from store.files.matching(pattern)
-
-
-def _copies(store: Store) -> Iterator[str]:
-    for pattern in DOCUMENTS:
-        yield from store.files.matching(_copy_of(pattern))
+        yield from store.files.matching(f"{folder}{pattern}")
 
 
 def _copied(name: str, document: Any) -> bytes:

@@ -310,7 +310,8 @@ def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
         # it is there to be read by people: where there is no room for it, the work goes on
         with suppress(OSError):
-            put_document(store, _holder_name(lock), _myself())
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            put_document(store, _holder_name(lock), {"host": socket.gethostname(), "process": getpid(), "since": now})
         try:
             yield
         finally:
@@ -327,11 +328,6 @@ def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
     except Busy:
         return False
     return True
-
-
-def _myself() -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "process": getpid(), "since": now}
 
 
 def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
