@@ -20,6 +20,7 @@
 - `job`: `iosig job`.
 - `hints` (`runnable`, `command`): Suggested commands, as the user can type them in this shell.
 - `land`: `iosig land`.
+- `lineage`: `iosig lineage`.
 - `live_screen` (`Screen`): The screen of `iosig status --watch`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.

@@ -143,11 +143,8 @@ def _show_plan(store: Store, settings: Settings, first: date | None, last: date 
     ]
     show("Steps", ("step", "days", "items", "complete", "expected"), rows)
     expected_s = sum(step.expected_s or 0.0 for step in steps)
-    say(
-        f"Expected in all: {expected_s:.0f} s of work, and the checks."
-        if expected_s
-        else "The first run measures times."
-    )
+    if expected_s:
+        say(f"Expected in all: {expected_s:.0f} s of work, and the checks.")
     say("Steps without a number of items take their days from tables of the run.")
 
 

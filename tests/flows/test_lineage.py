@@ -45,14 +45,14 @@ def test_columns_follow_from_sql() -> None:
     assert columns["first_at"] == ("stage.jobs.started_at",)
     assert columns_of(SIGNATURES) == [], "Python computes it"
     # landed tables have columns that tell the order of landing beside the declared ones
-    assert [column.column for column in columns_of(SERIES_INTERVALS)] == SERIES_INTERVALS.column_names
+    assert tuple(column.column for column in columns_of(SERIES_INTERVALS)) == SERIES_INTERVALS.column_names
 
 
 @pytest.mark.long
 def test_the_columns_of_every_model_are_known() -> None:
     for table in TABLES:
         if model_path(table).is_file():
-            assert [column.column for column in columns_of(table)] == table.column_names, table.name
+            assert tuple(column.column for column in columns_of(table)) == table.column_names, table.name
 
 
 def test_an_unknown_table_is_refused_with_similar_names() -> None:
