@@ -108,16 +108,12 @@ class Affine:
         slope, start = self.slope.formula(), self.start.formula()
         if slope == "0":
             return start
-        product = times(_constant(self.slope), "rank") if _is_constant(self.slope) else f"{_closed(slope)}*rank"
+        product = times(self.slope.at(1), "rank") if _is_constant(self.slope) else f"{_closed(slope)}*rank"
         return product if start == "0" else f"{product} + {start}"
 
 
 def _is_constant(model: CountModel) -> bool:
     return isinstance(model.model if isinstance(model, Fitted) else model, Constant)
-
-
-def _constant(model: CountModel) -> Fraction:
-    return model.at(1)
 
 
 def _closed(text: str) -> str:

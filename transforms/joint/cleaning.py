@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iosig.transforms.arrays import Ints, Ragged, Reals, places_of
+from iosig.transforms.arrays import Ragged, Reals, places_of
 from iosig.transforms.joint.fitting import Given, fitted
 from iosig.transforms.joint.shared import Known, Shared
 
@@ -36,7 +36,8 @@ def cleaned(shared: Shared, known: Known, least_run_count: int) -> Cleaned:
     """Return samples less what other applications' runs are given; see `fitting.fitted`."""
     count = len(shared.volume_bytes)
     given = fitted(shared, known, least_run_count)
-    raw, place = shared.cut(shared.volume_bytes), _steps(shared)
+    first, after = shared.windows()
+    raw, place = shared.cut(shared.volume_bytes), places_of(first, after - first)
     others: Reals = np.bincount(given.step, given.volume_bytes, count).astype(np.float64)[place]
     of_sample = np.repeat(shared.application[shared.samples], raw.counts)
     application = shared.application[given.run]
@@ -62,9 +63,3 @@ def _own_work(shared: Shared, given: Given, raw: Ragged) -> Reals:
     rows = own[is_in]
     found[raw.offsets[rows] + given.step[is_in] - first[rows]] = given.work_ratio[is_in]
     return found
-
-
-def _steps(shared: Shared) -> Ints:
-    """Return the step of each value of the samples."""
-    first, after = shared.windows()
-    return places_of(first, after - first)

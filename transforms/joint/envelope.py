@@ -69,16 +69,15 @@ def extract(sets: SampleSets, least_run_count: int) -> Envelopes:
     curves = [_curve(one) if has else None for one, has in zip(usual, is_enough, strict=True)]
     signatures, trust = [], np.full(sets.set_count, np.nan)
     for place, (one, curve) in enumerate(zip(usual, curves, strict=True)):
-        found = _signature(curve) if curve is not None else _none(is_enough[place])
+        if curve is None:
+            found = Signature.nothing("no_common_bursts" if is_enough[place] else "too_few_samples")
+        else:
+            found = _signature(curve)
         judge = Judge.of(one) if found.outcome == "extracted" else None
         if judge is not None:
             trust[place] = judge.trust(found, "warped")
         signatures.append(found)
     return Envelopes(tuple(signatures), trust)
-
-
-def _none(is_enough: bool) -> Signature:
-    return Signature.nothing("no_common_bursts" if is_enough else "too_few_samples")
 
 
 def _curve(one: SampleSet) -> _Curve | None:

@@ -195,7 +195,8 @@ class _Search:
             outer, inner = self.rings[hop : hop + 2]
             source, target = self.edges[hop]
             crossings += _crossings(outer, inner, source, target)
-            length += float(np.abs(_differences(outer, inner, source, target)).sum())
+            began = outer.angles[source]
+            length += float(np.abs(shortest_ends(began, inner.angles[target]) - began).sum())
         return crossings, length
 
     def hops_of(self, layer: int) -> list[int]:
@@ -284,11 +285,6 @@ def _rotated(tried: _Search, layer: int, hops: list[int]) -> _Search:
 
 
 # ---- crossings
-
-
-def _differences(outer: _Placed, inner: _Placed, source: Ints, target: Ints) -> Reals:
-    began = outer.angles[source]
-    return shortest_ends(began, inner.angles[target]) - began
 
 
 def _crossings(outer: _Placed, inner: _Placed, source: Ints, target: Ints) -> int:

@@ -289,7 +289,8 @@ def _elected(planes: Planes, cluster: Ints, width_s: Reals, height: Reals) -> Bo
     likeness, sample = planes.likeness[members], planes.sample[members]
     ballot = own * int(planes.sample_count.max()) + sample
     total = np.zeros(len(members))
-    rival = _rivals(ballot)
+    # who is not alone in a ballot
+    rival = (np.bincount(ballot)[ballot] > 1).nonzero()[0]
     one, other = _couples(own, rival)
     plane = (planes.offsets.searchsorted(members, side="right") - 1).take(one)
     along = (time_s.take(one) - time_s.take(other)) / width_s.take(plane)
@@ -300,11 +301,6 @@ def _elected(planes: Planes, cluster: Ints, width_s: Reals, height: Reals) -> Bo
     ranked = np.lexsort((total, ballot))
     elected[members[ranked[_starts(ballot[ranked])]]] = True
     return elected
-
-
-def _rivals(ballot: Ints) -> Ints:
-    """Return the places of those that are not alone in their ballot."""
-    return (np.bincount(ballot)[ballot] > 1).nonzero()[0]
 
 
 def _couples(cluster: Ints, chosen: Ints) -> tuple[Ints, Ints]:

@@ -125,7 +125,7 @@ def factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Reals:
     measured in its own unit, see `scaled`. NaN for runs whose duration or volume is
     not a number from 0 on, which are nobody's neighbours, and in sets with too few others.
     """
-    is_known = _is_known(duration_s, volume_bytes)
+    is_known = np.isfinite(duration_s) & np.isfinite(volume_bytes) & (duration_s >= 0) & (volume_bytes >= 0)
     owner = owners(offsets)
     counts = np.bincount(owner[is_known], minlength=len(offsets) - 1)
     found = np.full(len(duration_s), np.nan)
@@ -183,11 +183,6 @@ def local_factors(points: Reals, neighbour_count: int) -> Reals:
     density = 1.0 / (reach.mean(axis=-1) + _LEAST_REACH)
     around = density.ravel()[flat].reshape(distance.shape)
     found: Reals = (around / density[..., None]).mean(axis=-1)
-    return found
-
-
-def _is_known(duration_s: Reals, volume_bytes: Reals) -> Bools:
-    found: Bools = np.isfinite(duration_s) & np.isfinite(volume_bytes) & (duration_s >= 0) & (volume_bytes >= 0)
     return found
 
 

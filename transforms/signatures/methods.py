@@ -110,15 +110,12 @@ def _judged(
         for method, (kept, trusts, lacked) in judged.items():
             trusts[places] = trust.trusts_of(heard, [kept[place] for place in places], method)
             for place in places:
+                # one of our own that is hardly to be trusted; others say what their paper has
                 if method in _OF_ALL_VOLUMES and trusts[place] < LEAST_TRUST:
-                    kept[place], trusts[place] = _hardly_trusted(kept[place]), float("nan")
+                    background = kept[place].background_bytes_per_s
+                    kept[place], trusts[place] = Signature.nothing("no_common_bursts", background), float("nan")
             lacked[places] = trust.lacked_burst_counts(heard, [kept[place] for place in places])
     return judged
-
-
-def _hardly_trusted(one: Signature) -> Signature:
-    """Return what there is instead of one of our own that is hardly to be trusted; others say what their paper has."""
-    return Signature.nothing("no_common_bursts", one.background_bytes_per_s)
 
 
 def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:

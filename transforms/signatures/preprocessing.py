@@ -265,7 +265,7 @@ def over_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
     differ stays, and with it what makes an outlier. Volumes shrink by the same ratio. Runs of unknown duration are left
     out. Sets of other steps than the first one's are brought to 1 s, as all then are.
     """
-    usable = [_known(one) for one in sets]
+    usable = [one.kept(np.isfinite(one.duration_s) & (one.duration_s > 0)) for one in sets]
     usable = [one for one in usable if one.run_count]
     if not usable:
         return SampleSet(Ragged(np.zeros(0), np.zeros(1, np.int64)), 1.0, np.zeros(0), np.zeros(0))
@@ -276,10 +276,6 @@ def over_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
         [_shrunk(one, ratio) for one, ratio in zip(usable, medians.min() / medians, strict=True)]
     )
     return SampleSet(all_of_them.samples, usable[0].interval_s, all_of_them.started_s, all_of_them.duration_s)
-
-
-def _known(one: SampleSet) -> SampleSet:
-    return one.kept(np.isfinite(one.duration_s) & (one.duration_s > 0))
 
 
 def _in_seconds(one: SampleSet) -> SampleSet:

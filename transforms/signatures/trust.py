@@ -168,8 +168,9 @@ class Judge:
         seconds = np.ldexp(signature.bytes_per_s, -self.exponent)
         total = running_totals(seconds[None])
         at = np.arange(STEPS + 1, dtype=np.float64)[None] * (len(seconds) / STEPS)
-        found: Reals = np.maximum(np.diff(read_totals(total, at)[0]), 0.0) * (STEPS / len(seconds))
-        return found
+        rates = np.diff(read_totals(total, at)[0]) * (STEPS / len(seconds))
+        # squares of what is absurdly far from all that was measured stay in range
+        return clipped(rates, 0.0, 1e100)
 
 
 def judges_of(sets: Iterable[SampleSet]) -> Iterator[tuple[int, Judge]]:

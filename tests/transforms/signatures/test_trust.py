@@ -62,6 +62,13 @@ def test_the_truth_is_trusted_and_what_lacks_half_or_is_elsewhere_is_not() -> No
     assert np.isnan(judge.trust(Signature.nothing("no_io"), "warped"))
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_is_absurdly_far_from_all_that_was_measured_is_not_trusted() -> None:
+    judge = Judge.of(clean())
+    assert judge is not None
+    assert judge.trust(curve(np.where(np.arange(900) % 300 < 2, 1e300, TRUTH)), "iosi_raw") < 0.5
+
+
 def test_noise_takes_trust_away() -> None:
     told = [Judge.of(clean(noise=noise)) for noise in (0.0, 0.3, 3.0)]
     trusts = [judge.trust(curve(TRUTH), "warped") for judge in told if judge is not None]
