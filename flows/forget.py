@@ -155,6 +155,8 @@ def forget(store: Store, settings: Settings, found: Found, report: Report) -> No
             report("journal of predictions", journal.forget(found.own.is_followed), 0.0)
     for release_id, read in found.releases.items():
         if release_id not in {release.release_id for release in releases.kept(store)}:
+            # an earlier attempt has published its successor
+            superseding.finish(store, releases.find(store, release_id))
             continue
         release = releases.find(store, release_id)
         successor = _succeed(store, settings, release, found, read, report)

@@ -83,6 +83,11 @@ MISTAKES = {
         ("4711", 2, "No job '4711' is in release"),
         ("--trace series.txt", 3, "is no trace: it does not tell who moved bytes"),
     ],
+    "lineage": [
+        ("nothing", 2, "No run writes a table nothing"),
+        ("--columns", 2, "--columns needs a TABLE"),
+        ("jobs polls", 2, "Got unexpected extra argument (polls)"),
+    ],
     "land": [
         ("note.txt", 2, "There is no note.txt. Did you mean notes.txt? Nothing is landed"),
         ("notes.txt --format sact", 2, "Did you mean sacct"),

@@ -208,7 +208,7 @@ def test_the_command_says_what_would_go_and_what_is_out_of_its_reach(cli: Cli, s
     ours = ("--warehouse", store.root, "forget")
     code, out, _ = cli(*ours, "--user", USER, "--dry-run")
     assert code == 0
-    assert "2 releases would be made anew" in out
+    assert "2 releases would be replaced" in out
     assert "backups" in out
     assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
     assert cli(*ours, "--user", USER, "--reason", f"{USER} left")[0] == 2

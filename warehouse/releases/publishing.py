@@ -77,7 +77,7 @@ def publish(
     relocate(store)
     seen, parent, copies = releases_location(store), current(store), dict[str, Path]()
     release_id = draft.release_id or _id_begun(store, draft, parent) or new_id(store, draft.kind)
-    _begin(store, release_id, draft.fingerprint)
+    begin(store, release_id, draft.fingerprint)
     if parent is None or parent.release_id != release_id:
         _require_base(store, draft, parent)
         known = adopted or {}
@@ -105,7 +105,7 @@ def _id_begun(store: Store, draft: Draft, parent: Release | None) -> str | None:
 def adopt_early(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> Adopted:
     """Adopt files of tables of a future release while other tables are built; readers do not see them yet."""
     if (_begun(store) or (None, None))[1] != fingerprint:
-        _begin(store, None, fingerprint)
+        begin(store, None, fingerprint)
     return _adopted(store, fingerprint, built)
 
 
@@ -233,8 +233,8 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
             hinted.result()
 
 
-def _begin(store: Store, release_id: str | None, fingerprint: str) -> None:
-    """Note what is about to be published, after removing the files of a release that was given up."""
+def begin(store: Store, release_id: str | None, fingerprint: str) -> None:
+    """Note which release is about to be published, after removing the files of one that was given up."""
     if _begun(store) != (release_id, fingerprint):
         _remove_row(store)
         abandon(store, fingerprint)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.warehouse.contracts import frames, table as contract
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.releases import KINDS, RELEASES
-from iosig.warehouse.releases import checksums, expiring, links, releases, seals
+from iosig.warehouse.releases import checksums, expiring, links, publishing, releases, seals
 from iosig.warehouse.releases.locations import (
     PLAIN,
     Part,
@@ -52,25 +52,23 @@ def supersede(
 
     built: see `publishing.publish`. landings: which landing is to be read in place of which, in all of the history.
     """
-    from iosig.warehouse.releases.catalogue import adopt, changed_at_once
+    from iosig.warehouse.releases.catalogue import changed_at_once
     from iosig.warehouse.releases.relocating import relocate
 
     relocate(store)
     release_id = successor_id(store, old)
-    adopted = {
-        name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
-        for name, parts in built.items()
-    }
+    # files of an attempt that was interrupted before the successor was published are removed
+    publishing.begin(store, release_id, draft.fingerprint)
+    adopted = publishing.adopt_early(store, draft.fingerprint, built)
     # until the history has it an id leads nowhere else
     led = {"to": release_id, "at": now_text(), "reason": reason}
     put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
     seen, now = releases_location(store), releases.find(store, None)
     with changed_at_once(store, seen) as catalogue:
-        snapshots = _snapshots(
-            catalogue, old, now, release_id, {name: [each for each in adopted[name] if each] for name in built},
-            {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()},
-        )  # fmt: skip
+        locations = {name: list(places) for name, places in adopted.items()}
+        days = {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()}
+        snapshots = _snapshots(catalogue, old, now, release_id, locations, days)
         successor = changed(
             old,
             release_id=release_id,
@@ -82,7 +80,7 @@ def supersede(
             verdict=draft.verdict,
         )
         _replace_row(catalogue, store, old, successor, landings)
-    _complete(store, successor)
+    finish(store, successor)
     return releases.find(store, successor.release_id)
 
 
@@ -158,8 +156,11 @@ def _mapped(listed: str, landings: Mapping[str, str]) -> str:
     return json.dumps(list(dict.fromkeys(landings.get(name, name) for name in json.loads(listed))))
 
 
-def _complete(store: Store, successor: Release) -> None:
-    """Seal all files of a release that is not the last one, too, and leave what belongs to the current one."""
+def finish(store: Store, successor: Release) -> None:
+    """Write the checksums of a successor, which need not be the current release, and what belongs to the current one.
+
+    Repeat this for a successor whose publication was interrupted after its commit.
+    """
     from iosig.warehouse.releases.catalogue import leave_hints
 
     leave_hints(store)
