@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from iosig.warehouse.contracts import TABLES
+import polars as pl
+
+from iosig.warehouse.contracts import TABLES, Column, Table, frames
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
 #: the tables that have a suite: all of a release but the records of quality and history
@@ -109,6 +111,19 @@ GOOD: dict[str, dict[str, Any]] = {
         "read_bytes": 10,
         "written_bytes": 0,
         "peak_bytes_per_s": 5.0,
+    },
+    "counter_days": {
+        "target_count": 2,
+        "scrape_count": 100,
+        "missing_ratio": 0.0,
+        "job_key_count": 3,
+        "sample_count": 100,
+        "other_sample_count": 0,
+        "duplicate_sample_count": 0,
+        "conflicting_sample_count": 0,
+        "gap_count": 0,
+        "silent_target_count": 0,
+        "exceeded_target_count": 0,
     },
     "ticks": {"polled_on": DAY, "polled_at": NOON, "controller_count": 2, "expected_controller_count": 2},
     "job_io": {
@@ -371,6 +386,15 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("poll_days", {"no_more_polls_than_due"}, {"poll_count": 101}),
     ("poll_days", {"peak_where_bytes"}, {"peak_bytes_per_s": 0.0}),
     ("poll_days", {"peak_where_bytes"}, {"peak_bytes_per_s": None}),
+    ("counter_days", {"enough_scrapes"}, {"missing_ratio": 0.11}),
+    ("counter_days", {"every_target_counts"}, {"silent_target_count": 1}),
+    ("counter_days", {"several_jobs"}, {"job_key_count": 1}),
+    ("counter_days", set(), {"job_key_count": 0}),
+    ("counter_days", {"no_more_than_the_target"}, {"exceeded_target_count": 1}),
+    ("counter_days", {"no_lost_counts"}, {"gap_count": 1}),
+    ("counter_days", {"no_conflicting_readings"}, {"conflicting_sample_count": 1}),
+    ("counter_days", {"one_collector"}, {"other_sample_count": 1}),
+    ("counter_days", {"no_duplicate_readings"}, {"duplicate_sample_count": 1}),
     ("ticks", {"controllers_mostly_complete"}, {"controller_count": 1}),
     ("ticks", {"polled_on_is_poll_day"}, {"polled_on": DAY - timedelta(1)}),
     ("job_io_sources", {"peak_at_least_mean"}, {"mean_bytes_per_s": 1.00001}),
@@ -584,3 +608,28 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("applications", {"one_id_per_application"}, {"user": "same"}),
     ("applications", {"one_id_per_application"}, {"user": "same"}),
 ]
+
+
+def some(column: Column) -> Any:
+    """Any value that the contract allows."""
+    if column.nullable:
+        return None
+    return {
+        "text": column.choices[0] if column.choices else "x",
+        "int": int(max(column.low or 0, 1)),
+        "real": float(max(column.low or 0, 0.5)),
+        "bool": True,
+        "instant": NOON,
+        "date": DAY,
+        "reals": [],
+        "ints": [],
+    }[column.dtype]
+
+
+def row_of(found: Table, **changes: Any) -> dict[str, Any]:
+    return {column.name: some(column) for column in found.columns} | GOOD.get(found.name, {}) | changes
+
+
+def rows_of(found: Table, *changes: dict[str, Any]) -> pl.DataFrame:
+    rows = [row_of(found, **change) for change in changes]
+    return pl.DataFrame(rows, schema=frames.schema(found), orient="row")

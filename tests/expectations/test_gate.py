@@ -33,7 +33,22 @@ from iosig.warehouse.contracts.samples import APPLICATIONS, SAMPLES
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.errors import GateFailed
 from tests.budget import examples, one_in
-from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
+from tests.expectations.cases import (
+    BROKEN,
+    CHECKED,
+    DAY,
+    EMPTY,
+    GOOD,
+    HOUR,
+    NO_POLLS,
+    NO_VALUES,
+    NOON,
+    NOTED,
+    SETTINGS,
+    row_of,
+    rows_of,
+    some,
+)
 
 # Great Expectations asks pandas for values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
@@ -64,31 +79,6 @@ def connections() -> Iterator[list[Any]]:
 def only_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what contracts imply: it is checked apart, and costs time."""
     monkeypatch.setattr(suites, "rules", suites.declared)
-
-
-def some(column: Column) -> Any:
-    """Any value that the contract allows."""
-    if column.nullable:
-        return None
-    return {
-        "text": column.choices[0] if column.choices else "x",
-        "int": int(max(column.low or 0, 1)),
-        "real": float(max(column.low or 0, 0.5)),
-        "bool": True,
-        "instant": NOON,
-        "date": DAY,
-        "reals": [],
-        "ints": [],
-    }[column.dtype]
-
-
-def row_of(found: Table, **changes: Any) -> dict[str, Any]:
-    return {column.name: some(column) for column in found.columns} | GOOD.get(found.name, {}) | changes
-
-
-def rows_of(found: Table, *changes: dict[str, Any]) -> pl.DataFrame:
-    rows = [row_of(found, **change) for change in changes]
-    return pl.DataFrame(rows, schema=frames.schema(found), orient="row")
 
 
 def failed(checked: Checked) -> set[str]:

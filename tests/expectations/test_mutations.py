@@ -1,0 +1,66 @@
+"""One row broken per rule: the rule fails on it, and only the rules that the row is meant to break."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from iosig.expectations import gate, suites
+from iosig.expectations.suites import Rule
+from iosig.warehouse.contracts import Table
+from tests.budget import one_in
+from tests.expectations.cases import BROKEN, CHECKED, NOTED, SETTINGS, rows_of
+
+# Great Expectations asks pandas for values in a way that pandas 4 will change.
+pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
+
+#: so many that the broken row neither moves their median nor is a third of all
+GOOD_ROW_COUNT = 3
+#: rules about the whole table, which no single row breaks
+OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
+#: what any row breaks is a note
+RULES = [
+    (found, rule)
+    for found in CHECKED
+    for rule in suites.declared(found)
+    if rule.type not in OF_TABLE and rule.name not in NOTED.get(found.name, ())
+]
+
+
+def mutations(found: Table, rule: Rule) -> tuple[set[str], list[dict[str, Any]]]:
+    """Return the changes to rows that break a rule and as few others as possible, and the rules that they break."""
+    cases = [(rules, change) for of, rules, change in BROKEN if of == found.name and rule.name in rules]
+    fewest = min((rules for rules, _ in cases), key=len)
+    changes = [change for rules, change in cases if rules == fewest]
+    # it takes two rows to break a key
+    return fewest, changes if "unique" in rule.type else changes[:1]
+
+
+@pytest.mark.parametrize(
+    ("found", "rule"), one_in(12, RULES), ids=[f"{found.name}.{rule.name}" for found, rule in RULES]
+)
+def test_a_broken_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "rules", suites.declared)
+    rules, changes = mutations(found, rule)
+    good = [{"user": f"user {place}"} if found.name == "applications" else {} for place in range(GOOD_ROW_COUNT)]
+
+    verdicts = gate.check(found, rows_of(found, *good, *changes), SETTINGS).verdicts
+
+    broken = verdicts.filter(pl.col("unexpected_count") > 0)
+    # a row that is taken out is not held to the other rules
+    first = {name for name in rules if suites.rule(found.name, name).is_quarantine}
+    assert set(broken["expectation"]) - NOTED.get(found.name, set()) == (first or rules)
+    # of the days that the rows are of, the rule fails on one
+    of_rule = broken.filter(expectation=rule.name)
+    assert of_rule["severity"].to_list() == [rule.severity]
+    assert of_rule["unexpected_count"].to_list() == [len(changes)]
+    good_ratio = 1 - len(changes) / of_rule["row_count"].item()
+    assert of_rule["success"].to_list() == [rule.judged == "share" and good_ratio >= rule.kwargs["mostly"]]
+
+
+def test_every_rule_has_a_mutation() -> None:
+    broken = {(name, rule) for name, rules, _ in BROKEN for rule in rules}
+
+    assert {(found.name, rule.name) for found, rule in RULES} == broken
