@@ -170,13 +170,14 @@ def _frames() -> Any:
 
 
 def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
-    """Return what came of each rule; of those that rows of several days break, with all the rows."""
+    """Return what came of each rule, with all the rows that break it where they are of several days, or are shown."""
     found = {rule.name: finding for rule in rules if (finding := _known(rule, frame, values))}
     asked = [rule for rule in rules if rule.name not in found]
     found |= _asked(table.name, frame, asked, values)
-    if table.partition in frame.columns and frame[table.partition].n_unique() > 1:
-        broken = [rule for rule in asked if found[rule.name].unexpected_count and not found[rule.name].rows]
-        found |= _asked(table.name, frame, broken, values, _WITH_ROWS)
+    has_days = table.partition in frame.columns and frame[table.partition].n_unique() > 1
+    broken = [rule for rule in asked if found[rule.name].unexpected_count and not found[rule.name].rows]
+    again = [rule for rule in broken if has_days or rule.example_column]
+    found |= _asked(table.name, frame, again, values, _WITH_ROWS)
     return [found[rule.name] for rule in rules]
 
 
@@ -345,7 +346,7 @@ def _counted(rule: Rule, frame: pl.DataFrame) -> Any:
 
 def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[int], list[list[Any]]]:
     """Return how many rows of each day break a rule, and a few of their values."""
-    if len(days.days) == 1:
+    if len(days.days) == 1 and not finding.rule.example_column:
         return [finding.unexpected_count], [list(finding.examples)]
     rows = np.asarray(finding.rows, dtype=np.intp)
     examples: list[list[Any]] = [[] for _ in days.days]
@@ -356,7 +357,9 @@ def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[i
 
 
 def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
-    """Return the values of the rows that break a rule: of pairs of columns Great Expectations tells 200."""
+    """Return an example for each row that breaks a rule: of pairs of columns Great Expectations tells 200."""
+    if finding.rule.example_column:
+        return frame[finding.rule.example_column][list(finding.rows)].to_list()
     if len(finding.values) == len(finding.rows):
         return finding.values
     asked = finding.rule.kwargs

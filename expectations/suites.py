@@ -3,7 +3,8 @@
 What a contract says (`implied`) is not written down twice; what only the domain knows (`declared`) stands
 in `<table>.json` beside this module, in Great Expectations' own form. `meta` holds what that form lacks:
 each rule's name, one sentence about it, what to do when it breaks, what happened then (`failure`), and
-whether its rows are taken out; and each parameter that the rules refer to, with its default.
+whether its rows are taken out, and the column that tells which rows break it (`examples`), where the values that the
+rule compares do not; and each parameter that the rules refer to, with its default.
 
 Tables are checked as their days are made, and a release holds days of many runs: each rule says how what was
 found day by day is judged for the release as a whole (`Judged`).
@@ -60,7 +61,8 @@ class Rule:
 
     `is_quarantine` rules are about single rows: the rows that break them are taken out of the table.
     `is_held` rules hold by the table's contract. `failure` is what happened where the rule breaks (`sentences`
-    puts the numbers in); `sums` are columns whose sums it tells.
+    puts the numbers in); `sums` are columns whose sums it tells. `example_column` identifies rows that break the rule;
+    without one, the values that the rule compares are the examples.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Rule:
     judged: Judged = "rows"
     failure: str = ""
     sums: tuple[str, ...] = ()
+    example_column: str = ""
 
     def holds(self, row_count: int, unexpected_count: int, seen: Iterable[Any] = ()) -> bool:
         """Return whether it holds of so many rows of which so many break it, or of rows with the values seen.
@@ -249,6 +252,7 @@ def _rule(expectation: Mapping[str, Any]) -> Rule:
         judged=meta.get("judged") or _judged(expectation["type"], expectation["kwargs"]),
         failure=meta.get("failure", ""),
         sums=tuple(meta.get("sums", ())),
+        example_column=meta.get("examples", ""),
     )
 
 
