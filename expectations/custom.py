@@ -14,17 +14,44 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
+from great_expectations.core import ExpectationValidationResult
 from great_expectations.execution_engine import PandasExecutionEngine
 from great_expectations.expectations.expectation import ColumnMapExpectation, MulticolumnMapExpectation
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 from great_expectations.expectations.metrics.map_metric_provider import (
     ColumnMapMetricProvider,
     MulticolumnMapMetricProvider,
     column_condition_partial,
     multicolumn_condition_partial,
 )
+from great_expectations.render import RenderedStringTemplateContent
+from great_expectations.render.components import LegacyRendererType
+from great_expectations.render.renderer.renderer import renderer
 
 
-class _Rows(MulticolumnMapExpectation):
+class _Sentence:
+    """Makes Great Expectations' Data Docs state what is expected in a sentence: the rule's, else the class's."""
+
+    @classmethod
+    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
+    def _prescriptive_renderer(
+        cls,
+        configuration: ExpectationConfiguration | None = None,
+        result: ExpectationValidationResult | None = None,
+        runtime_configuration: dict[str, Any] | None = None,
+    ) -> list[RenderedStringTemplateContent]:
+        if configuration is None:
+            return []
+        named = configuration.kwargs
+        columns = ", ".join(named["column_list"] if "column_list" in named else [named["column"]])
+        sentence = (configuration.meta or {}).get("doc") or (cls.__doc__ or "").partition("\n")[0]
+        params = {"columns": columns, "sentence": sentence}
+        styling = (runtime_configuration or {}).get("styling")
+        text = {"template": "$columns: $sentence", "params": params, "styling": styling}
+        return [RenderedStringTemplateContent(content_block_type="string_template", string_template=text)]
+
+
+class _Rows(_Sentence, MulticolumnMapExpectation):
     """An expectation of several columns of each row.
 
     A subclass defines `_holds`, and names its arguments in `success_keys`.
@@ -48,7 +75,7 @@ class _Rows(MulticolumnMapExpectation):
     _holds: ClassVar[Callable[..., pd.Series]]
 
 
-class _Values(ColumnMapExpectation):
+class _Values(_Sentence, ColumnMapExpectation):
     """An expectation of the values of one column that are not NULL; a subclass says as much as one of `_Rows`."""
 
     def __init_subclass__(cls) -> None:
