@@ -68,8 +68,9 @@ STEP = Step("users", count_users, (live(JOBS),), (USERS,))
 import polars as pl
 
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
-from iosig.warehouse.sources.jobs.records import INSTANT, settle
+from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Source
+from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
 from iosig.warehouse.sources.rows.rejects import refused
 
@@ -82,7 +83,7 @@ def read(path, reading):
         yield from refused(block.refused)
         cells = [pl.col("raw").str.split(",").list.get(place).alias(name) for place, name in enumerate(_FIELDS)]
         rows = block.rows.with_columns(cells).with_columns(
-            pl.col("started_at", "ended_at").str.to_datetime("%FT%TZ").cast(INSTANT),
+            pl.col("started_at", "ended_at").str.to_datetime("%FT%TZ").cast(times.INSTANT),
             reason=pl.lit(None, pl.String),
             remedy=pl.lit(None, pl.String),
         )
