@@ -137,10 +137,12 @@ class Study:
         """Return results as plain values: what `document` of the page returns, all tables, or the only one."""
         import polars as pl
 
-        values = {field.name: getattr(results, field.name) for field in fields(results)}
-        tables = {name: value for name, value in values.items() if isinstance(value, pl.DataFrame)}
-        if named := getattr(self.page, "document", None):
+        named = getattr(self.page, "document", None)
+        if named is not None:
             tables = named(results)
+        else:
+            values = {field.name: getattr(results, field.name) for field in fields(results)}
+            tables = {name: value for name, value in values.items() if isinstance(value, pl.DataFrame)}
         plain = {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in tables.items()}
         return next(iter(plain.values())) if len(plain) == 1 and named is None else plain
 
