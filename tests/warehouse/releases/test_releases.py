@@ -275,7 +275,7 @@ def test_releases_are_in_their_order_whatever_the_clock_says(
     two: Store, year: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "_now", lambda: f"{year}-01-01T00:00:00+00:00")
+        patch.setattr(publishing, "now_text", lambda: f"{year}-01-01T00:00:00+00:00")
         third = publish(two, "third", {"jobs": {9: "job_id \n 92"}})
     fourth = publish(two, "fourth", {"jobs": {9: "job_id \n 93"}})
     assert [release.sequence for release in releases.history(two)] == [1, 2, 3, 4]
