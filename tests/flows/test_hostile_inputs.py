@@ -13,8 +13,6 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.store import Store
 
-pytestmark = pytest.mark.slow
-
 #: of each kind of reader one, by its path below the folder of real measurements
 INPUTS = (
     *("lmt/lmtdb-reset.sqlite3", "lmt/snx11025_2018-01-28.h5lmt", "lmt/snx11025_2018-01-28.hdf5"),
@@ -53,7 +51,10 @@ def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if place else pytest.mark.slow) for place, name in enumerate(NAMES)],
+)
 def test_an_input_of_a_hostile_name_lands_as_under_a_plain_one(name: str, shared_data: Path, tmp_path: Path) -> None:
     expected = landed(shared_data, tmp_path / "plain" / "in", "")
     assert landed(shared_data, tmp_path / "other" / name, name) == expected

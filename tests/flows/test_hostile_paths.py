@@ -42,7 +42,7 @@ NAMES = {
 
 
 def _tier(place: int) -> pytest.MarkDecorator:
-    return pytest.mark.long if place % 7 else pytest.mark.slow
+    return pytest.mark.long if place else pytest.mark.slow
 
 
 def digests(folder: Path) -> dict[str, str]:
