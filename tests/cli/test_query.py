@@ -243,6 +243,7 @@ def test_a_query_takes_no_more_memory_than_its_limit(monkeypatch: pytest.MonkeyP
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
+@pytest.mark.slow
 def test_a_cell_beyond_the_memory_is_a_sentence(store: Store) -> None:
     done = run(store, "select repeat('x', 1500000000) as a")
     assert (done.returncode, done.stdout) == (6, "")

@@ -91,6 +91,7 @@ def _write_third_day(folder: Path) -> None:
     (folder / "polls.csv").write_text(header + "".join(rows))
 
 
+@pytest.mark.slow
 def test_a_night_runs_on_an_upgraded_warehouse(
     old_warehouse: Path, cli: Cli, tmp_path: Path, checks_here: None
 ) -> None:

@@ -11,6 +11,7 @@ from tests.hostile_servers import tcp_server
 from tests.nights import Cli, write_small_site
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 def test_a_night_goes_on_without_the_sources_that_do_not_answer(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,7 @@ def divide_after_alarm(divisor: int) -> float:
 
 
 class TestSignalErrorsKept:
+    @pytest.mark.slow
     def test_a_query_raises_what_the_handler_raised(self) -> None:
         connection, before = duckdb.connect(), signal.signal(signal.SIGALRM, raise_terminated)
         try:

@@ -215,6 +215,7 @@ drawn_jobs = st.lists(
 )
 
 
+@pytest.mark.slow
 @every_policy
 @settings(max_examples=examples(25), deadline=None)
 @given(jobs=drawn_jobs)
