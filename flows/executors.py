@@ -110,9 +110,13 @@ class Engine:
 
     def run(self, item: WorkItem, root: Path) -> ItemResult:
         """Execute a work item within the time limit. Raises MachineFault if it takes longer; then its process ends."""
+        future = self.submit(item, root)
         try:
-            return self.submit(item, root).result(self.timeout_s)
+            return future.result(self.timeout_s)
         except TimeoutError as error:
+            if future.done():
+                # the item's own error, such as that of a connection
+                raise
             for executor in (self.executor, self.checks):
                 if isinstance(executor, ProcessExecutor):
                     executor.kill()

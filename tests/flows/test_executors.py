@@ -126,6 +126,17 @@ def test_items_that_read_much_are_executed_in_processes_that_stay_and_others_in_
     assert multiprocessing.active_children() == []
 
 
+def time_out(_: StepContext) -> int:
+    raise TimeoutError("the server did not answer")
+
+
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+def test_a_timeout_within_an_item_is_not_the_time_limit(timeout_s: float | None, tmp_path: Path) -> None:
+    item = replace(items(tmp_path, "late")[0], function=f"{time_out.__module__}:{time_out.__name__}")
+    with pytest.raises(TimeoutError, match="the server did not answer"):
+        Engine(timeout_s=timeout_s).run(item, tmp_path)
+
+
 @pytest.mark.slow
 def test_an_item_that_exceeds_the_time_limit_ends_with_its_process_and_the_next_one_runs(tmp_path: Path) -> None:
     with with_processes(1, timeout_s=4.0) as engine:
