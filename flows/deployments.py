@@ -124,8 +124,7 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
 def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
     """Execute a work item and wait for it; an error of the operator's is one sentence."""
     if ready.is_cached:
-        result = ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=True)
-        return Completed(name="Cached", message="An earlier run has completed it.", data=result)
+        return Completed(name="Cached", message="An earlier run has completed it.", data=ready.cached_result())
     try:
         result = engine.run(ready.item, root)
     except IosigError as error:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from iosig.flows.nightly import STEPS
+from iosig.flows.steps.checks import VERDICTS
 from iosig.flows.steps.step import Step
 from iosig.warehouse.contracts import TABLES, Table
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 #: columns that models see in landed tables beside the declared ones: where a row was landed
 _ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
-#: tables of a run that only checks read and write
-_VERDICTS = "verdicts/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,10 @@ def _written() -> frozenset[str]:
 def _of_step(step: Step) -> Iterator[TableLineage]:
     declared = {_name_of(table): None for source in step.reads for table in source.tables}
     for table in step.writes:
-        if table.name.startswith(_VERDICTS):
+        if table.name.startswith(VERDICTS):
             continue
         is_sql = model_path(table).is_file()
-        names = _tables_in_sql(table) if is_sql else [name for name in declared if f".{_VERDICTS}" not in name]
+        names = _tables_in_sql(table) if is_sql else [name for name in declared if f".{VERDICTS}" not in name]
         yield TableLineage(table, step.name, tuple(name for name in names if name != _name_of(table)), is_sql)
 
 

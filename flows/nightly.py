@@ -183,7 +183,7 @@ def build(
 
 def _cached(ready: ReadyItem) -> Future[ItemResult]:
     future: Future[ItemResult] = Future()
-    future.set_result(ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=True))
+    future.set_result(ready.cached_result())
     return future
 
 

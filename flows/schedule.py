@@ -36,6 +36,10 @@ class ReadyItem:
     upstream: tuple[str, ...]
     is_cached: bool
 
+    def cached_result(self) -> ItemResult:
+        """Return the result of an item that an earlier run has completed."""
+        return ItemResult(self.item.name, self.item.step, 0, 0.0, is_cached=True)
+
 
 @dataclass
 class _Progress:

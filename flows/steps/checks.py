@@ -42,7 +42,7 @@ _TAKEN_OUT = (
 #: jobs are held to their suite before they are written; the others are what checks find
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 #: the folder of what the checks found, until all tables are checked
-_VERDICTS = "verdicts/"
+VERDICTS = "verdicts/"
 #: rows of several files that a suite looks at at a time: pandas takes some hundred bytes for each
 _BATCH_ROWS = 500_000
 #: what so many rows leave behind is looked for at once
@@ -61,7 +61,7 @@ _OF_DAYS = "of_days"
 
 def verdicts_on(table: Table) -> Table:
     """Return what holds the verdicts on a table alone; which of its days are made anew lies beside them, as JSON."""
-    return replace(QUALITY_DAYS, name=f"{_VERDICTS}{table.name}", partition=None, is_published=False)
+    return replace(QUALITY_DAYS, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
 
 
 def checked(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
@@ -117,7 +117,7 @@ def check_of(step: Step) -> Step | None:
 
 def hold(context: StepContext) -> int:
     """Hold built tables to their suites. Returns the verdicts: one for each expectation and day with rows."""
-    return sum(_held(context, table_named(file.table.removeprefix(_VERDICTS))) for file in context.item.writes)
+    return sum(_held(context, table_named(file.table.removeprefix(VERDICTS))) for file in context.item.writes)
 
 
 def _held(context: StepContext, table: Table) -> int:
@@ -272,7 +272,7 @@ def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]
 
 def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
     """Yield what each table's check found."""
-    for name in run.store.files.matching(f"{run.place(run.folder)}/{_VERDICTS}*/*.parquet"):
+    for name in run.store.files.matching(f"{run.place(run.folder)}/{VERDICTS}*/*.parquet"):
         yield TableFile(QUALITY_DAYS.name, name)
 
 
@@ -316,7 +316,7 @@ REJECTED = Step("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
 
 def decision(steps: Iterable[Step]) -> Step:
     """Return the step that decides on the release by the verdicts on all tables that steps write."""
-    verdicts = tuple(table for step in steps for table in step.writes if table.name.startswith(_VERDICTS))
+    verdicts = tuple(table for step in steps for table in step.writes if table.name.startswith(VERDICTS))
     return Step(
         DECISION,
         decide,
