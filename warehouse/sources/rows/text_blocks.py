@@ -20,7 +20,7 @@ from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_t
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
 #: size of the first block, which shows how long lines are, and the maximum of lines in a later one
-_FIRST_BYTES, _MAX_LINES = 1 << 20, 250_000
+_FIRST_BYTES, _MAX_LINES = 1 << 20, 125_000
 #: of ASCII, without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _BOM = b"\xef\xbb\xbf"
