@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.cli.hints import command
+from iosig.cli.hints import command, for_warehouse
 from iosig.cli.printing import bytes_text, show
 from iosig.flows.demo.simulated import FILESYSTEM
 from iosig.reports.texts import counted
@@ -190,11 +190,13 @@ def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> No
     pictures = [shlex.quote(str(into / name)) for name in ("signature.png", "who.png") if (into / name).exists()]
     click.echo(f"\nLook at {' and '.join(pictures)}; then:")
     click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")
-    for arguments in (
+    commands = (
         f"report --into {shlex.quote(str(into / 'report'))}",
         f"job {slowed}",
         f"job {traced}",
         f"who {FILESYSTEM} --hurt --since {story.last_day:%Y-%m-%d}",
         f"plot signature {name} --to {name}.png",
-    ):
-        click.echo(f"  {command(arguments)}")
+    )
+    with for_warehouse(None):
+        for arguments in commands:
+            click.echo(f"  {command(arguments)}")

@@ -34,10 +34,10 @@ def keep_options(context: click.Context, warehouse: str) -> None:
 
 
 @contextmanager
-def for_warehouse(name: str) -> Iterator[None]:
-    """Suggest commands for a warehouse other than that of the command line."""
+def for_warehouse(name: str | None) -> Iterator[None]:
+    """Suggest commands for a warehouse other than that of the command line; None for the one of IOSIG_WAREHOUSE."""
     before = _options[:]
-    _options[:] = [f" --warehouse {shlex.quote(name)}"]
+    _options[:] = [] if name is None else [f" --warehouse {shlex.quote(name)}"]
     yield
     _options[:] = before
 

@@ -52,6 +52,8 @@ def test_only_commands_change() -> None:
             "See `iosig --warehouse '/a b' run`, `iosig.toml` and iosig."
         )
         assert command("run") == "iosig --warehouse '/a b' run"
+        with for_warehouse(None):
+            assert command("run") == "iosig run"
     assert command("run") == "iosig run"
 
 
