@@ -241,7 +241,7 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
     assert not (tmp_path / "signal.csv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
     """As the README has it, and all tables beside that."""
     code, out, err = cli("demo", "--full", "--into", tmp_path / "demo")

@@ -265,7 +265,7 @@ OPERATIONS = [
         resume=_land_more_predictions,
     ),
     Operation("first run", _landed_site, _run, both),
-    Operation("first run, then with other settings", _landed_site, _run, both, resume=_run_otherwise),
+    Operation("first run, then with other settings", _landed_site, _run, both, resume=_run_otherwise, is_long=True),
     Operation("second run", _run_site, _run, both),
     Operation("publish", _two, _publish_third, released, is_quick=True),
     Operation("publish, then something else", _two, _publish_third, released, resume=_publish_other),

@@ -229,7 +229,7 @@ def _night_of(cli: Cli, folder: Path, one: Person) -> TwinNight:
 
 
 @pytest.mark.usefixtures("checks_here")
-@pytest.mark.slow
+@pytest.mark.long
 def test_twin_warehouses_differ_in_pseudonyms_and_show_no_name(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def test_what_was_rolled_back_is_published_only_after_the_end(store: Store, tmp_
     assert peaks(store) == {1: GOOD, 2: BAD, 3: GOOD}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     night(store)
@@ -101,7 +101,7 @@ def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path:
         night(store)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_with_other_settings_is_refused_unless_the_operator_chose(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     night(store)
@@ -140,7 +140,7 @@ def test_the_command_rolls_back_and_ends_it(store: Store, tmp_path: Path, cli: C
     assert peaks(store) == {1: GOOD, 2: BAD}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_former_last_day_is_whole_once_later_days_are_there(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     land(store, tmp_path, 2, hours=12)

@@ -319,7 +319,7 @@ def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
         assert json.loads(text)["examples"][0]["job_id"] in {"1", "2"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("checks_here")
 def test_a_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that forgets the day on which the run was known to end, as a fault in it might."""
