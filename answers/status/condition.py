@@ -172,7 +172,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
     """
     if POLL_DAYS.name not in release.snapshots:
         return
-    with opened(store, release) as connection:
+    with opened(store, release, query) as connection:
         rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
     newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):

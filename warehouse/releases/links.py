@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.contracts import Table
 from iosig.warehouse.engine_paths import utf8_path
 from iosig.warehouse.placing import make_read_only, moved_into_place
 from iosig.warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
@@ -104,6 +104,8 @@ def _grown(store: Store) -> set[str]:
 
 
 def _empty(table: Table, path: Path) -> Path:
+    from iosig.warehouse.contracts import arrow
+
     if not path.is_file():
         with moved_into_place(path) as temporary:
             with parquet_writer(temporary, table) as writer:
