@@ -14,7 +14,6 @@ from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods import finding
-from iosig.transforms.periods.controlled import ControlledParams
 from iosig.transforms.periods.finding import PeriodParams, Periods
 from iosig.transforms.throughput.signals import SignalParams, grids
 from iosig.warehouse.contracts import frames
@@ -87,6 +86,8 @@ def _counted(runs: pl.DataFrame, calls: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 def _rows(subjects: pl.DataFrame, counted: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of some kinds of calls of runs that have equally many kinds."""
+    from iosig.transforms.periods.controlled import ControlledParams  # its import takes long
+
     hz, counts = 1.0 / subjects["interval_s"].to_numpy(), subjects["step_count"].to_numpy()
     offsets = offsets_of(counts)
     placed = counted.join(subjects.select(*_SUBJECT, first=offsets[:-1]), on=_SUBJECT, how="inner")

@@ -12,7 +12,6 @@ from iosig.estimates.columns import floats
 from iosig.estimates.subjects import Subjects, traced_nodes
 from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
 from iosig.transforms.periods.answers import Detections, gathered
-from iosig.transforms.periods.controlled import ControlledParams
 from iosig.transforms.periods.finding import PeriodParams, detect
 from iosig.transforms.periods.node_phases import node_phases
 from iosig.transforms.throughput import even_values
@@ -96,6 +95,8 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
     """Return what is found in nodes' signals as a whole, each with its share of the level."""
+    from iosig.transforms.periods.controlled import ControlledParams  # its import takes long
+
     own = params.controlled or ControlledParams()
     parts, places = [], []
     for share in np.unique(shares):
