@@ -21,6 +21,7 @@ from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
+    from iosig.flows.steps.plan import Selection
     from iosig.settings.model import Settings
     from iosig.warehouse.releases.releases import Release
 
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 @click.option("--date", "day", type=DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
 @click.option("--since", type=DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
 @click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
+@click.option(
+    "--select",
+    "-s",
+    multiple=True,
+    metavar="STEP|TABLE",
+    help="Compute only this step, or the step of this table: NAME, NAME+ (and all downstream), +NAME, 1+NAME+2.",
+)
+@click.option(
+    "--exclude", multiple=True, metavar="STEP|TABLE", help="Leave out what this names, in the form of --select."
+)
 @click.option(
     "--inline/--prefect",
     "inline",
@@ -50,6 +61,8 @@ def run_command(
     day: datetime | None,
     since: datetime | None,
     until: datetime | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
     inline: bool | None,
     is_dry: bool,
     is_verbose: bool,
@@ -60,6 +73,9 @@ def run_command(
 
     Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks
     everything, and publishes one release. A run that was killed goes on where it stopped.
+
+    With --select or --exclude nothing lands: the steps are computed for all days of the current release, or for the
+    days that are named, and the other tables stay as they are. Steps that compute intermediate tables are included.
     """
     from iosig.flows.steps.plan import require_order
 
@@ -73,9 +89,13 @@ def run_command(
         from iosig.flows.prefect_server import named_api_url
 
         inline = named_api_url() is None
-    settings = warehouse.settings()
+    settings, selection = warehouse.settings(), None
+    if (select or exclude) and (inline or is_dry):
+        from iosig.flows.selection import select_steps
+
+        selection = select_steps(store, select, exclude)
     if is_dry:
-        _show_plan(store, settings, first, last, as_json=as_json)
+        _show_plan(store, settings, first, last, selection, as_json=as_json)
         return 0
     if inline:
         from iosig.cli.printing import steps_told
@@ -95,11 +115,14 @@ def run_command(
                 engine=engine,
                 wait_s=wait_s,
                 begin=steps.begin,
+                selection=selection,
             )
     else:
         from iosig.flows.deployments import run
 
-        outcome = run(store, warehouse.settings_path, first, last, wait_s)
+        outcome = run(
+            store, warehouse.settings_path, since=first, until=last, wait_s=wait_s, select=select, exclude=exclude
+        )
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome
@@ -115,12 +138,20 @@ def _day(instant: datetime | None) -> date | None:
     return instant.date() if instant else None
 
 
-def _show_plan(store: Store, settings: Settings, first: date | None, last: date | None, *, as_json: bool) -> None:
+def _show_plan(
+    store: Store,
+    settings: Settings,
+    first: date | None,
+    last: date | None,
+    selection: Selection | None,
+    *,
+    as_json: bool,
+) -> None:
     from iosig.cli.printing import say, show, show_json
     from iosig.flows.nightly import plan_steps
     from iosig.flows.steps.plan import make_plan
 
-    plan = make_plan(store, settings, first, last)
+    plan = make_plan(store, settings, first, last, selection=selection)
     steps = plan_steps(store, settings, plan)
     if as_json:
         from iosig.cli.documents import PlanDocument

@@ -5,6 +5,7 @@
 - `schedule` (`Schedule`, `execute`, `Durations`): The order of work items, and the remaining time of a run.
 - `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
 - `dask_workers` (`connected`, `Workers`): Work items on Dask workers.
+- `selection` (`select_steps`): Steps by names and graph operators, as dbt selects models.
 - `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
 - `deployments` (`nightly`, `serve`, `deploy`): The nightly flow under Prefect: every work item is a task run.
 - `prefect_server` (`PrefectServer`): The Prefect server of a warehouse: its address, its password, its process.

@@ -48,9 +48,10 @@ from iosig.flows.notifications import telling
 from iosig.flows.prefect_server import hide_credentials
 from iosig.flows.report import after_release
 from iosig.flows.schedule import ReadyItem
+from iosig.flows.selection import select_steps
 from iosig.flows.steps import release as releasing
 from iosig.flows.steps.items import ItemResult
-from iosig.flows.steps.plan import Plan, make_plan, require_order
+from iosig.flows.steps.plan import Plan, Selection, make_plan, require_order
 from iosig.flows.steps.run import Run
 from iosig.settings.model import ScheduleSettings, Settings, load
 from iosig.warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
@@ -106,12 +107,14 @@ def land(store: Store, settings: Settings) -> int:
 
 @task(name="plan", cache_policy=NO_CACHE)
 @signal_errors_kept()
-def plan_run(store: Store, settings: Settings, since: date | None, until: date | None) -> Plan | None:
+def plan_run(
+    store: Store, settings: Settings, since: date | None, until: date | None, selection: Selection | None
+) -> Plan | None:
     """Find what is stale; None if nothing is."""
     try:
         agree(store, settings.catalogue.server())
         releasing.complete(store)
-        plan = make_plan(store, settings, since, until)
+        plan = make_plan(store, settings, since, until, selection=selection)
         for warning in plan.warnings:
             get_run_logger().warning("%s.", warning)
         return plan
@@ -139,9 +142,16 @@ def _failed(error: IosigError) -> State[Any]:
 
 @task(name="release", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @signal_errors_kept()
-def publish(run: Run) -> Release:
-    """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows."""
-    release = publish_run(run)
+def publish(run: Run) -> Release | None:
+    """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows.
+
+    Returns None if the tables of a selection are as they were.
+    """
+    try:
+        release = publish_run(run)
+    except NothingToDo as nothing:
+        get_run_logger().info("%s", nothing)
+        return None
     with opened(run.store, release) as connection:
         table = [
             {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
@@ -164,10 +174,17 @@ def _run_name() -> str:
 
 
 @flow(name=FLOW, flow_run_name=_run_name)
-def nightly(since: date | None = None, until: date | None = None, wait_s: float | None = None) -> Any:
+def nightly(
+    since: date | None = None,
+    until: date | None = None,
+    wait_s: float | None = None,
+    select: list[str] | None = None,
+    exclude: list[str] | None = None,
+) -> Any:
     """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do.
 
     since, until: recompute these days. wait_s: maximum time to wait for the warehouse lock [s]; the settings' if None.
+    select, exclude: names of steps or tables with graph operators; with any nothing lands, and only these are computed.
     """
     hide_credentials()
     try:
@@ -176,7 +193,8 @@ def nightly(since: date | None = None, until: date | None = None, wait_s: float 
         require_order(since, until)
         settings = load(Path(os.environ[SETTINGS]) if os.environ.get(SETTINGS) else None, store.root)
         with telling(store, settings, get_run_logger().warning), signal_errors_kept():
-            return _night(store, settings, since, until, wait_s)
+            selection = select_steps(store, select or [], exclude or []) if select or exclude else None
+            return _night(store, settings, since, until, wait_s, selection)
     except GateFailed as error:
         create_markdown_artifact(key="iosig-gate", markdown=str(error), description="Why nothing was released")
         return _failed(error)
@@ -190,22 +208,30 @@ def nightly(since: date | None = None, until: date | None = None, wait_s: float 
 
 
 def _night(
-    store: Store, settings: Settings, since: date | None, until: date | None, wait_s: float | None
+    store: Store,
+    settings: Settings,
+    since: date | None,
+    until: date | None,
+    wait_s: float | None,
+    selection: Selection | None,
 ) -> Release | None:
     schedule = settings.schedule
     retries: dict[str, Any] = {
         "retries": schedule.retry_count,
         "retry_delay_seconds": [schedule.retry_delay_s * 2**place for place in range(schedule.retry_count)],
     }
-    land.with_options(**retries)(store, settings)
+    if selection is None:
+        land.with_options(**retries)(store, settings)
     with locked(store, schedule.wait_s if wait_s is None else wait_s):
-        plan = plan_run(store, settings, since, until)
+        plan = plan_run(store, settings, since, until, selection)
         if plan is None:
             return None
         with executors.opened(settings, store.root, schedule.step_timeout_s) as engine:
             run = begin_run(store, settings, plan)
             _build(run, engine, retries)
-        release: Release = publish.with_options(**retries)(run)
+        release: Release | None = publish.with_options(**retries)(run)
+    if release is None:
+        return None
     for warning in released_warnings(store, settings, release):
         get_run_logger().warning(warning)
     if told := after_release(store, settings, release):
@@ -256,12 +282,10 @@ def _warehouse() -> Store:
     return Store.named(folder)
 
 
-def run(
-    store: Store, settings_path: Path | None, since: date | None, until: date | None, wait_s: float
-) -> Release | None:
-    """Run the flow in this process; None if there was nothing to do."""
+def run(store: Store, settings_path: Path | None, **parameters: Any) -> Release | None:
+    """Run the flow with these parameters in this process; None if there was nothing to do."""
     _put_into_environment(store, settings_path)
-    release: Release | None = nightly(since, until, wait_s)
+    release: Release | None = nightly(**parameters)
     return release
 
 

@@ -7,7 +7,6 @@ it is begun, and what was found at the beginning is kept until the end: who is k
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from iosig.flows import executors
 from iosig.flows.nightly import STEPS, Report, begin_run, build
 from iosig.flows.own_data import OwnData, find as find_own
 from iosig.flows.steps import release as releasing
-from iosig.flows.steps.plan import Start, make_plan
+from iosig.flows.steps.plan import Start, make_plan, settings_of
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.signatures import CHANGES
 from iosig.settings.model import Settings
@@ -204,7 +203,7 @@ def _succeed(
 def _settings_of(old: Release, settings: Settings) -> Settings:
     """Return the settings that a release was made with, as far as its tables depend on them."""
     told = settings.model_dump()
-    for section, values in json.loads(old.parameters).items():
+    for section, values in settings_of(old).items():
         known = told.get(section)
         told[section] = known | values if isinstance(known, dict) and isinstance(values, dict) else values
     try:

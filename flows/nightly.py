@@ -56,7 +56,8 @@ Begin = Callable[[str, float | None], None]
 #: starts a work item that no earlier run has completed
 Start = Callable[[ReadyItem], Future[ItemResult]]
 
-_WORK = (
+#: the steps without their checks, in the order in which ready work items start
+WORK_STEPS = (
     counters.ENDS,
     counters.RISES,
     stage.POLLS_STEP,
@@ -97,8 +98,15 @@ def _with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
     return (*every, checks.decision(every))
 
 
-#: The steps in the order in which ready work items start; what waits for what follows from their tables.
-STEPS = _with_checks(_WORK)
+#: The steps and their checks; what waits for what follows from their tables.
+STEPS = _with_checks(WORK_STEPS)
+
+
+def steps_of(plan: planning.Plan) -> tuple[Step, ...]:
+    """Return the steps that a plan executes, with the checks of their tables."""
+    if plan.selection is None:
+        return STEPS
+    return _with_checks([step for step in WORK_STEPS if step.name in plan.selection.steps])
 
 
 # ---- a run
@@ -129,7 +137,8 @@ class Uploads:
 
     def begin(self, schedule: Schedule) -> None:
         """Copy the tables of steps that are complete; with a local warehouse this happens when the release is made."""
-        if self._run.store.url is None:
+        # a selected run publishes nothing if its tables are as they were
+        if self._run.store.url is None or self._run.plan.selection:
             return
         for step in schedule.completed_steps():
             if step.name not in self._begun:
@@ -153,9 +162,9 @@ def build(
 
     Checks are executed, too; the verdict of the last step speaks of all of them.
 
-    start: starts an item; by default on the engine. steps: those that are executed, all if None.
+    start: starts an item; by default on the engine. steps: those that are executed, those of the plan if None.
     """
-    steps = STEPS if steps is None else steps
+    steps = steps_of(run.plan) if steps is None else steps
     checks_only = {step.name for step in steps if step.is_repeated}
     schedule, uploads = Schedule(run, steps), Uploads(run)
     durations = Durations(run.store)
@@ -188,8 +197,8 @@ def _cached(ready: ReadyItem) -> Future[ItemResult]:
 
 
 def publish(run: Run) -> Release:
-    """Publish the tables that a run has built."""
-    return releasing.release(run, STEPS)
+    """Publish the tables that a run has built. Raises NothingToDo if those of a selection are as they were."""
+    return releasing.release(run, steps_of(run.plan))
 
 
 # ---- a run that is only planned
@@ -214,7 +223,7 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
     """Return what a run of a plan would do; steps without work items and checks are left out."""
     run, durations = Run(store, settings, plan), Durations(store)
     found = []
-    for step in STEPS:
+    for step in steps_of(plan):
         if step.is_repeated:
             continue
         if step.days_after:
@@ -273,20 +282,25 @@ def run_inline(
     wait_s: float = 0.0,
     begin: Begin = lambda *_: None,
     kind: str = "run",
+    selection: planning.Selection | None = None,
 ) -> Release:
     """Land what is new, execute a plan without Prefect, and publish the release.
 
-    report is called with what was done, begin with what begins and the remaining time. kind: of the release. Raises
-    NothingToDo if nothing is stale, and GateFailed if a critical expectation fails: then nothing is released.
+    report is called with what was done, begin with what begins and the remaining time. kind: of the release. With a
+    selection nothing lands: its steps read what the current release has read. Raises NothingToDo if nothing is stale,
+    and GateFailed if a critical expectation fails: then nothing is released.
     """
     clock = _Clock(report)
-    begin("land", None)
-    for arrival in land_new(store, settings):
-        clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}", arrival.row_count)
+    if selection is None:
+        begin("land", None)
+        for arrival in land_new(store, settings):
+            name = arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}"
+            clock.tell(name, arrival.row_count)
     with locked(store, wait_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)
-        run = begin_run(store, settings, planning.make_plan(store, settings, since, until, kind=kind))
+        plan = planning.make_plan(store, settings, since, until, kind=kind, selection=selection)
+        run = begin_run(store, settings, plan)
         for warning in run.plan.warnings:
             report(warning, 0, 0.0)
         for result in build(run, engine or Engine(), begin=begin):

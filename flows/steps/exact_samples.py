@@ -125,13 +125,14 @@ def checks_of(exact: pl.DataFrame, cut: pl.DataFrame) -> pl.DataFrame:
 
 def _is_counted(run: Run, day: Day) -> bool:
     """Take the days of runs while which servers counted by job."""
-    return day is not None and run.has(run.place(run.path(RUNS, day))) and any(_counters(run, day))
+    return day is not None and bool(run.built(RUNS, [day])) and any(_counters(run, day))
 
 
 def _counters(run: Run, day: Day) -> Iterator[TableFile]:
     """Yield what was counted on the days on which a run of this day was there, and on the day after."""
     assert day
-    runs = scan_parquet(run.store.here(run.path(RUNS, day))).filter(pl.col("ended_on") == day)
+    paths = run.store.locals(file.path for file in run.built(RUNS, [day]))
+    runs = scan_parquet(paths).filter(pl.col("ended_on") == day)
     first = runs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     last = day + timedelta(days=1)
     for table in _COUNTED:

@@ -21,7 +21,7 @@ from iosig.warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SC
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
-from iosig.warehouse.contracts.releases import STALE_DAYS
+from iosig.warehouse.contracts.releases import SELECT, STALE_DAYS
 from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
@@ -35,8 +35,18 @@ from iosig.warehouse.store.store import Store
 
 _DAY_S = 86_400.0
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)
+#: in a release's settings: those of selected steps, where they differ
+_SELECTED = "selected_steps"
 #: days of polls, on which runs and series ended, of predictions, of counters that may be of jobs, and of queues
 _Stale = tuple[list[date], list[date | None], list[date], list[date], list[date]]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Steps that a run executes instead of all of them, and the tables that they write."""
+
+    steps: tuple[str, ...]
+    tables: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,7 @@ class Plan:
     mixed_settings: str | None = field(default=None, compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)
     losses: Losses = field(default=Losses(), compare=False)
+    selection: Selection | None = None
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
@@ -99,6 +110,25 @@ class Plan:
         """The days whose classes and periods are made anew: what is of no day holds those of signatures too."""
         return self.job_days if None in self.job_days else (*self.job_days, None)
 
+    @property
+    def released_parameters(self) -> str:
+        """The settings of the release, as JSON: those of the base where steps are selected, and what differs for these.
+
+        They equal no settings then, so the next run recomputes everything.
+        """
+        if self.selection is None or self.base is None or self.base.parameters == self.parameters:
+            return self.parameters
+        document = json.loads(self.base.parameters)
+        before, now = _flat(settings_of(self.base)), _flat(json.loads(self.parameters))
+        own = {name: value for name, value in now.items() if name not in before or before[name] != value}
+        document[_SELECTED] = document.get(_SELECTED, {}) | dict.fromkeys(self.selection.steps, own)
+        return json.dumps(document, sort_keys=True)
+
+    @property
+    def released_code_version(self) -> str:
+        """The code version of the release: that of the base where steps are selected."""
+        return self.base.code_version if self.selection and self.base else code_version()
+
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits that tell this plan from every other."""
@@ -111,6 +141,7 @@ class Plan:
             *([[day.isoformat() for day in self.queue_days]] if self.queue_days else ()),
             self.parameters,
             code_version(),
+            *([self.selection.steps] if self.selection else ()),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
@@ -139,6 +170,13 @@ def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
 def code_version() -> str:
     """Return the version of iosig that runs."""
     return version("iosig")
+
+
+def settings_of(release: Release) -> dict[str, Any]:
+    """Return the settings of a release, without those of selected steps that differ."""
+    found: dict[str, Any] = json.loads(release.parameters)
+    found.pop(_SELECTED, None)
+    return found
 
 
 def require_order(since: date | None, until: date | None) -> None:
@@ -182,6 +220,13 @@ def start_now(store: Store, settings: Settings) -> Start:
     return Start(base, known, landed.where(~pl.col("landing_id").is_in(hold.landing_ids)))
 
 
+def _start_at_base(start: Start) -> Start:
+    """Return the start of a selected run: what the current release has read, and nothing that is new."""
+    if start.base is None:
+        raise UsageError("There is no release yet from which other tables could be read. Run once without --select.")
+    return Start(start.base, start.known, start.landed.where(pl.col("landing_id").is_in(start.known.implode())))
+
+
 def make_plan(
     store: Store,
     settings: Settings,
@@ -189,26 +234,31 @@ def make_plan(
     until: date | None = None,
     start: Start | None = None,
     kind: str = "run",
+    selection: Selection | None = None,
 ) -> Plan:
     """Find what is stale since the current release, or since another start, or take all days of a range.
 
-    kind: of the release that the plan makes.
+    kind: of the release that the plan makes. selection: steps that are executed whether their tables are stale or not,
+    for all days of the current release, or for those of the range.
 
     Raises NothingToDo if nothing is, UsageError if nothing was ever landed.
     """
     require_order(since, until)
     start = start or start_now(store, settings)
+    if selection:
+        start, kind = _start_at_base(start), SELECT
     base, known, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
     is_older = base is not None and older.is_older(store, base)
-    if base and is_older and (since or until):
+    if base and is_older and (since or until or selection):
         raise UsageError(
             f"Release {base.release_id} was made by an older iosig: the first run after an upgrade computes every day. "
-            "Run once without --since and --until."
+            f"Run once without {'--select' if selection else '--since and --until'}."
         )
-    is_whole = base is None or is_older or base.parameters != parameters or since is not None or until is not None
+    has_range = since is not None or until is not None
+    is_whole = base is None or is_older or base.parameters != parameters or has_range or selection is not None
     fresh, gone = _changes(landed, known)
     missed = landed.of(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
@@ -217,7 +267,7 @@ def make_plan(
     # days of which nothing is in force any more still have rows in the base release
     touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
     touched = touched.unique("landing_id", maintain_order=True)
-    lost = losses(store)
+    lost = Losses() if selection else losses(store)
     if touched.is_empty() and not lost.days:
         hold = holds.in_force(store)
         raise NothingToDo(
@@ -228,7 +278,12 @@ def make_plan(
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
-    if base and base.parameters != parameters and (since or until) and kind == "run":
+    if selection and base and base.parameters != parameters:
+        mixed_settings = (
+            f"the settings changed since {base.release_id}: tables of other steps keep its results until the next "
+            "`iosig run`, which computes everything"
+        )
+    elif base and base.parameters != parameters and has_range and kind == "run":
         first = min((day for day in (*poll_days, *job_days) if day), default=since or until)
         mixed_settings = (
             f"the settings changed since {base.release_id}: days outside of the range keep its results until "
@@ -255,9 +310,13 @@ def make_plan(
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
         kind=kind,
         mixed_settings=mixed_settings,
-        reasons=tuple(_reasons(start, settings, is_older, (since, until), (fresh.height, gone.height), lost)),
+        reasons=(
+            *([f"selected steps: {', '.join(selection.steps)}"] if selection else ()),
+            *_reasons(start, settings, is_older, (since, until), (fresh.height, gone.height), lost),
+        ),
         settles_rollback=bool(start.missed) and since is None and until is None,
         losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
+        selection=selection,
     )
 
 
@@ -275,8 +334,8 @@ def _reasons(
         yield "there is no release yet"
     elif is_older:
         yield f"{base.release_id} was computed by an older iosig"
-    elif base.parameters != settings.parameters():
-        yield f"settings changed: {', '.join(_changed_settings(base.parameters, settings.parameters()))}"
+    else:
+        yield from _changes_of_settings(base, settings)
     if since or until:
         yield f"requested days: {since or 'the first'} to {until or 'the last'}"
     if base is not None and new_count:
@@ -289,10 +348,13 @@ def _reasons(
         yield f"released files of {len(lost.days):,} {'day' if len(lost.days) == 1 else 'days'} are damaged"
 
 
-def _changed_settings(before: str, after: str) -> list[str]:
-    """Return the names of settings that differ, as `section.name`."""
-    old, new = (_flat(json.loads(parameters)) for parameters in (before, after))
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+def _changes_of_settings(base: Release, settings: Settings) -> Iterator[str]:
+    """Yield how settings differ from those with which the tables of a release were computed."""
+    old, new = _flat(settings_of(base)), _flat(json.loads(settings.parameters()))
+    if changed := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
+        yield f"settings changed: {', '.join(changed)}"
+    if mixed := json.loads(base.parameters).get(_SELECTED):
+        yield f"a selected run computed steps with other settings: {', '.join(mixed)}"
 
 
 def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:

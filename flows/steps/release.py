@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import filecmp
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iosig.flows.steps import plan as planning
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts.quality import QUALITY
 from iosig.warehouse.engine_paths import read_parquet
-from iosig.warehouse.releases import clearing, expiring, holds, losses, publishing
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.releases import clearing, expiring, holds, locations, losses, publishing, releases
 from iosig.warehouse.releases.locations import Part
 from iosig.warehouse.releases.publishing import Adopted, Draft
 from iosig.warehouse.releases.releases import Release
@@ -21,18 +22,44 @@ from iosig.warehouse.store.store import Store
 
 
 def release(run: Run, steps: Sequence[Step]) -> Release:
-    """Publish all tables that steps have built, as one release, and remove the run's folder."""
+    """Publish all tables that steps have built, as one release, and remove the run's folder.
+
+    Raises NothingToDo if selected steps have built what the base release has.
+    """
     from iosig.expectations import docs
 
     draft, built = drafted(run, steps)
+    if run.plan.selection and run.plan.base and _is_released(run, built):
+        _remove_folder(run)
+        raise NothingToDo(f"The selected tables are those of release {run.plan.base.release_id}: nothing is published.")
     published = publishing.publish(run.store, draft, built, run.uploaded)
     if run.plan.settles_rollback:
         holds.settle(run.store)
     losses.settle(run.store, run.plan.losses)
     docs.of_release(run.store, published)
+    _remove_folder(run)
+    return published
+
+
+def _remove_folder(run: Run) -> None:
     run.store.files.remove(run.place(run.folder))
     shutil.rmtree(run.folder, ignore_errors=True)
-    return published
+
+
+def _is_released(run: Run, built: Mapping[str, Mapping[Part, Path]]) -> bool:
+    """Return whether the base release has the same files, byte by byte, for all parts that were built."""
+    from iosig.warehouse.releases.catalogue import has_rows
+
+    assert run.plan.base
+    base = releases.files_of(run.store, run.plan.base)
+    for name, parts in built.items():
+        before = {locations.part_of(path): path for path in base.get(name, [])}
+        for part, path in parts.items():
+            if has_rows(path) != (part in before):
+                return False
+            if part in before and not filecmp.cmp(path, run.store.here(before[part]), shallow=False):
+                return False
+    return True
 
 
 def adopt(run: Run, steps: Iterable[Step]) -> Adopted:
@@ -50,8 +77,8 @@ def drafted(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part
         dates=plan.days,
         inputs=plan.inputs,
         removed_inputs=plan.removed_inputs,
-        parameters=plan.parameters,
-        code_version=planning.code_version(),
+        parameters=plan.released_parameters,
+        code_version=plan.released_code_version,
         verdict=gate.decide(read_parquet(run.path(QUALITY, None))),
         base_release_id=plan.base.release_id if plan.base else None,
         kind=plan.kind,

@@ -80,7 +80,12 @@ class Run:
         return [TableFile(table.name, f"{folder}/{bucket:02}.parquet", bucket=bucket) for bucket in range(BUCKET_COUNT)]
 
     def built(self, table: Table, days: Sequence[Day]) -> list[TableFile]:
-        """Return what is built of a table's days: a day without rows may have no file."""
+        """Return what is built of a table's days, or what the base release has of a table that the run does not build.
+
+        A day without rows may have no file.
+        """
+        if not self._builds(table):
+            return [file for file in self._kept(table) if table.bucketed_by or file.day in days]
         return [file for file in self.files(table, days) if self.has(file.path)]
 
     def released(self, table: Table) -> list[TableFile]:
@@ -95,8 +100,14 @@ class Run:
     def live(self, table: Table) -> list[TableFile]:
         """Return a table as it will be: the other days of the release before, and those as they are built."""
         days = self.plan.job_days if table.partition == "ended_on" else self.plan.poll_days
-        kept = [replace(file, is_released=False) for file in self.released(table) if file.day not in days]
-        return kept + self.built(table, days)
+        return [file for file in self._kept(table) if file.day not in days] + self.built(table, days)
+
+    def _builds(self, table: Table) -> bool:
+        return self.plan.selection is None or table.name in self.plan.selection.tables
+
+    def _kept(self, table: Table) -> list[TableFile]:
+        """Return the table's files in the release before, as files of the new release."""
+        return [replace(file, is_released=False) for file in self.released(table)]
 
     def landed(self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None) -> Iterator[Landing]:
         """Yield the landings that have parts of tables, with these parts: of one day, of some traced runs."""

@@ -40,7 +40,7 @@ def cut_samples(context: StepContext) -> int:
 
 def _has_jobs(run: Run, day: Day) -> bool:
     """Return whether runs ended on a day: on some days only series or traces did."""
-    return day is not None and run.has(run.place(run.path(JOBS, day)))
+    return day is not None and bool(run.built(JOBS, [day]))
 
 
 def _there(run: Run, day: Day) -> Iterator[TableFile]:
@@ -49,7 +49,7 @@ def _there(run: Run, day: Day) -> Iterator[TableFile]:
     What ended on a day before the first of these began was not there, however much of it there is.
     """
     assert day
-    jobs = scan_parquet(run.store.here(run.path(JOBS, day)))
+    jobs = scan_parquet(run.store.locals(file.path for file in run.built(JOBS, [day])))
     first = jobs.select(pl.col("started_at").min().dt.date()).collect().item() or day
     yield from (file for file in run.live(JOBS) if file.day is None or file.day >= first)
     # The last poll of a run that ends at midnight is the next day's.

@@ -336,12 +336,17 @@ def _day_of(file: DataFile) -> date | None:
     return None if days is None else _EPOCH + timedelta(days=days)
 
 
+def has_rows(path: Path) -> bool:
+    """Return whether a built file exists and holds rows: a release has no other files."""
+    return path.is_file() and bool(pq.read_metadata(utf8_path(path)).num_rows)
+
+
 def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) -> str | None:
     """Bring a built file into the table's own folder and return its location; None where it has no rows.
 
     Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
     """
-    if not path.is_file() or not pq.read_metadata(utf8_path(path)).num_rows:
+    if not has_rows(path):
         return None
     frames.require_file(path, table)
     place = data_place(table, part, fingerprint)

@@ -1,0 +1,177 @@
+"""Selected steps of a run, by names and graph operators as in dbt: `NAME`, `+NAME`, `NAME+`, `1+NAME+2`.
+
+A name is a step's or a table's. Spaces between selectors form a union and commas an intersection. Tables between steps
+that no release keeps are like dbt's ephemeral models: the steps that compute them are executed, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+
+from iosig.flows.nightly import WORK_STEPS
+from iosig.flows.steps.checks import QUARANTINED
+from iosig.flows.steps.plan import Selection
+from iosig.flows.steps.step import Step
+from iosig.warehouse.contracts import Table
+from iosig.warehouse.errors import UsageError, meant
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store
+
+_SELECTOR = re.compile(
+    r"(?:(?P<before>[0-9]*)(?P<is_upstream>\+))?(?P<name>[^+]+)(?:(?P<is_downstream>\+)(?P<after>[0-9]*))?"
+)
+_STEPS = {step.name: step for step in WORK_STEPS}
+
+
+def select_steps(store: Store, select: Sequence[str], exclude: Sequence[str] = ()) -> Selection:
+    """Return the steps that selectors name, and those that compute intermediate tables for them.
+
+    Raises UsageError for an unknown name, for no steps at all, and for tables that the current release does not have.
+    """
+    excluded = _union(exclude)
+    chosen = (_union(select) if select else set(_STEPS)) - excluded
+    if not chosen:
+        raise UsageError("The selection has no steps: --select is empty, or --exclude names all of it.")
+    chosen = _with_intermediates(chosen, excluded)
+    if chosen & _intermediates(QUARANTINED).keys() and QUARANTINED.name not in excluded:
+        chosen.add(QUARANTINED.name)
+    steps = [step for step in WORK_STEPS if step.name in chosen]
+    tables = frozenset(table.name for step in steps for table in step.writes)
+    _require_tables(store, steps, tables)
+    return Selection(tuple(step.name for step in steps), tables)
+
+
+def _require_tables(store: Store, steps: Iterable[Step], tables: Collection[str]) -> None:
+    """Raise UsageError if a step reads a table that neither the run nor the current release has."""
+    base = releases.current(store)
+    for step in steps if base else ():
+        for table, producer in _reads(step):
+            if table.is_published and table.name not in tables and base and table.name not in base.snapshots:
+                raise UsageError(
+                    f"The step {step.name} reads {table.name}, which release {base.release_id} does not have. "
+                    f"Select {_word(producer)}, too."
+                )
+
+
+# ---- the graph
+
+
+def _reads(step: Step) -> list[tuple[Table, str]]:
+    """Return the tables that a step reads from other steps, each with its step."""
+    written = _written()
+    read = [table for source in step.reads if source.wait != "none" for table in source.tables]
+    found = {table: written[table.name] for table in (*read, *step.days_after) if table.name in written}
+    return [(table, producer) for table, producer in found.items() if producer != step.name]
+
+
+@cache
+def _written() -> dict[str, str]:
+    return {table.name: step.name for step in WORK_STEPS for table in step.writes}
+
+
+def _intermediates(step: Step) -> dict[str, list[str]]:
+    """Return the tables that a step reads and no release keeps, by the step that computes them."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for table, producer in _reads(step):
+        if not table.is_published:
+            found[producer].append(table.name)
+    return found
+
+
+@cache
+def _upstream() -> Mapping[str, Collection[str]]:
+    return {step.name: {producer for _, producer in _reads(step)} for step in WORK_STEPS}
+
+
+@cache
+def _downstream() -> Mapping[str, Collection[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, producers in _upstream().items():
+        for producer in producers:
+            found[producer].add(name)
+    return found
+
+
+def _reached(names: set[str], edges: Mapping[str, Collection[str]], depth: int | None) -> set[str]:
+    """Return names and what edges lead to from them, over at most `depth` edges."""
+    found, level = set(names), names
+    while level and depth != 0:
+        level = {other for name in level for other in edges.get(name, ())} - found
+        found |= level
+        depth = None if depth is None else depth - 1
+    return found
+
+
+def _with_intermediates(chosen: set[str], excluded: set[str]) -> set[str]:
+    """Add the steps that compute tables which chosen steps read and no release keeps.
+
+    Quarantined rows need none of them: those of tables that are not computed stay.
+    """
+    found, level = set(chosen), set(chosen)
+    while level:
+        readers = {
+            producer: (name, tables[0])
+            for name in level - {QUARANTINED.name}
+            for producer, tables in _intermediates(_STEPS[name]).items()
+        }
+        for producer in sorted(readers.keys() & excluded):
+            reader, table = readers[producer]
+            raise UsageError(
+                f"The step {reader} reads {table}, which {producer} computes and no release keeps. "
+                f"Do not exclude {_word(producer)}, or exclude {_word(reader)}, too."
+            )
+        level = readers.keys() - found
+        found |= level
+    return found
+
+
+# ---- selectors
+
+
+def _union(selectors: Iterable[str]) -> set[str]:
+    """Return the steps that any of some texts selects: each is a selector or several, separated by spaces."""
+    found: set[str] = set()
+    for text in selectors:
+        words = [text] if _is_name(text.strip().strip("+0123456789")) else text.split()
+        found.update(*(set.intersection(*map(_selected, word.split(","))) for word in words))
+    return found
+
+
+def _is_name(name: str) -> bool:
+    return bool(_named(name))
+
+
+def _named(name: str) -> set[str]:
+    """Return the step of a name, and the step that writes the table of that name; hyphens may stand for spaces."""
+    return {step.name for step in WORK_STEPS if name in (step.name, _word(step.name))} | {
+        step.name for step in WORK_STEPS if any(table.name == name for table in step.writes)
+    }
+
+
+def _word(name: str) -> str:
+    """Return a step's name as one word, so that it can stand among others."""
+    return name.replace(" ", "-")
+
+
+def _selected(selector: str) -> set[str]:
+    match = _SELECTOR.fullmatch(selector.strip())
+    names = _named(match["name"].strip()) if match else set()
+    if match is None or not names:
+        known = {_word(name) for name in _STEPS} | _written().keys()
+        name = match["name"] if match else selector
+        raise UsageError(
+            f"There is no step and no table {name!r}.{meant(name, sorted(known))} `iosig lineage` lists them."
+        )
+    found = set(names)
+    if match["is_upstream"]:
+        found |= _reached(names, _upstream(), _depth(match["before"]))
+    if match["is_downstream"]:
+        found |= _reached(names, _downstream(), _depth(match["after"]))
+    return found
+
+
+def _depth(digits: str) -> int | None:
+    return int(digits) if digits else None

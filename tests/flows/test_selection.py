@@ -1,0 +1,286 @@
+"""Selected steps: what names and operators select, and the release that a run of selected steps publishes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosig.flows import executors, nightly
+from iosig.flows.executors import Engine
+from iosig.flows.nightly import WORK_STEPS
+from iosig.flows.selection import select_steps
+from iosig.flows.steps.plan import Plan, make_plan
+from iosig.settings.model import Settings
+from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.errors import NothingToDo, UsageError
+from iosig.warehouse.releases import publishing, releases
+from iosig.warehouse.releases.reading import count_differences
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store
+from tests.nights import Cli, Night, pass_every_check
+
+CHANGED = Settings.model_validate({"classes": {"min_duration_s": 7200}})
+
+
+@pytest.fixture(scope="module")
+def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after one night of both days, without checks; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        return Night(store, run(store))
+
+
+def run(
+    store: Store, *select: str, settings: Settings | None = None, engine: Engine | None = None, **days: date
+) -> Release:
+    selection = select_steps(store, select) if select else None
+    return nightly.run_inline(
+        store, settings or Settings(), lambda *_: None, selection=selection, engine=engine, **days
+    )
+
+
+def changed_tables(store: Store, before: Release, after: Release) -> set[str]:
+    """Return the tables whose rows differ, those of verdicts not among them."""
+    names = {name for name, _, *changes in count_differences(store, before, after) if any(changes)}
+    return names - {"quality", "quality_days"}
+
+
+# ---- selectors
+
+
+@pytest.mark.parametrize(
+    ("select", "exclude", "steps"),
+    [
+        (["networks"], [], {"networks"}),
+        (["network_edges"], [], {"networks"}),
+        # a step and a table have this name
+        (["periods"], [], {"periods", "inference", "classes", "traces"}),
+        # an intermediate table is computed, since no release keeps it
+        (["job_io_sources"], [], {"samples", "exact samples", "traces", "job i/o sources"}),
+        (["stage queue", "rejects"], [], {"stage queue", "rejects"}),
+        (["stage-queue rejects"], [], {"stage queue", "rejects"}),
+        (["1+networks"], [], {"networks", "stage traces"}),
+        (["+stage traces"], [], {"stage traces", "stage jobs", "quarantine"}),
+        (["stage-traces+1,networks+"], [], {"networks"}),
+        (["stage traces+1"], ["traces+"], {"stage traces", "networks", "metadata periods"}),
+    ],
+)
+def test_names_and_operators_select_steps(
+    select: list[str], exclude: list[str], steps: set[str], tmp_path: Path
+) -> None:
+    selection = select_steps(Store(tmp_path), select, exclude)
+    order = [step.name for step in WORK_STEPS]
+    assert sorted(selection.steps, key=order.index) == list(selection.steps)
+    assert set(selection.steps) == steps
+
+
+def test_what_is_downstream_of_everything_is_everything(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    everything = set(select_steps(store, [], ["networks"]).steps) | {"networks"}
+    assert everything == {step.name for step in WORK_STEPS}
+    upstream, downstream = (set(select_steps(store, [name]).steps) for name in ("+inference", "stage polls+"))
+    assert {"stage polls", "samples", "signatures", "inference"} <= upstream & downstream
+    assert "networks" not in upstream | downstream
+
+
+@pytest.mark.parametrize("step", WORK_STEPS, ids=lambda step: step.name)
+def test_intermediate_tables_of_a_selected_step_are_computed(step: Any, tmp_path: Path) -> None:
+    selection = select_steps(Store(tmp_path), [step.name])
+    written = {table.name for other in WORK_STEPS for table in other.writes}
+    for other in WORK_STEPS:
+        if other.name in selection.steps and other.name != "quarantine":
+            read = [table for source in other.reads if source.wait != "none" for table in source.tables]
+            kept_nowhere = {table.name for table in read if not table.is_published} & written
+            assert kept_nowhere <= selection.tables
+
+
+@pytest.mark.parametrize(
+    ("select", "exclude", "sentence"),
+    [
+        (
+            ["clases"],
+            [],
+            r"There is no step and no table 'clases'\. Did you mean classes\? `iosig lineage` lists them\.",
+        ),
+        (["job_io++"], [], r"no table 'job_io\+\+'\. Did you mean job_io"),
+        (["zzzz"], [], r"no table 'zzzz'\. `iosig lineage`"),
+        (["networks"], ["networks+"], "The selection has no steps"),
+        ([""], [], "The selection has no steps"),
+        (["inference"], ["traces"], "inference reads client_io, which traces computes and no release keeps"),
+    ],
+)
+def test_selections_that_cannot_be_are_refused(
+    select: list[str], exclude: list[str], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        select_steps(Store(tmp_path), select, exclude)
+
+
+def test_a_table_that_the_base_release_lacks_is_named_with_its_step(
+    both_days: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots = {name: snapshot for name, snapshot in both_days.release.snapshots.items() if name != "trace_jobs"}
+    base = replace(both_days.release, snapshots=snapshots)
+    monkeypatch.setattr(releases, "current", lambda _: base)
+    with pytest.raises(UsageError, match=r"networks reads trace_jobs, which release .* Select stage-traces, too"):
+        select_steps(both_days.store, ["networks"])
+    assert "stage traces" in select_steps(both_days.store, ["1+networks"]).steps
+
+
+def test_without_a_release_nothing_can_be_selected(site: Store) -> None:
+    with pytest.raises(UsageError, match=r"There is no release yet .* Run once without --select"):
+        run(site, "classes")
+
+
+# ---- plans
+
+
+def test_a_selection_is_planned_from_what_the_base_release_has_read(both_days: Night, tmp_path: Path) -> None:
+    store = both_days.copy(tmp_path / "warehouse")
+    land_polls(store, tmp_path)
+    selection = select_steps(store, ["networks"])
+    plan = make_plan(store, Settings(), selection=selection)
+    assert (plan.inputs, plan.reasons) == ((), ("selected steps: networks",))
+    assert plan.job_days == (date(2026, 3, 2), date(2026, 3, 3)), "all days of the release"
+    assert plan.landed.in_force.height == 2
+    assert make_plan(store, Settings(), date(2026, 3, 3), selection=selection).days == (date(2026, 3, 3),)
+    assert len({one.fingerprint for one in (plan, make_plan(store, Settings()), planned(store, "rejects"))}) == 3
+
+
+def planned(store: Store, *select: str, settings: Settings | None = None) -> Plan:
+    return make_plan(store, settings or Settings(), selection=select_steps(store, select))
+
+
+def land_polls(store: Store, folder: Path) -> None:
+    late = folder / "late.csv"
+    late.write_text(
+        "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
+    )
+    list(land_paths(store, Settings(), [str(late)], Told()))
+
+
+def test_a_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
+    root = both_days.store.root
+    code, out, _ = cli("--warehouse", root, "run", "--dry-run", "--json", "--select", "networks rejects", "-s", "jobs")
+    steps = {step["step"] for step in json.loads(out)["steps"]}
+    assert (code, steps) == (0, {"networks", "rejects", "stage jobs", "quarantine", "checks"})
+    code, _, err = cli("--warehouse", root, "run", "--select", "network")
+    assert code == 2
+    assert "Did you mean networks" in err
+
+
+# ---- releases
+
+
+@pytest.mark.usefixtures("quick_checks")
+class TestReleased:
+    def test_selected_tables_are_new_and_the_others_stay(self, both_days: Night, tmp_path: Path) -> None:
+        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+        release = run(store, "classes", settings=CHANGED)
+        assert (release.kind, release.parent_release_id, release.input_count) == ("select", base.release_id, 0)
+        rebuilt = {name for name, snapshot in release.snapshots.items() if snapshot != base.snapshots[name]}
+        assert {"classes", "periods"} <= rebuilt
+        assert not {"jobs", "samples", "job_io", "signatures", "ticks"} & rebuilt
+        assert changed_tables(store, base, release) == {"classes"}
+        with pytest.raises(NothingToDo, match=f"those of release {release.release_id}"):
+            run(store, "classes", settings=CHANGED)
+        assert releases.current(store) == release
+        assert not list(store.builds.iterdir())
+
+    def test_the_next_run_computes_everything_after_a_change_of_settings(
+        self, both_days: Night, tmp_path: Path
+    ) -> None:
+        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+        whole = both_days.copy(tmp_path / "whole")
+        selected = run(store, "inference", settings=CHANGED)
+        assert selected.parameters not in (base.parameters, CHANGED.parameters())
+        assert (
+            "a selected run computed steps with other settings: classes, inference, periods, traces"
+            in make_plan(store, Settings()).reasons
+        )
+        # more selected runs, with whichever settings, change nothing about that
+        mixed = planned(store, "inference").released_parameters
+        assert mixed not in (base.parameters, CHANGED.parameters())
+        after, expected = run(store, settings=CHANGED), run(whole, settings=CHANGED)
+        assert after.parameters == CHANGED.parameters()
+        assert contents(store, after) == contents(whole, expected)
+        with pytest.raises(NothingToDo):
+            run(store, settings=CHANGED)
+
+    @pytest.mark.slow
+    def test_a_return_to_the_former_settings_computes_everything_too(self, both_days: Night, tmp_path: Path) -> None:
+        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+        selected = run(store, "classes", settings=CHANGED)
+        assert "classes" in changed_tables(store, base, selected)
+        assert changed_tables(store, base, run(store)) == set()
+
+    @pytest.mark.slow
+    def test_inputs_that_landed_since_wait_for_the_next_run(self, both_days: Night, tmp_path: Path) -> None:
+        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+        land_polls(store, tmp_path)
+        with pytest.raises(NothingToDo, match=f"those of release {base.release_id}"):
+            run(store, "stage polls+")
+        later = run(store)
+        assert (later.input_count, later.dates) == (1, ("2026-03-03",))
+        assert "ticks" in changed_tables(store, base, later)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("step", WORK_STEPS, ids=lambda step: step.name)
+    @pytest.mark.long
+    def test_every_step_computes_from_a_release_what_it_computes_in_a_run(
+        self, step: Any, both_days: Night, tmp_path: Path
+    ) -> None:
+        store = both_days.copy(tmp_path / "warehouse")
+        with pytest.raises(NothingToDo, match="The selected tables are those of release"):
+            run(store, step.name)
+
+    def test_a_range_computes_its_days_only(self, both_days: Night, tmp_path: Path) -> None:
+        store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
+        release = run(store, "classes", settings=CHANGED, since=date(2026, 3, 3))
+        assert release.dates == ("2026-03-03",)
+        changes = {name: sum(counts) for name, _, *counts in count_differences(store, base, release)}
+        assert changes["classes"] == 4, "half of the runs ended on that day"
+
+    def test_a_killed_run_is_resumed(self, both_days: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        store, whole = both_days.copy(tmp_path / "warehouse"), both_days.copy(tmp_path / "whole")
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(publishing, "publish", killed)
+            with pytest.raises(KeyboardInterrupt):
+                run(store, "classes", settings=CHANGED)
+        steps = nightly.plan_steps(store, CHANGED, planned(store, "classes", settings=CHANGED))
+        assert {step.name: step.complete_item_count for step in steps}["classes"] == 3, "two days, and undated"
+        resumed, expected = run(store, "classes", settings=CHANGED), run(whole, "classes", settings=CHANGED)
+        assert contents(store, resumed) == contents(whole, expected)
+        assert resumed.parameters == expected.parameters
+
+    @pytest.mark.slow
+    def test_processes_compute_what_this_process_computes(self, both_days: Night, tmp_path: Path) -> None:
+        stores = [both_days.copy(tmp_path / name) for name in ("inline", "processes")]
+        inline = run(stores[0], "samples+", settings=CHANGED)
+        with executors.with_processes(2) as engine:
+            other = run(stores[1], "samples+", settings=CHANGED, engine=engine)
+        assert contents(stores[0], inline) == contents(stores[1], other)
+
+
+def contents(store: Store, release: Release) -> dict[str, list[str]]:
+    """Return every row of every table of a release, sorted."""
+    from iosig.warehouse.releases.reading import opened
+    from iosig.warehouse.releases.releases import published
+
+    with opened(store, release) as connection:
+        return {
+            table.name: sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
+            for table in published()
+        }
