@@ -1,6 +1,6 @@
 """The flows: landing and the nightly run, its plan and its steps, backfill, deployments, notifications.
 
-- `nightly` (`run_inline`, `build`, `STEPS`): The nightly flow: its steps, and a run without Prefect.
+- `nightly` (`run_inline`, `build`, `publish`): The nightly flow without Prefect.
 - `steps/`: The steps: declarations, and functions that execute one work item.
 - `schedule` (`Schedule`, `execute`, `Durations`): The order of work items, and the remaining time of a run.
 - `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.

@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from iosig.expectations import docs
 from iosig.flows import executors
-from iosig.flows.nightly import STEPS, Report, begin_run, build
+from iosig.flows.nightly import Report, begin_run, build
 from iosig.flows.own_data import OwnData, find as find_own
 from iosig.flows.steps import release as releasing
+from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import Start, make_plan, settings_of
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.signatures import CHANGES

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from iosig.flows.nightly import STEPS
 from iosig.flows.steps.checks import VERDICTS
+from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.step import Step
 from iosig.warehouse.contracts import TABLES, Table
 from iosig.warehouse.contracts.types import DUCKDB_TYPES

@@ -14,30 +14,9 @@ from pathlib import Path
 from iosig.flows.executors import Engine
 from iosig.flows.report import after_release
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
-from iosig.flows.steps import (
-    attribution,
-    checks,
-    classes,
-    counters,
-    exact_checks,
-    exact_samples,
-    inference,
-    joint,
-    metadata_periods,
-    metadata_rates,
-    networks,
-    periods,
-    plan as planning,
-    predictions,
-    release as releasing,
-    samples,
-    signature_checks,
-    signatures,
-    stage,
-    traces,
-    unnamed_patterns,
-)
+from iosig.flows.steps import plan as planning, predictions, release as releasing
 from iosig.flows.steps.items import Day, ItemResult
+from iosig.flows.steps.order import STEPS, WORK_STEPS, with_checks
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.settings.model import Settings
@@ -56,57 +35,12 @@ Begin = Callable[[str, float | None], None]
 #: starts a work item that no earlier run has completed
 Start = Callable[[ReadyItem], Future[ItemResult]]
 
-#: the steps without their checks, in the order in which ready work items start
-WORK_STEPS = (
-    counters.ENDS,
-    counters.RISES,
-    stage.POLLS_STEP,
-    stage.JOBS_STEP,
-    stage.QUEUE_STEP,
-    traces.STAGE,
-    traces.SIGNALS,
-    networks.STEP,
-    stage.EXTRAPOLATIONS_STEP,
-    predictions.STEP,
-    samples.CUT,
-    exact_samples.STEP,
-    samples.IO,
-    samples.COUNT,
-    counters.UNASSIGNED,
-    signatures.GATHER,
-    joint.STEP,
-    signature_checks.STEP,
-    exact_checks.STEP,
-    attribution.PLACE,
-    attribution.LIMITS,
-    attribution.DAYS,
-    attribution.ESTIMATES,
-    unnamed_patterns.STEP,
-    classes.STEP,
-    periods.STEP,
-    metadata_periods.STEP,
-    inference.STEP,
-    metadata_rates.STEP,
-    checks.QUARANTINED,
-    checks.REJECTED,
-)
-
-
-def _with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return steps, each followed by the check of its tables, and last the decision on the release."""
-    every = [each for step in steps for each in (step, checks.check_of(step)) if each is not None]
-    return (*every, checks.decision(every))
-
-
-#: The steps and their checks; what waits for what follows from their tables.
-STEPS = _with_checks(WORK_STEPS)
-
 
 def steps_of(plan: planning.Plan) -> tuple[Step, ...]:
     """Return the steps that a plan executes, with the checks of their tables."""
     if plan.selection is None:
         return STEPS
-    return _with_checks([step for step in WORK_STEPS if step.name in plan.selection.steps])
+    return with_checks([step for step in WORK_STEPS if step.name in plan.selection.steps])
 
 
 # ---- a run

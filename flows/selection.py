@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from iosig.flows.nightly import WORK_STEPS
 from iosig.flows.steps.checks import QUARANTINED
+from iosig.flows.steps.order import WORK_STEPS
 from iosig.flows.steps.plan import Selection
 from iosig.flows.steps.step import Step
 from iosig.warehouse.contracts import Table

@@ -195,11 +195,11 @@ EDITS = {
         '        "kept_count": sample_count - len(left_out),\n',
     ),
     "step": (
-        "flows/nightly.py",
+        "flows/steps/order.py",
         "    metadata_periods.STEP,\n",
         "    users.STEP,\n",
     ),
-    "step, imported": ("flows/nightly.py", "    traces,\n", "    users,\n"),
+    "step, imported": ("flows/steps/order.py", "    traces,\n", "    users,\n"),
     "subcommand": (
         "cli/main.py",
         "SUBCOMMANDS = {\n",

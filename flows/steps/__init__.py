@@ -2,7 +2,7 @@
 
 A run builds its tables in a folder of its own, one Parquet file per table and day. A work item whose completion marker
 is there is not executed again, so a run that was killed continues, and ends in the same release. Each module declares
-its steps after their functions; `flows/nightly.py` lists them.
+its steps after their functions; `order` lists them.
 
 - `attribution` (`attribute`): Attribution: whose bytes a file system's traffic was.
 - `checks` (`checked`, `check_of`, `hold`, `decide`): Checks: every built table is held to its suite.
@@ -17,6 +17,7 @@ its steps after their functions; `flows/nightly.py` lists them.
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.
+- `order` (`STEPS`, `WORK_STEPS`, `with_checks`): The steps of a run, in the order in which ready work items start.
 - `periods` (`find`): Periods: how often each does its I/O.
 - `plan` (`Plan`, `make_plan`): What a run has to do: the days that new or replaced landings make stale.
 - `predictions` (`land_journal`, `stage_predictions`): Predictions: what the journal holds is landed.

@@ -9,7 +9,8 @@ import polars as pl
 
 from iosig.flows.demo.simulated import FILESYSTEM, write_site, write_statistics
 from iosig.flows.executors import Engine
-from iosig.flows.nightly import STEPS, begin_run, build
+from iosig.flows.nightly import begin_run, build
+from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
-from iosig.flows.nightly import STEPS
+from iosig.flows.steps.order import STEPS
 from iosig.warehouse.contracts import TABLES
 from iosig.warehouse.contracts.samples import APPLICATIONS
 from iosig.warehouse.contracts.series import SERIES_INTERVALS

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.cli.printing import steps_told
-from iosig.flows.nightly import STEPS
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
 from iosig.flows.steps.items import Day, ItemResult, StepContext
+from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, Wait
 from iosig.settings.model import Settings

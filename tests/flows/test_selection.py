@@ -13,8 +13,8 @@ import pytest
 
 from iosig.flows import executors, nightly
 from iosig.flows.executors import Engine
-from iosig.flows.nightly import WORK_STEPS
 from iosig.flows.selection import select_steps
+from iosig.flows.steps.order import WORK_STEPS
 from iosig.flows.steps.plan import Plan, make_plan
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths

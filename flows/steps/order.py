@@ -1,0 +1,73 @@
+"""The steps of a run, in the order in which ready work items start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iosig.flows.steps import (
+    attribution,
+    checks,
+    classes,
+    counters,
+    exact_checks,
+    exact_samples,
+    inference,
+    joint,
+    metadata_periods,
+    metadata_rates,
+    networks,
+    periods,
+    predictions,
+    samples,
+    signature_checks,
+    signatures,
+    stage,
+    traces,
+    unnamed_patterns,
+)
+from iosig.flows.steps.step import Step
+
+#: the steps without their checks, in the order in which ready work items start
+WORK_STEPS = (
+    counters.ENDS,
+    counters.RISES,
+    stage.POLLS_STEP,
+    stage.JOBS_STEP,
+    stage.QUEUE_STEP,
+    traces.STAGE,
+    traces.SIGNALS,
+    networks.STEP,
+    stage.EXTRAPOLATIONS_STEP,
+    predictions.STEP,
+    samples.CUT,
+    exact_samples.STEP,
+    samples.IO,
+    samples.COUNT,
+    counters.UNASSIGNED,
+    signatures.GATHER,
+    joint.STEP,
+    signature_checks.STEP,
+    exact_checks.STEP,
+    attribution.PLACE,
+    attribution.LIMITS,
+    attribution.DAYS,
+    attribution.ESTIMATES,
+    unnamed_patterns.STEP,
+    classes.STEP,
+    periods.STEP,
+    metadata_periods.STEP,
+    inference.STEP,
+    metadata_rates.STEP,
+    checks.QUARANTINED,
+    checks.REJECTED,
+)
+
+
+def with_checks(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps, each followed by the check of its tables, and last the decision on the release."""
+    every = [each for step in steps for each in (step, checks.check_of(step)) if each is not None]
+    return (*every, checks.decision(every))
+
+
+#: The steps and their checks; what waits for what follows from their tables.
+STEPS = with_checks(WORK_STEPS)
