@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from iosig.flows.steps.checks import VERDICTS
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.step import Step
+from iosig.reports.site.lineage import TableRow
 from iosig.warehouse.contracts import TABLES, Table
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.errors import UsageError
@@ -89,6 +90,21 @@ def _of_step(step: Step) -> Iterator[TableLineage]:
 
 def _name_of(table: Table) -> str:
     return f"{table.layer}.{table.name}"
+
+
+def table_rows() -> list[TableRow]:
+    """Return the lineage of every table with its columns, as the report shows it."""
+    return [
+        TableRow(
+            found.name,
+            found.step,
+            found.is_sql,
+            found.table.is_published,
+            found.tables,
+            tuple((column.column, column.sources) for column in columns_of(found.table)),
+        )
+        for found in lineage()
+    ]
 
 
 def lineage_of(name: str) -> TableLineage:

@@ -17,9 +17,10 @@ def after_release(store: Store, settings: Settings, release: Release) -> tuple[s
     try:
         from iosig.answers.report import build
         from iosig.answers.report.pseudonyms import hider_of
+        from iosig.flows.lineage import table_rows
 
         hider = hider_of(store, settings) if settings.report.hide_users else None
-        written = build.report(store, release, settings.report.into, hider, settings)
+        written = build.report(store, release, settings.report.into, table_rows, hider, settings)
     except Exception as error:
         return f"report: not written, the release stands: {type(error).__name__}: {error}", 0
     return f"report {written.page}", written.new_count

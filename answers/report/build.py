@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from iosig.answers.report import pages, writing
-from iosig.answers.report.pages import Reported
+from iosig.answers.report.pages import Lineage, Reported
 from iosig.answers.report.pseudonyms import Hider
 from iosig.answers.report.writing import Written
 from iosig.reports.site.packing import Content
@@ -20,7 +20,12 @@ from iosig.warehouse.store.store import Store
 
 
 def report(
-    store: Store, release: Release, folder: Path, hider: Hider | None = None, settings: Settings | None = None
+    store: Store,
+    release: Release,
+    folder: Path,
+    lineage: Lineage,
+    hider: Hider | None = None,
+    settings: Settings | None = None,
 ) -> Written:
     """Write the report of a release, have `latest/` be the newest there is, and remove what may not stay.
 
@@ -29,7 +34,7 @@ def report(
     Raises UsageError where the folder holds something else, or where another report is written into it.
     """
     with writing.locked(folder):
-        told = Reported(store, release, tuple(releases.kept(store)), hider, settings or Settings())
+        told = Reported(store, release, tuple(releases.kept(store)), lineage, hider, settings or Settings())
         return _written(told, folder)
 
 

@@ -16,8 +16,8 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
 #: our own rooms that a page comes from, and the packages that its bytes may depend on
-_ROOMS = ("expectations", "flows", "reports", "transforms", "warehouse")
-_PACKAGES = ("duckdb", "jinja2", "matplotlib", "numpy", "polars", "scipy")
+_ROOMS = ("expectations", "flows", "reports", "sql", "transforms", "warehouse")
+_PACKAGES = ("duckdb", "jinja2", "matplotlib", "numpy", "polars", "scipy", "sqlglot")
 _DAY_CHARACTERS = 10
 
 
@@ -43,6 +43,11 @@ class Inputs:
         asked = sorted(days, key=str)
         found = [[table, [self._parts.get(table, {}).get(day) for day in asked]] for table in wanted]
         return _digest([self._always, more, found])
+
+
+def of_program() -> str:
+    """Return the fingerprint of what depends on the program alone."""
+    return _digest([program()])
 
 
 def _digest(told: object) -> str:
@@ -87,5 +92,5 @@ def _sources(room: Path) -> Iterable[Path]:
     for each in sorted(room.iterdir()):
         if each.is_dir() and each.name not in ("data", "__pycache__"):
             yield from _sources(each)
-        elif each.suffix in (".py", ".js", ".css", ".html", ".json"):
+        elif each.suffix in (".py", ".js", ".css", ".html", ".json", ".sql"):
             yield each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from functools import cache, partial
@@ -19,7 +19,7 @@ from iosig.answers.report import (
 )
 from iosig.answers.report.applications import MadeOf
 from iosig.answers.report.existing import Known, Page
-from iosig.answers.report.fingerprints import Inputs
+from iosig.answers.report.fingerprints import Inputs, of_program
 from iosig.answers.report.pseudonyms import Hider
 from iosig.answers.signatures.changes import signature_changes
 from iosig.answers.wall.release_changes import TABLES as CHANGE_TABLES, pairs
@@ -29,6 +29,7 @@ from iosig.reports.site import (
     changes,
     filesystems,
     library,
+    lineage,
     night,
     population,
     quality,
@@ -44,6 +45,7 @@ from iosig.reports.site.pages import (
     APPLICATIONS,
     CHANGES,
     FILESYSTEM,
+    LINEAGE,
     NIGHT,
     POPULATION,
     QUALITY,
@@ -67,13 +69,18 @@ _OF_DAYS = ("jobs", "job_io", "attributed_io", "slowdowns")
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
 
+#: returns how each table is computed; steps know it, and answers know no steps
+Lineage = Callable[[], Sequence[lineage.TableRow]]
+
+
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A release that is told, the releases that are kept, and what hides users, if they are to be hidden."""
+    """A release, the releases that are kept, the lineage of its tables, and what hides users if they are hidden."""
 
     store: Store
     release: Release
     kept: tuple[Release, ...]
+    lineage: Lineage
     hider: Hider | None = None
     settings: Settings = field(default_factory=Settings)
 
@@ -120,13 +127,14 @@ def of(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     about, told = made.told.about, made.told
     advised = _advice(told, connection)
     yield from map(Page.of, library.assets())
-    yield from (Page.of(shell(one, about)) for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM))
+    yield from (Page.of(shell(one, about)) for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE))
     beside = advice_rows.made_of(told.store, told.settings)
     yield made.whole("data/advice.js", lambda: advice.contents(advised()), beside)
     yield made.whole(NIGHT.file_name, lambda: _night(told, connection, advised()), about, beside)
     for one in _TELLING:
         yield made.whole(one.file_name, partial(_telling, one, told, connection), about, told.before)
     yield made.whole("data/population.js", lambda: _population(made.told, connection))
+    yield _lineage(made)
     yield from _applications(made, connection)
     yield from _runs(made, connection)
     yield from _filesystems(made, connection)
@@ -200,6 +208,12 @@ _TELLING = {QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
 
 def _population(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:
     return population.contents(_shown(told, run_rows.read_population(connection)))
+
+
+def _lineage(made: Making) -> Page:
+    """Return the lineage, whatever the release: to find out where columns come from takes seconds."""
+    path, made_of = f"data/{lineage.LINEAGE}.js", of_program()
+    return made.known.page(path, made_of) or Page.of(lineage.contents(made.told.lineage()), made_of)
 
 
 # ---- applications

@@ -7,6 +7,7 @@ Pure: frames in, files' content out. `iosig.answers.report` reads a release and 
 - `changes` (`ChangeFrames`, `told`): What changed since the release before, as dumbbells.
 - `figures` (`Page`, `Figure`, `command_line`): What a page declares, and the command that runs a figure's query.
 - `filesystems` (`FilesystemFrames`, `calendars`, `days`): A heat map for each file system, a file for each day.
+- `lineage` (`TableRow`, `contents`): The graph of steps, and from what each table is computed.
 - `library` (`assets`): Scripts, styles, and the libraries that are kept with them.
 - `night` (`NightFrames`, `told`): The first page.
 - `packing` (`Content`, `packed`, `unpacked`, `columns`, `lean`, `file_hash`): Numbers and texts as files for a page.

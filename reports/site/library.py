@@ -18,7 +18,7 @@ VENDORED, PARTS = _HERE / "vendored", _HERE / "parts"
 #: our own scripts in the order in which they are joined: each uses those before it
 _SCRIPTS = (
     *("texts", "loading", "frame", "tables", "drawing", "search"),
-    *("pages", "pages_of_days", "pages_of_all", "main"),
+    *("pages", "pages_of_days", "pages_of_all", "lineage", "main"),
 )
 
 

@@ -547,6 +547,31 @@ TABLES = Page(
     ),
 )
 
+LINEAGE = Page(
+    name="lineage",
+    title="Lineage",
+    purpose="From which tables and columns each table is computed, and by which step of a run.",
+    figures=(
+        Figure(
+            "steps",
+            "Steps",
+            "An arrow leads from a step to one that reads its tables. Select a step to see what it depends on, what "
+            "depends on it, and its tables.",
+            "After a change of a setting or a model, the steps below it are those that give other answers; "
+            "iosig run --select STEP+ computes them.",
+            "select distinct table_name from quality order by table_name",
+        ),
+        Figure(
+            "lineage",
+            "Tables",
+            "Each table with the tables that it is computed from and those that are computed from it. Where SQL "
+            "computes it, columns have the columns that they are computed from; iosig lineage TABLE prints the same.",
+            "A number that looks wrong is traced to its inputs.",
+            "show tables",
+        ),
+    ),
+)
+
 #: in the order in which they are offered
 PAGES: tuple[Page, ...] = (
     NIGHT,
@@ -558,6 +583,7 @@ PAGES: tuple[Page, ...] = (
     QUALITY,
     CHANGES,
     TABLES,
+    LINEAGE,
 )
 
 

@@ -42,7 +42,7 @@ def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monke
 def test_the_settings_say_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
-    def keep(_: Store, __: Release, folder: Path, hider: object, ___: Settings) -> Written:
+    def keep(_: Store, __: Release, folder: Path, ___: object, hider: object, ____: Settings) -> Written:
         given.append((folder, hider is not None))
         return Written(folder / "latest/index.html", 3, 9, 2, ())
 

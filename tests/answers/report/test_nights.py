@@ -66,16 +66,16 @@ def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
 ) -> None:
     store, first, second = site
     hider = hider_of(store, Settings()) if is_hiding else None
-    report(store, first, tmp_path / "pages", hider)
+    report(store, first, tmp_path / "pages", list, hider)
     assert len(asked["applications"]) == 12
     for each in asked.values():
         each.clear()
-    report(store, second, tmp_path / "pages", hider)
+    report(store, second, tmp_path / "pages", list, hider)
     assert len(asked["applications"]) == 8
     assert {str(hour)[:10] for hour in asked["hours"]} == {"2026-01-06"}
     # runs of the last day may have begun on the day before
     assert {"2026-01-06"} <= asked["days"] <= {"2026-01-05", "2026-01-06"}
-    report(store, second, tmp_path / "whole", hider)
+    report(store, second, tmp_path / "whole", list, hider)
     again, whole = (bytes_in(tmp_path / name / second.release_id) for name in ("pages", "whole"))
     assert again == whole
     assert len(again) > 40
@@ -88,13 +88,13 @@ def test_nothing_is_read_for_pages_again_where_nothing_changed(
     site: tuple[Store, Release, Release], asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, first, _ = site
-    assert report(store, first, tmp_path / "pages").new_count > 40
+    assert report(store, first, tmp_path / "pages", list).new_count > 40
     for each in asked.values():
         each.clear()
-    assert report(store, first, tmp_path / "pages").new_count == 0
+    assert report(store, first, tmp_path / "pages", list).new_count == 0
     assert asked == {"applications": set(), "hours": set(), "days": set()}
     monkeypatch.setattr(fingerprints, "program", lambda: "another one")
-    assert report(store, first, tmp_path / "pages").new_count == 0
+    assert report(store, first, tmp_path / "pages", list).new_count == 0
     assert len(asked["applications"]) == 12, "another program may make other pages"
 
 
@@ -108,7 +108,7 @@ def test_a_release_has_the_same_pages_each_time_whatever_has_as_much_as_its_like
 
 
 def _written_anew(store: Store, release: Release, folder: Path) -> dict[str, bytes]:
-    report(store, release, folder)
+    report(store, release, folder, list)
     return bytes_in(folder / release.release_id)
 
 
@@ -116,10 +116,10 @@ def test_who_is_hidden_is_never_taken_from_pages_that_name_them(
     site: tuple[Store, Release, Release], tmp_path: Path
 ) -> None:
     store, first, _ = site
-    report(store, first, tmp_path / "pages")
+    report(store, first, tmp_path / "pages", list)
     hider = hider_of(store, Settings())
-    report(store, first, tmp_path / "pages", hider)
-    report(store, first, tmp_path / "whole", hider)
+    report(store, first, tmp_path / "pages", list, hider)
+    report(store, first, tmp_path / "whole", list, hider)
     assert bytes_in(tmp_path / "pages" / first.release_id) == bytes_in(tmp_path / "whole" / first.release_id)
 
 

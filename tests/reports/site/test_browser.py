@@ -11,6 +11,7 @@ import pytest
 
 from iosig.answers.report.build import report
 from iosig.reports.site.figures import command_line
+from iosig.reports.site.lineage import TableRow
 from iosig.reports.site.pages import PAGES
 from iosig.warehouse.releases.reading import opened as opened_release
 from iosig.warehouse.releases.releases import current
@@ -29,6 +30,10 @@ _MADE = (
     Made(application_id=EVIL_ID, bursts=((10, 20, 5e9),), filesystem="a/b c%"),
     Made(application_id="bob/s3d/32", outcome="no_common_bursts"),
 )
+_LINEAGE = [
+    TableRow("stage.jobs", "stage jobs", is_sql=False, is_published=True, sources=("landed.job_records",)),
+    TableRow("stage.<b>", EVIL, is_sql=True, is_published=False, sources=("stage.jobs",), columns=((EVIL, (EVIL,)),)),
+]
 _CHANGED = Made(
     bursts=((60, 90, 2e9), (150, 190, 3e9)),
     told={"is_changed": True, "change_correlation": 0.4, "change_of_volume": 0.5},
@@ -49,7 +54,7 @@ def folder(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     into = tmp_path_factory.mktemp("report") / "pages"
     release = current(store)
     assert release
-    return report(store, release, into).page.parent
+    return report(store, release, into, lambda: _LINEAGE).page.parent
 
 
 class Seen:
@@ -111,6 +116,25 @@ def test_every_page_opens_from_a_file_and_asks_for_nothing_else(browser: Browser
     assert seen.page.inner_text("#found li >> nth=0") == "application bob/s3d/32"
     seen.page.keyboard.press("Enter")
     seen.page.wait_for_function("() => document.getElementById('title').textContent === 'bob/s3d/32'")
+    seen.page.close()
+
+
+@pytest.mark.slow
+def test_lineage_shows_a_step_its_tables_and_their_columns(browser: Browser, folder: Path) -> None:
+    seen = Seen(browser, folder, "lineage.html")
+    assert seen.page.locator("svg.graph a").all_text_contents() == ["stage jobs", EVIL]
+    assert seen.page.locator("svg.graph > path").count() == 1
+    seen.page.locator("svg.graph a").nth(1).click()
+    assert seen.page.locator("svg.graph a.is-near").count() == 2, "and all that it depends on"
+    assert seen.page.locator("#lineage summary").all_inner_texts() == [f"stage.<b> {EVIL}, by SQL intermediate"]
+    assert seen.page.locator("#lineage td").all_inner_texts() == [EVIL, EVIL]
+    seen.page.get_by_role("link", name="stage.jobs").click()
+    assert "Used by stage.<b>." in seen.page.inner_text("#lineage details")
+    assert seen.page.get_attribute("#lineage details a[href^=tables]", "href") == "tables.html#table-jobs"
+    seen.page.get_by_role("link", name="Show all tables").click()
+    seen.page.get_by_label("Show tables with").fill("JOBS")
+    assert seen.page.locator("#lineage details").count() == 1
+    assert seen.is_quiet()
     seen.page.close()
 
 
@@ -211,7 +235,7 @@ def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Pa
     from iosig.warehouse.releases.releases import kept
 
     for release in kept(store):
-        report(store, release, tmp_path / "pages")
+        report(store, release, tmp_path / "pages", list)
     seen = Seen(browser, tmp_path / "pages" / "latest", "applications.html")
     assert seen.page.locator("#release option").count() == 2
     seen.page.select_option("#release", index=1)
@@ -231,7 +255,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages of five days of two file systems, on which twelve applications ran forty times."""
     made = Store(tmp_path_factory.mktemp("busy") / "warehouse")
     release = made_up_release(made, SiteSize(applications=12, runs=40, days=5))
-    return report(made, release, tmp_path_factory.mktemp("busy-report") / "pages").page.parent
+    return report(made, release, tmp_path_factory.mktemp("busy-report") / "pages", list).page.parent
 
 
 @pytest.mark.long

@@ -1,0 +1,91 @@
+"""The page of lineage, as data: the graph of steps, and from which tables and columns each table is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iosig.reports.site.packing import Content, packed
+
+#: the file that the page loads
+LINEAGE = "lineage"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """How a table is computed: its step, whether by SQL, and from which tables.
+
+    name, sources: as `layer.table`. columns: of tables that SQL computes, each with the columns from which it is
+    computed.
+    """
+
+    name: str
+    step: str
+    is_sql: bool
+    is_published: bool
+    sources: tuple[str, ...]
+    columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def contents(rows: Sequence[TableRow]) -> Content:
+    """Return all of it as one file. rows: in the order of the steps."""
+    names = list(dict.fromkeys(row.step for row in rows))
+    arrows = _arrows(rows, names)
+    levels = _levels(len(names), arrows)
+    return packed(
+        LINEAGE,
+        {
+            "steps": [{"name": name, "level": level} for name, level in zip(names, levels, strict=True)],
+            "order": _order(levels, arrows),
+            "arrows": arrows,
+            "tables": [_table(row) for row in rows],
+        },
+    )
+
+
+def _table(row: TableRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "step": row.step,
+        "is_sql": row.is_sql,
+        "is_published": row.is_published,
+        "sources": row.sources,
+        "columns": row.columns,
+    }
+
+
+def _arrows(rows: Sequence[TableRow], names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return pairs of steps by their places: the second one reads tables of the first.
+
+    A step that reads tables of a later one reads them of the release before, and has no arrow from there.
+    """
+    step_of = {row.name: names.index(row.step) for row in rows}
+    pairs = {
+        (step_of[source], step_of[row.name]): None
+        for row in rows
+        for source in row.sources
+        if step_of.get(source, len(names)) < step_of[row.name]
+    }
+    return list(pairs)
+
+
+def _levels(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the level of each step: one below the lowest step that it reads from."""
+    levels = [0] * count
+    for first, then in sorted(arrows, key=lambda arrow: arrow[1]):
+        levels[then] = max(levels[then], levels[first] + 1)
+    return levels
+
+
+def _order(levels: Sequence[int], arrows: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return the steps of each level from left to right, each near those that it reads from (barycentre method)."""
+    place: dict[int, float] = {}
+    found = []
+    for level in range(max(levels, default=-1) + 1):
+        own = [step for step, its in enumerate(levels) if its == level]
+        above = {step: [place[first] for first, then in arrows if then == step] for step in own}
+        own.sort(key=lambda step: sum(above[step]) / len(above[step]) if above[step] else 0.0)
+        place.update({step: (number + 0.5) / len(own) for number, step in enumerate(own)})
+        found.append(own)
+    return found

@@ -1,0 +1,54 @@
+"""The page of lineage, as data: which step stands above which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iosig.flows.lineage import columns_of, lineage, table_rows
+from iosig.reports.site.lineage import TableRow, contents
+from iosig.reports.site.packing import unpacked
+
+
+def row(name: str, step: str, *sources: str) -> TableRow:
+    return TableRow(
+        f"stage.{name}", step, is_sql=False, is_published=True, sources=tuple(f"stage.{of}" for of in sources)
+    )
+
+
+def document(*rows: TableRow) -> Any:
+    return unpacked(contents(rows).data)
+
+
+def test_a_step_stands_below_all_that_it_reads_from() -> None:
+    told = document(
+        row("a", "first"),
+        row("b", "second", "a", "landed_only"),
+        row("c", "third", "b", "a"),
+        row("d", "beside", "a"),
+        # of the release before: it points upward, and is no arrow
+        row("e", "second", "c"),
+    )
+    names = [step["name"] for step in told["steps"]]
+    assert names == ["first", "second", "third", "beside"]
+    assert [step["level"] for step in told["steps"]] == [0, 1, 2, 1]
+    assert sorted(map(tuple, told["arrows"])) == [(0, 1), (0, 2), (0, 3), (1, 2)]
+    assert told["order"] == [[0], [1, 3], [2]]
+
+
+def test_steps_of_a_level_stand_below_those_that_they_read_from() -> None:
+    told = document(row("a", "left"), row("b", "right"), row("c", "of right", "b"), row("d", "of left", "a"))
+    assert told["order"] == [[0, 1], [3, 2]]
+    assert document()["order"] == []
+
+
+def test_the_steps_of_a_run_are_all_there() -> None:
+    told = unpacked(contents(table_rows()).data)
+    assert [table["name"] for table in told["tables"]] == [found.name for found in lineage()]
+    shown = {table["name"]: table for table in told["tables"]}
+    job_io = next(found for found in lineage() if found.name == "transforms.job_io")
+    assert shown["transforms.job_io"]["sources"] == list(job_io.tables)
+    assert shown["transforms.job_io"]["columns"] == [
+        [own.column, list(own.sources)] for own in columns_of(job_io.table)
+    ]
+    levels = {step["name"]: step["level"] for step in told["steps"]}
+    assert levels["stage jobs"] < levels["samples"] < levels["signatures"] < levels["attribution"] < levels["job i/o"]
