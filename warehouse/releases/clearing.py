@@ -19,8 +19,8 @@ from iosig.warehouse.releases import releases, seals
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.files import Busy
 from iosig.warehouse.store.manifests import manifest_in
-from iosig.warehouse.store.state import put_state
-from iosig.warehouse.store.store import Store, document
+from iosig.warehouse.store.state import put_state, read_state
+from iosig.warehouse.store.store import Store
 
 _CLOSED = "closed_days.json"
 
@@ -39,7 +39,7 @@ def closed_days(store: Store) -> set[date]:
 
     Raises MachineFault where nobody can know.
     """
-    return {date.fromisoformat(day) for day in document(store, _CLOSED) or ()}
+    return {date.fromisoformat(day) for day in read_state(store, _CLOSED) or ()}
 
 
 def clear(store: Store, keep_days: int) -> Cleared:

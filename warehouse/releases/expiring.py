@@ -20,8 +20,8 @@ from iosig.warehouse.releases.locations import LISTS, data_place, location_of, m
 from iosig.warehouse.releases.releases import EXPIRED, Release
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.files import Busy
-from iosig.warehouse.store.state import put_state
-from iosig.warehouse.store.store import Store, cached, document, put_parquet
+from iosig.warehouse.store.state import put_state, read_state
+from iosig.warehouse.store.store import Store, cached, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -51,7 +51,7 @@ def pins(store: Store) -> dict[str, str | None]:
 
     Raises MachineFault where the list is damaged: what nobody knows any more might be pinned.
     """
-    found = document(store, _PINS)
+    found = read_state(store, _PINS)
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(until, str | None) for until in found.values()):

@@ -15,8 +15,8 @@ from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases import publishing, releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
-from iosig.warehouse.store.state import put_state
-from iosig.warehouse.store.store import Store, document
+from iosig.warehouse.store.state import put_state, read_state
+from iosig.warehouse.store.store import Store
 
 _NAME = "rollback.json"
 #: landing ids that a sentence names
@@ -59,7 +59,7 @@ class Hold:
 
 def read(store: Store) -> Hold | None:
     """Return the rollback in force, or the one that ended and that no run has followed yet; None if there is none."""
-    known: dict[str, Any] | None = document(store, _NAME)
+    known: dict[str, Any] | None = read_state(store, _NAME)
     if known is None:
         return None
     return Hold(**known | {name: tuple(known[name]) for name in ("landing_ids", "table_names")})

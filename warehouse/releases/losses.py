@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 
-from iosig.warehouse.store.state import put_state
-from iosig.warehouse.store.store import Store, document
+from iosig.warehouse.store.state import put_state, read_state
+from iosig.warehouse.store.store import Store
 
 _NAME = "losses.json"
 _Day = date | None
@@ -32,7 +32,7 @@ class Losses:
 
 def losses(store: Store) -> Losses:
     """Return the losses that no run has settled yet."""
-    known: dict[str, list[str]] | None = document(store, _NAME)
+    known: dict[str, list[str]] | None = read_state(store, _NAME)
     if known is None:
         return Losses()
     days = frozenset(date.fromisoformat(day) if day else None for day in known["days"])

@@ -24,7 +24,8 @@ from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.locations import INDEX, LISTS, releases_location
 from iosig.warehouse.releases.servers import NAMESPACE
 from iosig.warehouse.store.form import require_form
-from iosig.warehouse.store.store import Store, cached, document, put_document
+from iosig.warehouse.store.state import read_state
+from iosig.warehouse.store.store import Store, cached, put_document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -237,7 +238,7 @@ def being_read(store: Store) -> Iterator[None]:
 
 def expired(store: Store) -> dict[str, str]:
     """Return the releases whose files are gone, or going, and since when."""
-    found: dict[str, str] = document(store, EXPIRED) or {}
+    found: dict[str, str] = read_state(store, EXPIRED) or {}
     return found
 
 
@@ -300,7 +301,7 @@ def new_id(store: Store, kind: str) -> str:
 
 def redirects(store: Store) -> dict[str, dict[str, str]]:
     """Return the releases that gave way to others, by their ids: `to`, `at` and `reason`."""
-    found: dict[str, dict[str, str]] = document(store, REDIRECTS) or {}
+    found: dict[str, dict[str, str]] = read_state(store, REDIRECTS) or {}
     return found
 
 

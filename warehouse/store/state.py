@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iosig.warehouse.store.objects import NOTE
-from iosig.warehouse.store.store import Store, digest_of, json_bytes
+from iosig.warehouse.store.store import Store, digest_of, document, json_bytes
 
 FOLDER = "copies"
 #: the documents, as patterns
@@ -41,6 +41,19 @@ def put_state(store: Store, name: str, document: Any) -> None:
     else:
         store.files.put(name, json_bytes(document))
         store.files.put(_copy_of(name), _copied(name, document))
+
+
+def read_state(store: Store, name: str) -> Any:
+    """Return a state document, that of its copy if it is no JSON; None if there is none.
+
+    Raises MachineFault if neither is valid.
+    """
+    content = store.files.content(name)
+    if content is not None and not _is_json(content):
+        copied = _document_in(name, store.files.content(_copy_of(name)))
+        if copied is not None:
+            return json.loads(copied)
+    return document(store, name)
 
 
 def has_copies(store: Store) -> bool:

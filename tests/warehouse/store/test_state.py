@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store import state
 from iosig.warehouse.store.files import Folder
 from iosig.warehouse.store.state import put_state
@@ -115,3 +116,12 @@ def test_documents_of_an_older_version_get_copies(store: Store) -> None:
     state.copy_all(store)
     assert state.has_copies(store)
     assert list(state.problems(store)) == []
+
+
+def test_a_document_that_is_no_json_is_read_from_its_copy(store: Store) -> None:
+    (store.root / PINS).write_text("{torn")
+    assert state.read_state(store, PINS) == BEFORE
+    assert [found for found, _ in state.problems(store)] == [PINS], "the damage is reported all the same"
+    (store.root / "copies" / PINS).write_text("{torn")
+    with pytest.raises(MachineFault, match=f"{PINS} is damaged"):
+        state.read_state(store, PINS)
