@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -50,7 +51,7 @@ def backfill_command(
     changed.
     """
     from iosig.cli.printing import say, show_json, steps_told
-    from iosig.flows.backfill import backfill, chunks
+    from iosig.flows.backfill import backfill, chunks, run_inline_chunk
     from iosig.flows.notifications import telling
 
     store = warehouse.store
@@ -60,7 +61,8 @@ def backfill_command(
     count = len(chunks(first, last, max(1, day_count)))
     ended: list[Chunk] = []
     with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
-        for chunk in backfill(store, settings, first, last, day_count, steps.done, wait_s, steps.begin):
+        run_chunk = partial(run_inline_chunk, store, settings, steps.done, wait_s, steps.begin)
+        for chunk in backfill(store, settings, first, last, day_count, run_chunk):
             ended.append(chunk)
             click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]

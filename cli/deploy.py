@@ -49,7 +49,7 @@ WantedBy=multi-user.target
 @click.option(
     "--work-pool",
     metavar="NAME",
-    help="Put the nightly flow on this work pool of the Prefect server: that of PREFECT_API_URL, or of `iosig serve`.",
+    help="Put the flows on this work pool of the Prefect server: that of PREFECT_API_URL, or of `iosig serve`.",
 )
 @click.option(
     "--print",
@@ -62,8 +62,8 @@ WantedBy=multi-user.target
 def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | None, name: str | None) -> int:
     """Schedule the night: on a Prefect work pool, under systemd, or from cron.
 
-    The schedule is that of the settings. A deployment is named after the warehouse's folder, and never replaces
-    the deployment of another warehouse.
+    The schedule is that of the settings. On a work pool there is a deployment for each flow: nightly, land, backfill,
+    maintain, report. They are named after the warehouse's folder, and never replace those of another warehouse.
     """
     settings = warehouse.settings()
     if (work_pool is None) == (printed is None):
@@ -89,11 +89,13 @@ def _deploy(warehouse: Warehouse, settings: Settings, work_pool: str, name: str 
         server.require_running()
         os.environ.update(server.client_environment())
     # Prefect reads its environment when it is imported
-    from iosig.flows.deployments import FLOW, deploy, free_name
+    from iosig.flows.deployments import FLOWS, deploy, free_names
 
-    name = free_name(warehouse.store, name)
-    deploy(warehouse.store, settings.schedule, work_pool, name)
-    click.echo(f"{FLOW}/{name} is on the work pool {work_pool}.")
+    names = free_names(warehouse.store, name)
+    deploy(warehouse.store, settings.schedule, work_pool, names)
+    click.echo(f"On the work pool {work_pool}:")
+    for key, flow in FLOWS.items():
+        click.echo(f"  {flow.name}/{names[key]}")
     if path := warehouse.settings_path:
         click.echo(f"Set IOSIG_SETTINGS={path.resolve()} in the environment of its workers.", err=True)
 

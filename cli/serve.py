@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @name_option
 @click.pass_obj
 def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> int:
-    """Run the nightly schedule: a Prefect deployment that lands the inbox and publishes a release, until stopped.
+    """Run the nightly schedule: Prefect deployments that land the inbox and publish a release, until stopped.
 
     Needs no worker. Uses the Prefect server of PREFECT_API_URL; without that variable it starts a server of its own
     on 127.0.0.1, which requires the password in `prefect/password` of the warehouse. Ctrl-C or SIGTERM ends it, and
-    cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployment on a work pool.
+    cancels a run in progress; the next run continues that. `iosig deploy` creates the same deployments on a work pool.
     """
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
@@ -40,12 +40,14 @@ def serve_command(warehouse: Warehouse, cron: str | None, name: str | None) -> i
         working_directory = os.getcwd()
         os.chdir("/")
         # Prefect reads its environment when it is imported
-        from iosig.flows.deployments import FLOW, WORKING_DIRECTORY, free_name, serve
+        from iosig.flows.deployments import FLOWS, free_names, serve
+        from iosig.flows.flow_runs import WORKING_DIRECTORY
 
         os.environ[WORKING_DIRECTORY] = working_directory
-        name = free_name(store, name)
-        click.echo(f"Serving {FLOW}/{name} at `{schedule.cron}` ({schedule.time_zone}).", err=True)
-        serve(store, settings_path, schedule, name, stop, check)
+        names = free_names(store, name)
+        nightly = f"{FLOWS['nightly'].name}/{names['nightly']}"
+        click.echo(f"Serving {nightly} at `{schedule.cron}` ({schedule.time_zone}).", err=True)
+        serve(store, settings_path, schedule, names, stop, check)
     return 0
 
 

@@ -7,7 +7,11 @@
 - `dask_workers` (`connected`, `Workers`): Work items on Dask workers.
 - `selection` (`select_steps`): Steps by names and graph operators, as dbt selects models.
 - `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
-- `deployments` (`nightly`, `serve`, `deploy`): The nightly flow under Prefect: every work item is a task run.
+- `night_flows` (`nightly`, `backfill`, `compute`): The Prefect flows that publish releases.
+- `upkeep_flows` (`land`, `maintain`, `report`): The Prefect flows around the nights.
+- `tasks` (`plan_run`, `execute_item`, `publish`): The tasks of the flows.
+- `flow_runs` (`run_in_warehouse`, `put_into_environment`): The warehouse of a flow run, and faults as its states.
+- `deployments` (`FLOWS`, `serve`, `deploy`): The flows as deployments: served, or on a work pool.
 - `prefect_server` (`PrefectServer`): The Prefect server of a warehouse: its address, its password, its process.
 - `notifications` (`telling`, `tell`): Notices of problems, once when they begin and once when they end.
 - `report` (`after_release`): The report of a release of the nightly flow.

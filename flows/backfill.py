@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -42,14 +43,13 @@ def backfill(
     since: date,
     until: date,
     day_count: int,
-    report: Report,
-    wait_s: float = 0.0,
-    begin: Begin = lambda *_: None,
+    run_chunk: Callable[[date, date], Release],
 ) -> Iterator[Chunk]:
-    """Make days anew, a chunk at a time, and yield each with its release.
+    """Recompute days, a chunk at a time, and yield each with its release.
 
-    What was done is kept in the warehouse until all is: asked for again with the same days, chunks and settings, it
-    goes on behind it. A chunk with nothing to do is passed over.
+    run_chunk: computes the days of a chunk and publishes a release; raises NothingToDo if there is nothing. The chunks
+    that are done are kept in the warehouse until all are: called again with the same days, chunks and settings, it
+    continues after them.
     """
     asked = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
     done = _done(store, asked)
@@ -58,16 +58,21 @@ def backfill(
             yield chunk
             continue
         began, release = time.monotonic(), None
-        try:
-            with executors.opened(settings, store.root) as engine:
-                chunked = partial(run_inline, since=chunk.since, until=chunk.until, kind="backfill")
-                release = chunked(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
-        except NothingToDo:
-            pass
+        with suppress(NothingToDo):
+            release = run_chunk(chunk.since, chunk.until)
         done.append(chunk.since.isoformat())
         put_document(store, _STATE, {"asked": asked, "done": done})
         yield Chunk(chunk.since, chunk.until, release, time.monotonic() - began)
     store.files.remove(_STATE)
+
+
+def run_inline_chunk(
+    store: Store, settings: Settings, report: Report, wait_s: float, begin: Begin, since: date, until: date
+) -> Release:
+    """Compute the days of a chunk without Prefect, after landing what is new, and publish a release."""
+    with executors.opened(settings, store.root) as engine:
+        chunked = partial(run_inline, since=since, until=until, kind="backfill")
+        return chunked(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
 
 
 def _done(store: Store, asked: list[str]) -> list[str]:

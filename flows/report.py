@@ -1,26 +1,39 @@
-"""The report of a release that a night made, where the settings want one; who wants none imports nothing that draws."""
+"""The report of a release, where the settings name a folder for it; without one nothing that draws is imported."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from iosig.settings.model import Settings
+from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
+if TYPE_CHECKING:
+    from iosig.answers.report.writing import Written
+
+
+def write_report(store: Store, settings: Settings, release: Release) -> Written:
+    """Write the pages of a release into the folder of the settings. Raises UsageError if they name none."""
+    if settings.report.into is None:
+        raise UsageError("The settings name no folder for the report: set `into` in [report].")
+    from iosig.answers.report import build
+    from iosig.answers.report.pseudonyms import hider_of
+    from iosig.flows.lineage import table_rows
+
+    hider = hider_of(store, settings) if settings.report.hide_users else None
+    return build.report(store, release, settings.report.into, table_rows, hider, settings)
+
 
 def after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
-    """Write the report where the settings want one; return what is to be told of it, and how many files are new.
+    """Write the report where the settings name a folder; return a line about it, and the number of new files.
 
-    Never raises: the release stands, whatever befalls its pages.
+    Never raises: the release stands, whatever happens to its pages.
     """
     if settings.report.into is None:
         return None
     try:
-        from iosig.answers.report import build
-        from iosig.answers.report.pseudonyms import hider_of
-        from iosig.flows.lineage import table_rows
-
-        hider = hider_of(store, settings) if settings.report.hide_users else None
-        written = build.report(store, release, settings.report.into, table_rows, hider, settings)
+        written = write_report(store, settings, release)
     except Exception as error:
         return f"report: not written, the release stands: {type(error).__name__}: {error}", 0
     return f"report {written.page}", written.new_count

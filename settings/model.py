@@ -249,7 +249,10 @@ class ScheduleSettings(Section):
 
     server_port: int = Field(4200, ge=1, le=65_535, description="port of the Prefect server of `iosig serve`")
     cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
-    time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
+    land_cron: Annotated[str, AfterValidator(cron_line)] | None = Field(
+        None, description="cron line of the land flow, for landing between nights; none if not given"
+    )
+    time_zone: Zone = Field("UTC", description="IANA zone of the cron lines")
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
     databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
         [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"

@@ -90,9 +90,9 @@ def test_notices_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_failed_run_under_prefect_says_none() -> None:
-    from iosig.flows.deployments import _failed
+    from iosig.flows.flow_runs import failed
 
-    assert controls_in(str(_failed(MachineFault(f"The server said {HOSTILE}")).message)) == []
+    assert controls_in(str(failed(MachineFault(f"The server said {HOSTILE}")).message)) == []
 
 
 def test_a_traceback_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

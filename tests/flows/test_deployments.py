@@ -48,7 +48,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-    from iosig.flows.deployments import nightly
+    from iosig.flows.night_flows import nightly
 
     shutil.copytree(site.root, tmp_path / "inline")
     inline = order.run_inline(Store(tmp_path / "inline"), Settings(), lambda *_: None)
@@ -74,7 +74,7 @@ def test_work_that_is_done_is_not_done_again(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from iosig.flows import deployments as nightly
+    from iosig.flows.night_flows import nightly
 
     def unpublished(*_: object) -> None:
         raise ConnectionError("the server went away")
@@ -82,9 +82,9 @@ def test_work_that_is_done_is_not_done_again(
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "publish", unpublished)
         with pytest.raises(ConnectionError):
-            nightly.nightly()
+            nightly()
     assert releases.current(site) is None
-    release = nightly.nightly()
+    release = nightly()
     assert releases.history(site) == [release]
     with get_client(sync_client=True) as client:
         states = [run.state_name for run in client.read_task_runs() if run.name == "stage polls 2026-03-02"]
@@ -112,7 +112,7 @@ class TestTold:
         from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-        from iosig.flows.deployments import nightly
+        from iosig.flows.night_flows import nightly
 
         monkeypatch.setattr(order, "STEPS", (Step("decision", refuse, (), ()),))
         with caplog.at_level("INFO"):
@@ -143,7 +143,7 @@ class TestTold:
         variables: dict[str, str],
         sentence: str,
     ) -> None:
-        from iosig.flows.deployments import nightly
+        from iosig.flows.night_flows import nightly
 
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
@@ -154,13 +154,14 @@ class TestTold:
     def test_parameters_are_checked_as_they_are_given(self, site: Store) -> None:
         from prefect.exceptions import ParameterTypeError
 
-        from iosig.flows.deployments import nightly
+        from iosig.flows.night_flows import nightly
 
         with pytest.raises(ParameterTypeError, match="since"):
             nightly(since="yesterday")
 
     def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from iosig.flows import deployments
+        from iosig.flows import tasks
+        from iosig.flows.night_flows import nightly
 
         tries = []
 
@@ -171,26 +172,26 @@ class TestTold:
             raise UsageError("and now a fault of ours")
 
         (site.root / "iosig.toml").write_text("[schedule]\nretry_delay_s = 0\nretry_count = 5\n")
-        monkeypatch.setattr(deployments, "land_new", unsteady)
-        state = deployments.nightly(return_state=True)
+        monkeypatch.setattr(tasks, "land_new", unsteady)
+        state = nightly(return_state=True)
         assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
 
     @pytest.mark.long
     def test_a_step_that_takes_too_long_fails(
         self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from iosig.flows import deployments
+        from iosig.flows.night_flows import nightly
 
         (site.root / "iosig.toml").write_text("[schedule]\nstep_timeout_s = 0.5\nretry_delay_s = 0\n")
         monkeypatch.setattr(order, "STEPS", (Step("slow", sleep, (), ()),))
         began = time.monotonic()
-        state = deployments.nightly(return_state=True)
+        state = nightly(return_state=True)
         assert state.is_failed()
         assert time.monotonic() - began < 15
 
     @pytest.mark.long
     def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
-        from iosig.flows.deployments import nightly
+        from iosig.flows.night_flows import nightly
 
         with locked(site):
             state = nightly(wait_s=0.0, return_state=True)
@@ -203,34 +204,86 @@ class TestTold:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.long
-def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_path: Path) -> None:
+def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
 
-    from iosig.flows.deployments import deploy, deployment_name, free_name
+    from iosig.flows.deployments import FLOWS, deploy, free_names
 
     one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
-    schedule = Settings().schedule
+    schedule = Settings.model_validate({"schedule": {"land_cron": "0 * * * *"}}).schedule
     with get_client(sync_client=True) as client:
         with pytest.raises(UsageError, match=r"There is no work pool iosig .*prefect work-pool create"):
-            deploy(one, schedule, "iosig", "nightly-spider")
+            deploy(one, schedule, "iosig", free_names(one, None))
         client.create_work_pool(WorkPoolCreate(name="iosig", type="process"))
-        assert free_name(one, None) == deployment_name(one) == "nightly-spider"
+        names = free_names(one, None)
+        assert names == {key: f"{key}-spider" for key in ("nightly", "land", "backfill", "maintain", "report")}
         for _ in range(2):
-            deploy(one, schedule, "iosig", free_name(one, None))
-        with pytest.raises(UsageError, match=f"belongs to another warehouse .{one.root}"):
-            free_name(other, None)
-        deploy(other, schedule, "iosig", free_name(other, "nightly-b"))
-        found = {
-            name: client.read_deployment_by_name(f"iosig-nightly/{name}") for name in ("nightly-spider", "nightly-b")
-        }
-    assert [known.job_variables["env"]["IOSIG_WAREHOUSE"] for known in found.values()] == [
-        str(one.root),
-        str(other.root),
-    ]
-    assert [known.parameters for known in found.values()] == [{}, {}], "a run's parameters name no warehouse"
-    assert found["nightly-b"].entrypoint == "iosig.flows.deployments.nightly"
-    schema = found["nightly-b"].parameter_openapi_schema["properties"]
-    assert {"type": "string", "format": "date"} in schema["since"]["anyOf"]
-    assert found["nightly-b"].enforce_parameter_schema
+            deploy(one, schedule, "iosig", free_names(one, None))
+        with pytest.raises(UsageError, match=f"iosig-nightly/nightly-spider belongs to another warehouse .{one.root}"):
+            free_names(other, None)
+        deploy(other, schedule, "iosig", free_names(other, "b"))
+        assert len(client.read_deployments()) == 2 * len(FLOWS)
+        found = {key: client.read_deployment_by_name(f"iosig-{key}/{name}") for key, name in names.items()}
+        others = [client.read_deployment_by_name(f"iosig-{key}/b") for key in FLOWS]
+    assert {known.job_variables["env"]["IOSIG_WAREHOUSE"] for known in others} == {str(other.root)}
+    assert {known.job_variables["env"]["IOSIG_WAREHOUSE"] for known in found.values()} == {str(one.root)}
+    crons = {key: [schedule.schedule.cron for schedule in known.schedules] for key, known in found.items()}
+    assert crons == {"nightly": ["30 2 * * *"], "land": ["0 * * * *"], "backfill": [], "maintain": [], "report": []}
+    for key, known in found.items():
+        assert known.parameters == {}, "a run's parameters name no warehouse"
+        module = "night_flows" if key in ("nightly", "backfill") else "upkeep_flows"
+        assert known.entrypoint == f"iosig.flows.{module}.{key}"
+        assert known.enforce_parameter_schema
+    properties = {key: known.parameter_openapi_schema["properties"] for key, known in found.items()}
+    assert {key: sorted(own) for key, own in properties.items()} == {
+        "nightly": ["exclude", "select", "since", "until", "wait_s"],
+        "land": [],
+        "backfill": ["chunk_days", "since", "until", "wait_s"],
+        "maintain": ["wait_s"],
+        "report": ["release"],
+    }
+    assert {"type": "string", "format": "date"} in properties["nightly"]["since"]["anyOf"]
+    assert (properties["backfill"]["since"]["format"], properties["backfill"]["chunk_days"]["minimum"]) == ("date", 1)
+
+
+def test_deployments_of_earlier_versions_find_the_flow() -> None:
+    from iosig.flows import deployments
+    from iosig.flows.night_flows import nightly
+
+    assert deployments.nightly is nightly, "their entry point is iosig.flows.deployments.nightly"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "quick_checks")
+def test_the_other_flows_do_what_their_commands_do(site: Store, tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+
+    from iosig.flows.night_flows import backfill, nightly
+    from iosig.flows.upkeep_flows import land, maintain, report
+
+    refused = report(return_state=True)
+    assert (refused.is_failed(), refused.message.startswith("There is no release")) == (True, True)
+    inbox, pages = tmp_path / "inbox", tmp_path / "pages"
+    inbox.mkdir()
+    polls = "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
+    (inbox / "late.csv").write_text(polls)
+    (site.root / "iosig.toml").write_text(f'[schedule]\ninbox = "{inbox}"\n[report]\ninto = "{pages}"\n')
+    assert (land(), land()) == (1, 0)
+    made = backfill("2026-03-02", "2026-03-03", chunk_days=2)
+    assert [(release.release_id, release.kind) for release in releases.history(site)] == [(made[0], "backfill")]
+    assert (pages / "latest/index.html").is_file()
+    (pages / "latest/index.html").unlink()
+    assert report(made[-1]) == str(pages / "latest/index.html")
+    assert (pages / "latest/index.html").is_file()
+    maintain()
+    selected = nightly(select=["rejects"], return_state=True)
+    assert (selected.is_completed(), selected.result()) == (True, None), "the table is as it was"
+    assert nightly(select=["rejcts"], return_state=True).message.endswith(
+        "Did you mean rejects? `iosig lineage` lists them."
+    )
+    with get_client(sync_client=True) as client:
+        tasks = {run.name for run in client.read_task_runs(limit=200)}
+        flows = {run.name for run in client.read_flow_runs(limit=200)}
+    assert {"land", "plan", "release", "maintain", "report", "stage polls 2026-03-02"} <= tasks
+    assert {"2026-03-02 to 2026-03-03", f"backfill-{site.root.name}", f"land-{site.root.name}"} <= flows

@@ -1,0 +1,168 @@
+"""The flows that publish releases: nightly, and backfill, which has a nested flow run for each chunk of days.
+
+Every work item is a task run, named by its step and day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from datetime import date
+from functools import partial
+from typing import Annotated, Any
+
+from prefect import flow, get_run_logger
+from prefect.futures import PrefectFuture
+from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.utilities.annotations import quote
+from pydantic import Field
+
+from iosig.answers.time_shifts import released_warnings
+from iosig.flows import executors
+from iosig.flows.backfill import backfill as chunks_of
+from iosig.flows.flow_runs import run_in_warehouse, run_name
+from iosig.flows.nightly import begin_run, build
+from iosig.flows.schedule import ReadyItem
+from iosig.flows.selection import select_steps
+from iosig.flows.steps.items import ItemResult
+from iosig.flows.steps.plan import Selection, require_order
+from iosig.flows.steps.run import Run
+from iosig.flows.tasks import execute_item, land, maintain, plan_run, publish, report, retries_of
+from iosig.settings.model import Settings
+from iosig.warehouse.errors import NothingToDo
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.releases import Release
+from iosig.warehouse.store.store import Store, locked
+
+
+@flow(name="iosig-nightly", flow_run_name=partial(run_name, "nightly"))
+def nightly(
+    since: date | None = None,
+    until: date | None = None,
+    wait_s: float | None = None,
+    select: list[str] | None = None,
+    exclude: list[str] | None = None,
+) -> Any:
+    """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do.
+
+    since, until: recompute these days. wait_s: maximum time to wait for the warehouse lock [s]; the settings' if None.
+    select, exclude: names of steps or tables with graph operators; with any nothing lands, and only these are computed.
+    """
+
+    def work(store: Store, settings: Settings) -> Release | None:
+        require_order(since, until)
+        selection = select_steps(store, select or [], exclude or []) if select or exclude else None
+        if selection is None:
+            land.with_options(**retries_of(settings))(store, settings)
+        return compute(store, settings, since, until, wait_s, selection)
+
+    return run_in_warehouse(work)
+
+
+def compute(
+    store: Store,
+    settings: Settings,
+    since: date | None,
+    until: date | None,
+    wait_s: float | None,
+    selection: Selection | None = None,
+    kind: str = "run",
+) -> Release | None:
+    """Execute a plan and publish its release; None if there was nothing to do. kind: of the release."""
+    schedule, retries = settings.schedule, retries_of(settings)
+    with locked(store, schedule.wait_s if wait_s is None else wait_s):
+        plan = plan_run(store, settings, since, until, selection, kind)
+        if plan is None:
+            return None
+        with executors.opened(settings, store.root, schedule.step_timeout_s) as engine:
+            run = begin_run(store, settings, plan)
+            _build(run, engine, retries)
+        release: Release | None = publish.with_options(**retries)(run)
+        if release is None:
+            return None
+        maintain.with_options(**retries)(store, settings)
+    for warning in released_warnings(store, settings, release):
+        get_run_logger().warning(warning)
+    if settings.report.into is not None:
+        # the release stands, whatever happens to its pages
+        report(store, settings, release, return_state=True)
+    return release
+
+
+def _build(run: Run, engine: executors.Engine, retries: Mapping[str, Any]) -> None:
+    """Execute the work items of a run as task runs that show what they waited for."""
+    begun: dict[str, PrefectFuture[Any]] = {}
+
+    def start(ready: ReadyItem) -> Future[ItemResult]:
+        named = execute_item.with_options(name=ready.item.step, task_run_name=one_line(ready.item.name), **retries)
+        task_run = runner.submit(
+            named,
+            {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
+            wait_for=[begun[name] for name in ready.upstream if name in begun],
+        )
+        begun[ready.item.name] = task_run
+        future: Future[ItemResult] = Future()
+        task_run.add_done_callback(partial(_settle, future))
+        return future
+
+    # a thread for each work item that is under way, and one for checks, which have a worker of their own
+    runner: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=engine.worker_count + 1)
+    with runner:
+        for _ in build(run, engine, start):
+            pass
+
+
+def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
+    """Give a future the outcome of a task run that has ended."""
+    try:
+        task_run.wait()
+        outcome = task_run.state.result(raise_on_failure=False)
+    except BaseException as error:
+        outcome = error
+    if isinstance(outcome, ItemResult):
+        future.set_result(outcome)
+    else:
+        future.set_exception(outcome)
+
+
+# ---- many days
+
+
+@flow(name="iosig-backfill", flow_run_name=partial(run_name, "backfill"))
+def backfill(
+    since: date, until: date, chunk_days: Annotated[int, Field(ge=1, le=9999)] = 7, wait_s: float | None = None
+) -> Any:
+    """Recompute days from what has landed, some at a time, with a release each; returns the ids of the releases.
+
+    A run that was stopped continues after the last chunk that it completed, if its parameters are the same.
+    since, until: both included. wait_s: as of the nightly flow.
+    """
+
+    def work(store: Store, settings: Settings) -> list[str]:
+        def run_chunk(first: date, last: date) -> Release:
+            release: Release | None = compute_days(first, last, wait_s)
+            if release is None:
+                raise NothingToDo(f"Nothing is landed of {first} to {last}.")
+            return release
+
+        land.with_options(**retries_of(settings))(store, settings)
+        found = []
+        for chunk in chunks_of(store, settings, since, until, chunk_days, run_chunk):
+            release_id = chunk.release.release_id if chunk.release else None
+            get_run_logger().info(
+                "%s to %s: %s", chunk.since, chunk.until, release_id or "nothing to do, or done before"
+            )
+            found += [release_id] if release_id else []
+        return found
+
+    return run_in_warehouse(work)
+
+
+@flow(name="iosig-backfill-days", flow_run_name="{since} to {until}")
+def compute_days(since: date, until: date, wait_s: float | None = None) -> Any:
+    """Recompute days, and publish one release of kind `backfill`; None if there was nothing to do."""
+
+    def work(store: Store, settings: Settings) -> Release | None:
+        return compute(store, settings, since, until, wait_s, kind="backfill")
+
+    return run_in_warehouse(work, is_notified=False)

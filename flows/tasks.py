@@ -1,0 +1,151 @@
+"""The tasks of the flows: landing, the plan, work items, publishing, maintenance, the report.
+
+A complete work item has a marker in the run's folder, which serves runs without Prefect, too. A task run whose item
+an earlier flow run has completed ends as `Cached`. Transient faults are retried as the settings say.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import BrokenExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from prefect import get_run_logger, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.events import emit_event
+from prefect.states import Completed
+
+from iosig.flows import executors
+from iosig.flows.flow_runs import failed
+from iosig.flows.nightly import land_new, publish as publish_run
+from iosig.flows.report import write_report
+from iosig.flows.schedule import ReadyItem
+from iosig.flows.steps import release as releasing
+from iosig.flows.steps.plan import Plan, Selection, make_plan
+from iosig.flows.steps.run import Run
+from iosig.settings.model import Settings
+from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo
+from iosig.warehouse.interrupts import signal_errors_kept
+from iosig.warehouse.printable import one_line
+from iosig.warehouse.releases.catalogue_choice import agree
+from iosig.warehouse.releases.reading import opened
+from iosig.warehouse.releases.releases import Release, published
+from iosig.warehouse.store.store import Store
+
+#: the event of a published release
+PUBLISHED = "iosig.release.published"
+#: inputs in the artifact of a landing
+_MAX_LISTED = 1000
+
+
+def retries_of(settings: Settings) -> dict[str, Any]:
+    """Return the retries of a task, as its options."""
+    schedule = settings.schedule
+    delays_s = [schedule.retry_delay_s * 2**place for place in range(schedule.retry_count)]
+    return {"retries": schedule.retry_count, "retry_delay_seconds": delays_s}
+
+
+def _is_transient(_: object, __: object, state: State[Any]) -> bool:
+    """Whether to try again: what the machine, a server or a worker did not give may be there later."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, MachineFault | OSError | BrokenExecutor) and not isinstance(error, executors.TimedOut)
+
+
+@task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+@signal_errors_kept()
+def land(store: Store, settings: Settings) -> int:
+    """Land what is new in the inbox and the journal of predictions; returns the landings that are new."""
+    logger = get_run_logger()
+    new_count, rows = 0, list[dict[str, Any]]()
+    for arrival in land_new(store, settings):
+        logger.log(logging.WARNING if arrival.has_refusals else logging.INFO, "%s", arrival.line())
+        is_new = arrival.landed is not None and arrival.landed.is_new
+        new_count += is_new
+        if (is_new or arrival.has_refusals) and len(rows) < _MAX_LISTED:
+            rows.append({"input": one_line(arrival.shown_name), "rows": arrival.row_count, "result": arrival.line()})
+    if rows:
+        create_table_artifact(
+            key="iosig-land", table=rows, description=f"Inputs that landed or were refused: {len(rows)}"
+        )
+    return new_count
+
+
+@task(name="plan", task_run_name="plan", cache_policy=NO_CACHE)
+@signal_errors_kept()
+def plan_run(
+    store: Store, settings: Settings, since: date | None, until: date | None, selection: Selection | None, kind: str
+) -> Plan | None:
+    """Find what is stale; None if nothing is."""
+    try:
+        agree(store, settings.catalogue.server())
+        releasing.complete(store)
+        plan = make_plan(store, settings, since, until, kind=kind, selection=selection)
+        for warning in plan.warnings:
+            get_run_logger().warning("%s.", warning)
+        return plan
+    except NothingToDo as nothing:
+        get_run_logger().info("%s", nothing)
+        return None
+
+
+@task(name="work item", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+def execute_item(ready: ReadyItem, root: Path, engine: executors.Engine) -> Any:
+    """Execute a work item and wait for it; an error of the operator's is one sentence."""
+    if ready.is_cached:
+        return Completed(name="Cached", message="An earlier run has completed it.", data=ready.cached_result())
+    try:
+        result = engine.run(ready.item, root)
+    except IosigError as error:
+        return failed(error)
+    get_run_logger().info("%s rows", result.row_count)
+    return result
+
+
+@task(name="release", task_run_name="release", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+@signal_errors_kept()
+def publish(run: Run) -> Release | None:
+    """Publish the release, list its tables in an artifact, and emit an event that may trigger other flows.
+
+    Returns None if the tables of a selection are as they were.
+    """
+    try:
+        release = publish_run(run)
+    except NothingToDo as nothing:
+        get_run_logger().info("%s", nothing)
+        return None
+    with opened(run.store, release) as connection:
+        table = [
+            {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
+            for name in (table.name for table in published())
+        ]
+    create_table_artifact(key="iosig-release", table=table, description=f"{release.release_id} ({release.verdict})")
+    warehouse = {"prefect.resource.id": f"iosig.warehouse.{run.store.root.name}", "iosig.warehouse": run.store.address}
+    emit_event(
+        PUBLISHED,
+        resource=warehouse,
+        payload={"release_id": release.release_id, "verdict": release.verdict, "dates": list(release.dates)},
+    )
+    return release
+
+
+@task(task_run_name="maintain", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+@signal_errors_kept()
+def maintain(store: Store, settings: Settings) -> releasing.Freed:
+    """Expire the releases that the settings do not keep, and remove files that nothing needs any more."""
+    freed = releasing.maintain(store, settings)
+    for name, count in freed.lines() or [("nothing to remove", 0)]:
+        get_run_logger().info("%s: %s", name, count)
+    return freed
+
+
+@task(task_run_name="report", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
+@signal_errors_kept()
+def report(store: Store, settings: Settings, release: Release) -> str:
+    """Write the pages of a release into the folder of the settings; returns the first page."""
+    written = write_report(store, settings, release)
+    get_run_logger().info("%s: %s new files", written.page, written.new_count)
+    return str(written.page)

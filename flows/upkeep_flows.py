@@ -1,0 +1,54 @@
+"""The flows around the nights: landing, maintenance and the report of a release, as the settings say."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from prefect import flow
+
+from iosig.flows import tasks
+from iosig.flows.flow_runs import run_in_warehouse, run_name
+from iosig.settings.model import Settings
+from iosig.warehouse.releases import releases
+from iosig.warehouse.store.store import Store, locked
+
+
+@flow(name="iosig-land", flow_run_name=partial(run_name, "land"))
+def land() -> Any:
+    """Land what is new in the inbox and the other inputs of the settings; returns the number of new landings."""
+
+    def work(store: Store, settings: Settings) -> int:
+        count: int = tasks.land.with_options(**tasks.retries_of(settings))(store, settings)
+        return count
+
+    return run_in_warehouse(work)
+
+
+@flow(name="iosig-maintain", flow_run_name=partial(run_name, "maintain"))
+def maintain(wait_s: float | None = None) -> Any:
+    """Expire the releases that the settings do not keep, and remove their files, as every night does.
+
+    What is kept is the operator's choice, so it is no parameter. wait_s: as of the nightly flow.
+    """
+
+    def work(store: Store, settings: Settings) -> None:
+        with locked(store, settings.schedule.wait_s if wait_s is None else wait_s):
+            tasks.maintain.with_options(**tasks.retries_of(settings))(store, settings)
+
+    return run_in_warehouse(work)
+
+
+@flow(name="iosig-report", flow_run_name=partial(run_name, "report"))
+def report(release: str | None = None) -> Any:
+    """Write the report of a release, the current one by default, into the folder that the settings name.
+
+    Folder and pseudonyms are the operator's choice, so they are no parameters. release: its id.
+    """
+
+    def work(store: Store, settings: Settings) -> str:
+        chosen = releases.find(store, release)
+        page: str = tasks.report.with_options(**tasks.retries_of(settings))(store, settings, chosen)
+        return page
+
+    return run_in_warehouse(work)
