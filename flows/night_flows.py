@@ -45,8 +45,12 @@ def nightly(
 ) -> Any:
     """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do.
 
-    since, until: recompute these days. wait_s: maximum time to wait for the warehouse lock [s]; the settings' if None.
-    select, exclude: names of steps or tables with graph operators; with any nothing lands, and only these are computed.
+    Args:
+        since: Recompute the UTC days from this one on.
+        until: Recompute the UTC days up to this one.
+        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
+        select: Compute only these steps or tables: NAME, NAME+, +NAME. Nothing lands then.
+        exclude: Leave these steps or tables out. Nothing lands then.
     """
 
     def work(store: Store, settings: Settings) -> Release | None:
@@ -135,7 +139,12 @@ def backfill(
     """Recompute days from what has landed, some at a time, with a release each; returns the ids of the releases.
 
     A run that was stopped continues after the last chunk that it completed, if its parameters are the same.
-    since, until: both included. wait_s: as of the nightly flow.
+
+    Args:
+        since: The first UTC day.
+        until: The last UTC day.
+        chunk_days: Number of days in a release.
+        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
     """
 
     def work(store: Store, settings: Settings) -> list[str]:

@@ -29,7 +29,10 @@ def land() -> Any:
 def maintain(wait_s: float | None = None) -> Any:
     """Expire the releases that the settings do not keep, and remove their files, as every night does.
 
-    What is kept is the operator's choice, so it is no parameter. wait_s: as of the nightly flow.
+    What is kept is the operator's choice, so it is no parameter.
+
+    Args:
+        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
     """
 
     def work(store: Store, settings: Settings) -> None:
@@ -43,7 +46,10 @@ def maintain(wait_s: float | None = None) -> Any:
 def report(release: str | None = None) -> Any:
     """Write the report of a release, the current one by default, into the folder that the settings name.
 
-    Folder and pseudonyms are the operator's choice, so they are no parameters. release: its id.
+    Folder and pseudonyms are the operator's choice, so they are no parameters.
+
+    Args:
+        release: Id of the release.
     """
 
     def work(store: Store, settings: Settings) -> str:

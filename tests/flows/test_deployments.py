@@ -243,6 +243,7 @@ def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Pat
         "maintain": ["wait_s"],
         "report": ["release"],
     }
+    assert all(one.get("description") for own in properties.values() for one in own.values()), "the form explains them"
     assert {"type": "string", "format": "date"} in properties["nightly"]["since"]["anyOf"]
     assert (properties["backfill"]["since"]["format"], properties["backfill"]["chunk_days"]["minimum"]) == ("date", 1)
 
