@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from iosig.settings.model import Settings
-from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from iosig.warehouse.contracts.polls import POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
 from iosig.warehouse.store import models
@@ -71,7 +70,7 @@ def stage_jobs(connection: duckdb.DuckDBPyConnection, settings: Settings, record
 
 
 def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `stage.ticks` for rows of `landed.polls`, and leave `stage.poll_days` in the engine."""
+    """Return the rows of `stage.ticks` for rows of `landed.polls`; they and `stage.poll_days` stay in the engine."""
     models.expose_frame(connection, POLLS.layer, POLLS.name, polls)
     # without the first and the last day of the warehouse, the days count as whole: only `missing_ratio` depends on it
     parameters = model_parameters(settings) | {
@@ -80,10 +79,7 @@ def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls
         "beginning_filesystems": [],
     }
 
-    def build(table: Table) -> pl.DataFrame:
-        rows = models.select(connection, table, parameters)
-        models.expose_frame(connection, table.layer, table.name, rows)
-        return rows
-
-    *_, ticks = (build(table) for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS, TICKS))
+    for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS, TICKS):
+        models.compute(connection, table, parameters)
+    ticks: pl.DataFrame = connection.sql("from stage.ticks").pl()
     return ticks

@@ -135,16 +135,13 @@ def estimate_io(context: StepContext) -> int:
     """Choose the best source of each run's bytes on a day, and add its range. Returns the rows."""
     with context.engine() as connection:
         context.expose(connection, JOB_IO_SOURCES, ATTRIBUTED_IO)
-        rows = models.select(connection, JOB_IO)
-    # of days that overlap this one, only what belongs to its runs is complete
-    context.write_days(rows, JOB_IO, is_sparse=False)
-    return rows.height
+        # of days that overlap this one, only what belongs to its runs is complete
+        return context.build_days(connection, JOB_IO, is_sparse=False)
 
 
 def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection) -> None:
     context.expose(connection, TICKS)
-    polled = models.select(connection, POLLED_MINUTES)
-    models.expose_frame(connection, POLLED_MINUTES.layer, POLLED_MINUTES.name, polled)
+    models.compute(connection, POLLED_MINUTES)
 
 
 def limited_days(run: Run) -> Sequence[date]:

@@ -236,11 +236,16 @@ class StepContext:
             models.expose_parts(Store(self.root), connection, table, self.parts(table))
 
     def build(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-        """Run a table's model, write its result, and make it readable in its turn. Returns the rows."""
-        rows = models.select(connection, table, self.parameters())
-        path = write_parquet(rows, table, self.path(table))
+        """Run a table's model, have DuckDB write the result, and expose the file. Returns the rows."""
+        path = self.path(table)
+        row_count = models.write(connection, table, path, self.parameters())
         models.expose(connection, table.layer, table, [path])
-        return rows.height
+        return row_count
+
+    def build_days(self, connection: duckdb.DuckDBPyConnection, table: Table, *, is_sparse: bool = True) -> int:
+        """Run a table's model, and have DuckDB write a file a day (sparse: only with rows). Returns the rows."""
+        paths = {file.day: self.root / file.path for file in self.item.writes if file.table == table.name}
+        return models.write_days(connection, table, paths, self.parameters(), is_sparse=is_sparse)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of SQL models: days, and those that come from the settings."""

@@ -62,9 +62,7 @@ def join_io(context: StepContext) -> int:
     """Put what polls, counters and traces say about the runs of a day into one table. Returns the rows."""
     with context.engine() as connection:
         context.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
-        joined = models.select(connection, JOB_IO_SOURCES)
-    context.write_days(joined, JOB_IO_SOURCES)
-    return joined.height
+        return context.build_days(connection, JOB_IO_SOURCES)
 
 
 def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: Day) -> pl.DataFrame:

@@ -36,10 +36,9 @@ def stage_jobs(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose_landed(connection, JOB_RECORDS, SERIES)
         staged = models.select(connection, JOBS, context.parameters())
-        intervals = models.select(connection, SERIES_INTERVALS, context.parameters())
+        context.build_days(connection, SERIES_INTERVALS)
     found = checked(context, JOBS, staged)
     context.write_days(found.good, JOBS)
-    context.write_days(intervals, SERIES_INTERVALS)
     context.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
     return found.good.height
 

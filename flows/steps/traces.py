@@ -30,9 +30,7 @@ def stage_traces(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose_landed(connection, TRACES)
         context.expose(connection, JOBS)
-        staged = models.select(connection, TRACE_JOBS, context.parameters())
-    context.write_days(staged, TRACE_JOBS)
-    return staged.height
+        return context.build_days(connection, TRACE_JOBS)
 
 
 def trace_signals(context: StepContext) -> int:

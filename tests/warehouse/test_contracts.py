@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
 from iosig.warehouse import contracts
-from iosig.warehouse.contracts import TABLES, Column, Table, arrow, columns, frames, table
+from iosig.warehouse.contracts import TABLES, Column, Table, arrow, columns, files, frames, table
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLLS
+from iosig.warehouse.contracts.rules import RowRule, row_rules
 from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import ContractError
 
@@ -237,9 +241,62 @@ def test_what_breaks_no_rule_is_good(change: dict[str, Any]) -> None:
     assert bad.is_empty()
 
 
+@pytest.mark.parametrize("made", [made for made in TABLES if row_rules(made)], ids=lambda made: made.name)
+def test_duckdb_finds_rows_that_break_any_rule_of_any_table(made: Table, tmp_path: Path) -> None:
+    good = {column.name: _good(column) for column in made.columns}
+    broken = [good | {rule.column.name: _broken(rule)} for rule in row_rules(made)]
+    for rows, path in (([good], tmp_path / "good.parquet"), ([good, *broken], tmp_path / "broken.parquet")):
+        pl.DataFrame(rows, schema=frames.schema(made), orient="row").write_parquet(path)
+    files.require_file(tmp_path / "good.parquet", made)
+    with pytest.raises(ContractError) as of_frame:
+        frames.require(pl.read_parquet(tmp_path / "broken.parquet"), made)
+    with pytest.raises(ContractError) as of_file:
+        files.require_file(tmp_path / "broken.parquet", made)
+    assert str(of_file.value) == str(of_frame.value)
+    assert [rule.name for rule in row_rules(made) if f"{rule.name} in " not in str(of_file.value)] == []
+
+
+def _good(column: Column) -> Any:
+    bound = next((limit for limit in (column.low, column.high) if limit is not None), 0)
+    values = {"text": "x", "instant": NOON, "date": NOON.date(), "bool": True, "int": int(bound), "real": float(bound)}
+    values |= {"reals": [float(bound), None], "ints": [int(bound)]}
+    return column.choices[0] if column.choices else values[column.dtype]
+
+
+def _broken(rule: RowRule) -> Any:
+    if rule.kind == "not_null":
+        return None
+    value = {
+        "finite": float("inf") if rule.column.high is None else float("nan"),
+        "known": "'; no choice",
+        "at_least": math.floor(rule.limit) - 1,
+        "at_most": math.ceil(rule.limit) + 1,
+    }[rule.kind]
+    return [None, value] if rule.column.dtype in ("reals", "ints") else value
+
+
 def test_a_row_that_breaks_several_rules_is_named_after_the_first() -> None:
     _, bad = frames.split(frame({"state": "?", "node_count": -1}), SMALL)
     assert bad["rule"].to_list() == ["state_known"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("* exclude (state)", r"missing \['state'\]"),
+        ("*, 1 as more", r"unknown \['more'\]"),
+        ("* exclude (job_id), job_id", "columns out of order"),
+        ("* replace (node_count::int as node_count)", "node_count is INTEGER, not BIGINT"),
+        ("* replace (polled_at::timestamp as polled_at)", "polled_at is TIMESTAMP, not TIMESTAMP WITH TIME ZONE"),
+    ],
+)
+def test_columns_of_a_file_must_be_those_of_the_contract(change: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    frame({}).write_parquet(path)
+    duckdb.sql(f"select {change} from read_parquet('{path}')").write_parquet(str(tmp_path / "other.parquet"))
+    files.require_file(path, SMALL)
+    with pytest.raises(ContractError, match=f"small: .*{message}"):
+        files.require_file(tmp_path / "other.parquet", SMALL)
 
 
 def test_an_empty_frame_meets_every_contract() -> None:

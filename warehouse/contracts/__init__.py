@@ -3,8 +3,10 @@
 - `types`: `Column` and `Table`, the two declarations.
 - `columns`: the columns that several nouns share.
 - a module a noun, such as `jobs` or `signatures`: its tables, with the columns that no other noun has.
+- `rules`: what the columns imply for each row.
 - `frames`: the dialect of Polars.
-- `arrow`: the dialect of Arrow and DuckDB. The dialects are not imported with the package, so that it costs nothing.
+- `files`: Parquet files, validated by DuckDB.
+- `arrow`: the dialect of Arrow. The dialects are not imported with the package, so that it costs nothing.
 """
 
 from collections.abc import Iterable
@@ -15,7 +17,7 @@ from iosig.warehouse.contracts.types import Column, Dtype, Layer, Table
 
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 
-_NO_NOUNS = ("arrow", "columns", "frames", "types")
+_NO_NOUNS = ("arrow", "columns", "files", "frames", "rules", "types")
 #: the nouns in the order in which people read of them; those that are not named here come in between
 _FIRST = (
     "jobs",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pyarrow as pa
 
 from iosig.warehouse.contracts.types import Column, Dtype, Table
@@ -28,3 +30,8 @@ def schema(table: Table) -> pa.Schema:
     """Return a table's Arrow schema, the grain and key in its metadata."""
     metadata = {"table": table.name, "grain": table.grain, "key": ",".join(table.key)}
     return pa.schema([field(column) for column in table.columns], metadata)
+
+
+def encoded_schema(table: Table) -> str:
+    """Return a table's Arrow schema as Arrow stores it in a Parquet file, under `ARROW:schema`."""
+    return base64.b64encode(schema(table).serialize().to_pybytes()).decode()

@@ -1,15 +1,13 @@
-"""Contracts on Polars frames: the schema, the rules, and the two ways to hold a frame to them."""
+"""Contracts on Polars frames: the schema, the rules, and two ways to validate a frame."""
 
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import polars as pl
 
-from iosig.warehouse.contracts.types import Column, Dtype, Table
-from iosig.warehouse.engine_paths import scan_parquet
-from iosig.warehouse.errors import ContractError
+from iosig.warehouse.contracts.rules import RowRule, require_columns, require_no_faults, row_rules
+from iosig.warehouse.contracts.types import Dtype, Table
 
 POLARS_DTYPES: dict[Dtype, pl.DataType] = {
     "text": pl.String(),
@@ -42,54 +40,30 @@ def widened(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     )
 
 
-def _bounds(column: Column) -> list[tuple[str, pl.Expr]]:
-    value = pl.col(column.name)
-    if column.dtype in ("reals", "ints"):
-        low, high = value.list.min(), value.list.max()
-    else:
-        low = high = value
-    rules = []
-    if column.low is not None:
-        rules.append((f"{column.name}_at_least_{column.low:g}", low >= column.low))
-    if column.high is not None:
-        rules.append((f"{column.name}_at_most_{column.high:g}", high <= column.high))
-    return rules
-
-
 def rules(table: Table) -> dict[str, pl.Expr]:
-    """Return the row rules that a table's columns imply: the rule's name, and what holds in a good row.
+    """Return the row rules that a table's columns imply: the rule's name, and what holds in a good row."""
+    return {rule.name: _expression(rule).fill_null(True) for rule in row_rules(table)}
 
-    NaN and infinities break a rule of their own wherever a column holds real numbers: no answer is NULL.
-    """
-    found: dict[str, pl.Expr] = {}
-    for column in table.columns:
-        value = pl.col(column.name)
-        if not column.nullable:
-            found[f"{column.name}_not_null"] = value.is_not_null()
-        if column.dtype == "real":
-            found[f"{column.name}_finite"] = value.is_finite().fill_null(True)
-        if column.dtype == "reals":
-            found[f"{column.name}_finite"] = value.list.eval(pl.element().is_finite()).list.all().fill_null(True)
-        if column.choices:
-            found[f"{column.name}_known"] = value.is_in(column.choices).fill_null(True)
-        found |= {name: rule.fill_null(True) for name, rule in _bounds(column)}
-    return found
+
+def _expression(rule: RowRule) -> pl.Expr:
+    column = rule.column
+    value, is_list = pl.col(column.name), column.dtype in ("reals", "ints")
+    match rule.kind:
+        case "not_null":
+            return value.is_not_null()
+        case "finite":
+            return value.list.eval(pl.element().is_finite()).list.all() if is_list else value.is_finite()
+        case "known":
+            return value.is_in(column.choices)
+        case "at_least":
+            return (value.list.min() if is_list else value) >= rule.limit
+        case "at_most":
+            return (value.list.max() if is_list else value) <= rule.limit
 
 
 def require_schema(found: pl.Schema, table: Table) -> None:
     """Raise ContractError unless there are the table's columns, in order and of the declared types."""
-    expected = schema(table)
-    if found == expected:
-        return
-    missing = [name for name in expected if name not in found]
-    extra = [name for name in found if name not in expected]
-    wrong = [
-        f"{name} is {found[name]}, not {dtype}"
-        for name, dtype in expected.items()
-        if name in found and found[name] != dtype
-    ]
-    parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + wrong
-    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(found)}"))
+    require_columns(found, schema(table), table)
 
 
 def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -109,20 +83,6 @@ def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame
 def require(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Return the frame as it is, or raise ContractError naming the first rule that a row breaks."""
     require_schema(frame.schema, table)
-    _require_rules(frame.lazy(), table)
+    counts = frame.select((~rule).sum().alias(name) for name, rule in rules(table).items())
+    require_no_faults(counts.to_dicts()[0] if counts.width else {}, table)
     return frame
-
-
-def require_file(path: Path, table: Table) -> None:
-    """Raise ContractError unless a Parquet file, which may be larger than memory, meets the table's contract."""
-    rows = scan_parquet(path)
-    require_schema(rows.collect_schema(), table)
-    _require_rules(rows, table)
-
-
-def _require_rules(rows: pl.LazyFrame, table: Table) -> None:
-    counts = rows.select((~rule).sum().alias(name) for name, rule in rules(table).items())
-    broken = counts.collect(engine="streaming").to_dicts()
-    faults = [f"{name} in {count} rows" for name, count in broken[0].items() if count] if broken else []
-    if faults:
-        raise ContractError(f"{table.name}: rows break {', '.join(faults)}")

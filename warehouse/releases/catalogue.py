@@ -29,7 +29,8 @@ from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import IdentityTransform
 
-from iosig.warehouse.contracts import Table, arrow, frames
+from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.contracts.files import require_file
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import path_of_location, utf8_path
 from iosig.warehouse.errors import MachineFault
@@ -348,7 +349,7 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
     """
     if not has_rows(path):
         return None
-    frames.require_file(path, table)
+    require_file(path, table)
     place = data_place(table, part, fingerprint)
     store.files.take(path, place)
     return f"{location_of(store)}/{place}"

@@ -1,19 +1,22 @@
-"""Running the SQL models: one SELECT a file, its inputs exposed by name, its result held to the contract."""
+"""Running the SQL models: one SELECT a file, its inputs exposed by name, its result validated against the contract."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts import Table, arrow, frames
+from iosig.warehouse.contracts.files import quoted, require_result, require_types
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
-from iosig.warehouse.engine_paths import duckdb_paths
+from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths
+from iosig.warehouse.placing import make_read_only, moved_into_place
 from iosig.warehouse.store.manifests import landing_column
-from iosig.warehouse.store.store import Store
+from iosig.warehouse.store.store import ROW_GROUP_ROWS, Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -215,11 +218,116 @@ def _name(connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelati
     connection.execute(f'create or replace view "{schema}"."{name}" as from "{schema}__{name}"')
 
 
+# ---- results
+
+
 def select(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Run a table's SQL model and return its result."""
-    query = model_path(table).read_text(encoding="utf-8")
-    wanted = {name: value for name, value in (parameters or {}).items() if f"${name}" in query}
-    found: pl.DataFrame = connection.sql(query, params=wanted).pl()
-    return found
+    """Run a table's SQL model and return its result, for computation."""
+    query = _query(table)
+    rows: pl.DataFrame = connection.sql(query, params=_named_in(query, parameters)).pl()
+    return rows
+
+
+def compute(connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None) -> None:
+    """Run a table's SQL model and make its result readable as `layer.table`, in this engine alone."""
+    query = _query(table)
+    connection.execute(f'create schema if not exists "{table.layer}"')
+    connection.execute(f'drop view if exists "{table.layer}"."{table.name}"')
+    connection.execute(
+        f'create or replace table "{table.layer}"."{table.name}" as {query}', _named_in(query, parameters)
+    )
+
+
+def write(
+    connection: duckdb.DuckDBPyConnection, table: Table, path: Path, parameters: Mapping[str, Any] | None = None
+) -> int:
+    """Run a table's SQL model, and have DuckDB write its result as the table's file. Returns the rows.
+
+    Raises ContractError, and writes nothing, if columns, rows or the key differ from the table's contract.
+    """
+    with _result(connection, table, parameters):
+        _copy(connection, table, path, "true")
+        return int(connection.execute(f"select count(*) from {_RESULT}").fetchall()[0][0])
+
+
+def write_days(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    paths: Mapping[date | None, Path],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    is_sparse: bool = True,
+) -> int:
+    """Run a table's SQL model, and have DuckDB write a file for each day. Returns the rows.
+
+    is_sparse: whether days without rows have no file. Rows of other days are not written. Raises ContractError if
+    columns, rows or the key of a day differ from the table's contract.
+    """
+    assert table.partition
+    day = quoted(table.partition)
+    with _result(connection, table, parameters):
+        counts = dict(connection.execute(f"select {day}, count(*) from {_RESULT} group by all").fetchall())
+        for own, path in paths.items():
+            if own in counts or not is_sparse:
+                _copy(connection, table, path, f"{day} is not distinct from $day", day=own)
+    return sum(counts.get(own, 0) for own in paths)
+
+
+#: where the result of a model is until it is written
+_RESULT = "temp.result"
+
+
+@contextmanager
+def _result(
+    connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None
+) -> Iterator[None]:
+    """Compute a table's result; it may spill to disk.
+
+    DuckDB declares a Parquet column as required if its statistics tell that nothing is NULL. It has no such statistics
+    of most queries, but of a table it has.
+    """
+    query = _query(table)
+    connection.execute(f"create or replace temp table result as {query}", _named_in(query, parameters))
+    try:
+        require_types(connection, f"from {_RESULT}", table)
+        yield
+    finally:
+        connection.execute(f"drop table {_RESULT}")
+
+
+def _copy(
+    connection: duckdb.DuckDBPyConnection, table: Table, path: Path, condition: str, **parameters: object
+) -> None:
+    """Write the rows of a result that meet a condition as a file of the table, as `write_parquet` does."""
+    # a column that may be NULL is declared as such, whatever the rows
+    columns = ", ".join(
+        f"try({quoted(column.name)}) as {quoted(column.name)}" if column.nullable else quoted(column.name)
+        for column in table.columns
+    )
+    # readers of releases are not all asked to know of the second version
+    version = "v1" if table.is_published else "v2"
+    with moved_into_place(path) as temporary:
+        connection.execute(
+            f"""
+            copy (select {columns} from {_RESULT} where {condition}) to $path (
+                format parquet,
+                compression zstd,
+                parquet_version {version},
+                row_group_size {ROW_GROUP_ROWS},
+                kv_metadata {{'ARROW:schema': $schema}}
+            )
+            """,
+            {"path": duckdb_path(temporary), "schema": arrow.encoded_schema(table), **parameters},
+        )
+        require_result(connection, temporary, table)
+        make_read_only(temporary)
+
+
+def _query(table: Table) -> str:
+    return model_path(table).read_text(encoding="utf-8")
+
+
+def _named_in(query: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (parameters or {}).items() if f"${name}" in query}

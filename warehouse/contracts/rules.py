@@ -1,0 +1,69 @@
+"""What the columns of a table imply: rules for each row, which `frames` and `files` evaluate, and the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from iosig.warehouse.contracts.types import Column, Table
+from iosig.warehouse.errors import ContractError
+
+Kind = Literal["not_null", "finite", "known", "at_least", "at_most"]
+#: the rule that crosses rows: no two rows have the same key
+KEY_RULE = "key_unique"
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """A rule about one column; NULL breaks `not_null` alone. limit: the bound of `at_least` and `at_most`.
+
+    Bounds of lists, and `finite`, hold for each element. NaN and infinities break `finite`: no answer is NULL.
+    """
+
+    name: str
+    column: Column
+    kind: Kind
+    limit: float = 0.0
+
+
+@cache
+def row_rules(table: Table) -> tuple[RowRule, ...]:
+    """Return the rules that each row of a table meets."""
+    return tuple(rule for column in table.columns for rule in _rules_of(column))
+
+
+def _rules_of(column: Column) -> Iterator[RowRule]:
+    if not column.nullable:
+        yield RowRule(f"{column.name}_not_null", column, "not_null")
+    if column.dtype in ("real", "reals"):
+        yield RowRule(f"{column.name}_finite", column, "finite")
+    if column.choices:
+        yield RowRule(f"{column.name}_known", column, "known")
+    if column.low is not None:
+        yield RowRule(f"{column.name}_at_least_{column.low:g}", column, "at_least", column.low)
+    if column.high is not None:
+        yield RowRule(f"{column.name}_at_most_{column.high:g}", column, "at_most", column.high)
+
+
+def require_columns(found: Mapping[str, object], expected: Mapping[str, object], table: Table) -> None:
+    """Raise ContractError unless there are the expected columns, in order and of the expected types."""
+    if list(found.items()) == list(expected.items()):
+        return
+    missing = [name for name in expected if name not in found]
+    extra = [name for name in found if name not in expected]
+    wrong = [
+        f"{name} is {found[name]}, not {dtype}"
+        for name, dtype in expected.items()
+        if name in found and found[name] != dtype
+    ]
+    parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + wrong
+    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(found)}"))
+
+
+def require_no_faults(counts: Mapping[str, int], table: Table) -> None:
+    """Raise ContractError naming the rules that rows break. counts: rule -> rows that break it."""
+    faults = [f"{name} in {count} rows" for name, count in counts.items() if count]
+    if faults:
+        raise ContractError(f"{table.name}: rows break {', '.join(faults)}")
