@@ -52,6 +52,7 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
         "application_pattern": "^(.*)$" if is_matched else settings.jobs.application_pattern,
         "filesystem_pattern": "^(.*)$" if is_matched else settings.jobs.filesystem_pattern,
         "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
+        "min_expected_correlation": settings.signatures.min_expected_correlation,
         "clock_tolerance_s": settings.traces.clock_tolerance_s,
         "late_s": settings.counters.late_s,
         "signature_window_days": settings.signatures.window_days,
@@ -79,7 +80,6 @@ def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls
         "beginning_filesystems": [],
     }
 
-    for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS, TICKS):
+    for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS):
         models.compute(connection, table, parameters)
-    ticks: pl.DataFrame = connection.sql("from stage.ticks").pl()
-    return ticks
+    return models.compute(connection, TICKS, parameters)

@@ -23,8 +23,6 @@ _SUBJECT = ["application_id", "filesystem", "direction"]
 #: a run that is longer than its signature by more did more, at the usual period: on 54 simulated sites, of 8 such
 #: periods all were the signature's; of 290 periods of runs that were longer by less, 92 % scaled with the duration
 _MAX_SLOWDOWN = 1.3
-#: two periods that differ by less are the same, in shares of the measured one; that is also how near a harmonic lies
-PERIOD_TOLERANCE = 0.1
 
 
 def idle_runs(runs: pl.DataFrame) -> pl.Series:
@@ -82,38 +80,6 @@ def inferred_periods(runs: pl.DataFrame) -> pl.DataFrame:
     return scaled.with_columns(outcome=outcome).with_columns(
         pl.when(pl.col("outcome") == "periodic").then(pl.col(values))
     )
-
-
-def period_agreement(rows: pl.DataFrame) -> pl.Series:
-    """Compare periods, as `inference_checks.period_agreement` names it.
-
-    rows: measured_outcome, measured_period_s, inferred_outcome and inferred_period_s.
-    """
-    is_known = [
-        pl.col(f"{each}_outcome").is_in(["periodic", "aperiodic", "no_io"]).fill_null(value=False)
-        for each in ("measured", "inferred")
-    ]
-    has_measured, has_inferred = (pl.col(f"{each}_period_s").is_not_null() for each in ("measured", "inferred"))
-    ratio = pl.col("inferred_period_s") / pl.col("measured_period_s")
-    multiple = pl.max_horizontal(ratio, 1 / ratio)
-    nearest = multiple.round()
-    is_harmonic = (nearest >= 2) & ((multiple / nearest - 1).abs() < PERIOD_TOLERANCE)
-    agreement = (
-        pl.when(~pl.all_horizontal(is_known))
-        .then(None)
-        .when(~has_measured & ~has_inferred)
-        .then(pl.lit("aperiodic"))
-        .when(~has_inferred)
-        .then(pl.lit("missed"))
-        .when(~has_measured)
-        .then(pl.lit("false"))
-        .when((ratio - 1).abs() < PERIOD_TOLERANCE)
-        .then(pl.lit("same"))
-        .when(is_harmonic)
-        .then(pl.lit("harmonic"))
-        .otherwise(pl.lit("different"))
-    )
-    return rows.select(agreement.cast(pl.String)).to_series()
 
 
 def _reals(column: pl.Series) -> Reals:

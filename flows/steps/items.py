@@ -243,9 +243,19 @@ class StepContext:
         return row_count
 
     def build_days(self, connection: duckdb.DuckDBPyConnection, table: Table, *, is_sparse: bool = True) -> int:
-        """Run a table's model, and have DuckDB write a file a day (sparse: only with rows). Returns the rows."""
+        """Do the same with a file a day (sparse: only of days with rows). Returns the rows."""
         paths = {file.day: self.root / file.path for file in self.item.writes if file.table == table.name}
-        return models.write_days(connection, table, paths, self.parameters(), is_sparse=is_sparse)
+        row_counts = models.write_days(connection, table, paths, self.parameters(), is_sparse=is_sparse)
+        models.expose(connection, table.layer, table, [paths[day] for day in row_counts])
+        return sum(row_counts.values())
+
+    def compute(self, connection: duckdb.DuckDBPyConnection, table: Table) -> pl.DataFrame:
+        """Run the model of a table that no file holds, expose the result, and return it for computation."""
+        return models.compute(connection, table, self.parameters())
+
+    def put(self, connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> None:
+        """Write the table's one file from a frame, and expose it."""
+        models.expose(connection, table.layer, table, [write_parquet(rows, table, self.path(table))])
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of SQL models: days, and those that come from the settings."""

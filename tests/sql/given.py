@@ -42,6 +42,7 @@ PARAMETERS: dict[str, Any] = {
     "late_s": 600.0,
     "samples_from": "best",
     "least_sample_count": 5,
+    "min_expected_correlation": 0.6,
 }
 _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,

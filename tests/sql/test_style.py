@@ -12,6 +12,7 @@ from iosig.flows.steps.items import StepContext, WorkItem
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import TABLES, Table, table
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
+from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.counters import (
     COUNTED_JOBS,
     COUNTER_DAYS,
@@ -19,10 +20,13 @@ from iosig.warehouse.contracts.counters import (
     COUNTER_GAPS,
     COUNTER_RISES,
 )
+from iosig.warehouse.contracts.inference import COVERING_TRACES, INFERENCE_CHECKS
 from iosig.warehouse.contracts.job_io import JOB_IO
+from iosig.warehouse.contracts.periods import INFERENCE_RUNS, PERIODS
 from iosig.warehouse.contracts.polls import COUNTER_POLLS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
+from iosig.warehouse.contracts.signatures import INFERENCE_BURSTS
 from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from iosig.warehouse.store import models
 from tests.sql import given
@@ -31,6 +35,9 @@ FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
 NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS}
+#: what is joined of computed tables
+OF_TRANSFORMS = {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
+OF_TRANSFORMS |= {INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 #: what `iosig.flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
 #: landed tables that are published as they are
@@ -108,5 +115,5 @@ def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
 
 def test_every_table_of_sql_has_a_file_and_every_file_a_table() -> None:
     of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL
-    of_sql |= LANDED_AND_PUBLISHED | {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO}
+    of_sql |= LANDED_AND_PUBLISHED | OF_TRANSFORMS
     assert {models.model_path(made) for made in of_sql} == set(FILES)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from iosig.transforms.classes import ClassParams
-from iosig.transforms.inference import inferred_classes, inferred_periods, period_agreement
+from iosig.transforms.inference import inferred_classes, inferred_periods
 
 GB = 1e9
 #: an application's burst at its start and at its end, and a burst of an unrelated application
@@ -123,46 +123,3 @@ def test_an_idle_run_has_no_period_and_other_outcomes_carry_over() -> None:
     found = inferred_periods(pl.DataFrame(runs))
     assert found["outcome"].to_list() == ["periodic", "no_io", "aperiodic"]
     assert found["period_s"].to_list() == [100.0, None, None]
-
-
-@pytest.mark.parametrize(
-    ("measured", "inferred", "agreement"),
-    [
-        (100.0, 109.0, "same"),
-        (100.0, 200.0, "harmonic"),
-        (100.0, 34.0, "harmonic"),
-        (100.0, 150.0, "different"),
-        (100.0, None, "missed"),
-        (None, 100.0, "false"),
-        (None, None, "aperiodic"),
-    ],
-)
-def test_periods_agree_to_a_tenth_and_harmonics_do_not(
-    measured: float | None, inferred: float | None, agreement: str
-) -> None:
-    rows = pl.DataFrame(
-        [
-            {
-                "measured_outcome": "aperiodic" if measured is None else "periodic",
-                "measured_period_s": measured,
-                "inferred_outcome": "no_io" if inferred is None else "periodic",
-                "inferred_period_s": inferred,
-            }
-        ],
-        schema_overrides={"measured_period_s": pl.Float64, "inferred_period_s": pl.Float64},
-    )
-    assert period_agreement(rows).to_list() == [agreement]
-
-
-@pytest.mark.parametrize("unknown", ["too_short", "no_signature", None])
-def test_an_unknown_period_is_not_compared(unknown: str | None) -> None:
-    rows = pl.DataFrame(
-        {
-            "measured_outcome": ["periodic", unknown],
-            "measured_period_s": [100.0, None],
-            "inferred_outcome": [unknown, "periodic"],
-            "inferred_period_s": [None, 100.0],
-        },
-        schema_overrides={"measured_outcome": pl.String, "inferred_outcome": pl.String},
-    )
-    assert period_agreement(rows).to_list() == [None, None]

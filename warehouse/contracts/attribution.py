@@ -5,7 +5,6 @@ from dataclasses import replace
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-_EXPLAINED_BYTES = Column("explained_bytes", "real", "Bytes that the signatures of runs explain.")
 _CERTAINTY = Column(
     "certainty",
     "real",
@@ -33,7 +32,7 @@ ATTRIBUTED_IO = Table(
         c.FILESYSTEM,
         c.DIRECTION,
         _MINUTE_AT,
-        _EXPLAINED_BYTES,
+        c.EXPLAINED_BYTES,
         Column("low_bytes", "real", f"The lower end of {_RANGE}"),
         Column("high_bytes", "real", f"The upper end of {_RANGE}"),
         _CERTAINTY,
@@ -118,7 +117,7 @@ EXPLAINED_DAYS = Table(
         c.FILESYSTEM,
         c.DIRECTION,
         _MEASURED_BYTES,
-        _EXPLAINED_BYTES,
+        c.EXPLAINED_BYTES,
         Column("unexplained_bytes", "real", "Bytes that no signature explains."),
         Column(
             "over_explained_bytes",

@@ -54,3 +54,10 @@ MEASURED_CLASSES = replace(
     grain="one row per counted job, series, traced run or application, file system and direction",
     is_published=False,
 )
+
+INFERRED_CLASSES = replace(
+    CLASSES,
+    name="inferred_classes",
+    grain="one row per run that ended on the day, file system and direction",
+    is_published=False,
+)

@@ -133,6 +133,7 @@ SOURCE = Column(
     "of the subject's own, or a tracer in the program itself (client).",
     choices=("server", "jobstats", "series", "client"),
 )
+EXPLAINED_BYTES = Column("explained_bytes", "real", "Bytes that the signatures of runs explain.")
 TRUST = Column(
     "trust",
     "real",

@@ -1,20 +1,27 @@
-"""Inference: how often a class or period inferred from a signature agrees with the one that was measured."""
+"""Inference: what is inferred of runs from signatures, and how often it agrees with what was measured."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
+_RUN = (c.CLUSTER, c.JOB_ID, c.STARTED_AT, c.FILESYSTEM, c.DIRECTION)
+_KEY = tuple(column.name for column in _RUN)
+COVERING_TRACES = Table(
+    name="covering_traces",
+    layer="transforms",
+    grain="one row per run, file system and direction that one trace covers, on its only file system",
+    key=_KEY,
+    columns=(c.ENDED_ON.optional(), *_RUN, c.TRACE_ID),
+    is_published=False,
+)
+
 INFERENCE_CHECKS = Table(
     name="inference_checks",
     layer="transforms",
-    grain="one row per run, file system and direction with a measured class or period and a trusted signature",
-    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    grain="one row per run, file system and direction with a measured and a trusted inferred answer",
+    key=_KEY,
     columns=(
         c.ENDED_ON.optional(),
-        c.CLUSTER,
-        c.JOB_ID,
-        c.STARTED_AT,
-        c.FILESYSTEM,
-        c.DIRECTION,
+        *_RUN,
         c.APPLICATION_ID,
         c.BASIS,
         c.TRUST.optional(),

@@ -175,6 +175,58 @@ MEASURED_PERIODS = replace(
     is_published=False,
 )
 
+#: columns of an application's period that its runs take over
+OF_AN_APPLICATION = (
+    "outcome",
+    "frequency_hz",
+    "period_s",
+    "period_error_s",
+    "burst_width_s",
+    "duty_ratio",
+    "window_start_s",
+    "window_end_s",
+    "confidence",
+    "false_alarm_probability",
+)
+INFERENCE_RUNS = Table(
+    name="inference_runs",
+    layer="transforms",
+    grain="one row per run of a day, file system and direction, with what its signature tells",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.APPLICATION_ID.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.DURATION_S.optional(),
+        c.NODE_COUNT.optional(),
+        c.TRUST.optional(),
+        Column("alone_s", "real", "How long the signature lasts.", nullable=True),
+        Column("signature_bytes", "real", "Bytes of the signature.", nullable=True),
+        c.EXPLAINED_BYTES.optional(),
+        Column(
+            "refusal",
+            "text",
+            "Why the signature gives no answer: there is none, or its expected correlation is below the threshold; "
+            "NULL where it gives one.",
+            choices=("no_signature", "untrusted_signature"),
+            nullable=True,
+        ),
+        c.IS_USED,
+        *(PERIODS.column(name).optional() for name in OF_AN_APPLICATION),
+    ),
+    is_published=False,
+)
+INFERRED_PERIODS = replace(
+    PERIODS,
+    name="inferred_periods",
+    grain="one row per run that ended on the day, file system and direction",
+    is_published=False,
+)
+
 PERIOD_SEGMENTS = Table(
     name="period_segments",
     layer="transforms",

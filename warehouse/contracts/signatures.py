@@ -1,5 +1,7 @@
 """Signatures: what an application's runs have in common, and how that stands against traced and counted runs."""
 
+from dataclasses import replace
+
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
@@ -121,6 +123,13 @@ SIGNATURE_BURSTS = Table(
             nullable=True,
         ),
     ),
+)
+
+INFERENCE_BURSTS = replace(
+    SIGNATURE_BURSTS,
+    name="inference_bursts",
+    grain="one row per burst of a default signature that answers for a run of the day",
+    is_published=False,
 )
 
 _CROSS_CORRELATION = Column(

@@ -230,14 +230,18 @@ def select(
     return rows
 
 
-def compute(connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None) -> None:
-    """Run a table's SQL model and make its result readable as `layer.table`, in this engine alone."""
+def compute(
+    connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
+    """Run a table's SQL model, make the result readable as `layer.table` in this engine alone, and return it."""
     query = _query(table)
     connection.execute(f'create schema if not exists "{table.layer}"')
     connection.execute(f'drop view if exists "{table.layer}"."{table.name}"')
     connection.execute(
         f'create or replace table "{table.layer}"."{table.name}" as {query}', _named_in(query, parameters)
     )
+    rows: pl.DataFrame = connection.table(f'"{table.layer}"."{table.name}"').pl(lazy=False)
+    return rows
 
 
 def write(
@@ -259,8 +263,8 @@ def write_days(
     parameters: Mapping[str, Any] | None = None,
     *,
     is_sparse: bool = True,
-) -> int:
-    """Run a table's SQL model, and have DuckDB write a file for each day. Returns the rows.
+) -> dict[date | None, int]:
+    """Run a table's SQL model, and have DuckDB write a file for each day. Returns the rows of each file.
 
     is_sparse: whether days without rows have no file. Rows of other days are not written. Raises ContractError if
     columns, rows or the key of a day differ from the table's contract.
@@ -269,10 +273,10 @@ def write_days(
     day = quoted(table.partition)
     with _result(connection, table, parameters):
         counts = dict(connection.execute(f"select {day}, count(*) from {_RESULT} group by all").fetchall())
-        for own, path in paths.items():
-            if own in counts or not is_sparse:
-                _copy(connection, table, path, f"{day} is not distinct from $day", day=own)
-    return sum(counts.get(own, 0) for own in paths)
+        written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
+        for own in written:
+            _copy(connection, table, paths[own], f"{day} is not distinct from $day", day=own)
+    return written
 
 
 #: where the result of a model is until it is written

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from iosig.flows.steps.inference import infer
+from iosig.flows.steps.inference import STEP, infer
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings, SignatureSettings
 from iosig.warehouse.contracts import Table, frames
@@ -148,7 +148,7 @@ def inferred(root: Path, threshold: float = 0.6, but: tuple[Table, ...] = ()) ->
     for table, frame in content.items():
         frame.write_parquet(root / f"{table.name}.parquet")
     reads = tuple(TableFile(table.name, f"{table.name}.parquet") for table in content)
-    writes = tuple(TableFile(table.name, f"out/{table.name}.parquet", DAY) for table in WRITTEN)
+    writes = tuple(TableFile(table.name, f"out/{table.name}.parquet", DAY) for table in STEP.writes)
     settings = Settings(signatures=SignatureSettings(min_expected_correlation=threshold))
     infer(StepContext(root, WorkItem("inference", "inference", "m:f", reads, writes, (DAY,), settings, "builds", "")))
     return {

@@ -1,0 +1,32 @@
+-- transforms.inference_bursts: one row per burst of a default signature that answers for a run of the day
+with
+
+inference_runs as (
+    select * from transforms.inference_runs
+    where refusal is null
+),
+
+signatures as (
+    select * from transforms.signatures
+    where is_default
+),
+
+signature_bursts as (
+    select * from transforms.signature_bursts
+)
+
+select
+    application_id,
+    filesystem,
+    direction,
+    method,
+    burst,
+    started_s,
+    peaked_s,
+    ended_s,
+    volume_bytes,
+    support_ratio
+from signature_bursts
+semi join signatures using (application_id, filesystem, direction, method)
+semi join inference_runs using (application_id, filesystem, direction)
+order by application_id, filesystem, direction, method, burst

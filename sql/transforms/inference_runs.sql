@@ -1,0 +1,151 @@
+-- transforms.inference_runs: one row per run of a day, file system and direction, with what its signature tells
+with
+
+samples as (
+    select * from samples.samples
+),
+
+exact_samples as (
+    select * from samples.exact_samples
+),
+
+jobs as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        duration_s,
+        node_count
+    from stage.jobs
+),
+
+signatures as (
+    select * from transforms.signatures
+    where is_default
+),
+
+sample_sets as (
+    select * from samples.sample_sets
+    where source = 'jobstats'
+),
+
+attributed_io as (
+    select * from transforms.attributed_io
+),
+
+-- those of applications have no day
+periods as (
+    select * from transforms.measured_periods
+    where is_default and subject_kind = 'application'
+),
+
+-- the traffic was searched for the runs that have a sample of it
+sampled as (
+    select
+        ended_on,
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
+        true as is_searched
+    from samples
+    union all
+    select
+        ended_on,
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
+        false as is_searched
+    from exact_samples
+),
+
+runs as (
+    select
+        min(ended_on) as ended_on,
+        min(application_id) as application_id,
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
+        bool_or(is_searched) as is_searched
+    from sampled
+    group by cluster, job_id, started_at, filesystem, direction
+),
+
+explained as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
+        sum(explained_bytes order by minute_at, explained_bytes) as explained_bytes
+    from attributed_io
+    group by cluster, job_id, started_at, filesystem, direction
+),
+
+-- a signature of an idle application needs no trust
+known as (
+    select
+        runs.*,
+        jobs.duration_s,
+        jobs.node_count,
+        signatures.trust,
+        signatures.duration_s as alone_s,
+        signatures.volume_bytes as signature_bytes,
+        coalesce(explained.explained_bytes, 0) as explained_bytes,
+        case
+            when coalesce(signatures.outcome, '') not in ('extracted', 'no_io') then 'no_signature'
+            when
+                signatures.outcome = 'extracted'
+                and not coalesce(signatures.trust >= $min_expected_correlation::double, false)
+                then 'untrusted_signature'
+        end as refusal,
+        sample_sets.job_id is not null
+        and not coalesce(list_contains(from_json(signatures.outlier_job_ids, '["varchar"]'), runs.job_id), false)
+            as is_used
+    from runs
+    left join jobs using (cluster, job_id, started_at)
+    left join signatures using (application_id, filesystem, direction)
+    left join explained using (cluster, job_id, started_at, filesystem, direction)
+    left join sample_sets using (application_id, filesystem, direction, cluster, job_id, started_at)
+)
+
+select
+    known.ended_on,
+    known.application_id,
+    known.cluster,
+    known.job_id,
+    known.started_at,
+    known.filesystem,
+    known.direction,
+    known.duration_s,
+    known.node_count,
+    known.trust,
+    known.alone_s,
+    known.signature_bytes,
+    case when known.refusal is null and known.is_searched then known.explained_bytes end as explained_bytes,
+    known.refusal,
+    known.is_used,
+    coalesce(known.refusal, periods.outcome, 'no_io') as outcome,
+    periods.frequency_hz,
+    periods.period_s,
+    periods.period_error_s,
+    periods.burst_width_s,
+    periods.duty_ratio,
+    periods.window_start_s,
+    periods.window_end_s,
+    periods.confidence,
+    periods.false_alarm_probability
+from known
+left join periods
+    on known.application_id = periods.subject_id
+    and known.filesystem = periods.filesystem
+    and known.direction = periods.direction
+order by known.cluster, known.job_id, known.started_at, known.filesystem, known.direction
