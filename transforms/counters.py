@@ -58,8 +58,8 @@ class Rises:
 
     rows: columns of ENTRY, from_at, until_at, what rose by the names of the counters without `total_`, flag. gaps:
     columns of SCRAPED, from_at, until_at, flag. targets: of each target what was read, and what that comes to:
-    columns of TARGET, sample_count, other_count, duplicate_count, conflicting_count, is_silent, is_exceeded, and
-    whether its totals have bytes of either direction: has_read_bytes, has_written_bytes.
+    columns of TARGET, sample_count, other_sample_count, duplicate_sample_count, conflicting_sample_count, is_silent,
+    is_exceeded, and whether its totals have bytes of either direction: has_reads, has_writes.
     """
 
     rows: pl.DataFrame
@@ -314,16 +314,19 @@ def _targets(taken: pl.DataFrame, ordered: pl.DataFrame, rows: pl.DataFrame) -> 
     """Return what was read of each target, and whether it counts at all, and no less than its jobs."""
     is_zero = pl.all_horizontal(pl.col(name).fill_null(0) == 0 for name in _values(taken))
     read = taken.group_by(TARGET).agg(
-        other_count=(~pl.col("is_known")).sum().cast(pl.Int64), is_silent=(is_zero | ~pl.col("is_known")).all()
+        other_sample_count=(~pl.col("is_known")).sum().cast(pl.Int64), is_silent=(is_zero | ~pl.col("is_known")).all()
     )
     kept = ordered.filter(~pl.col("is_carried")).group_by(TARGET).agg(
         sample_count=(~pl.col("is_repeated")).sum().cast(pl.Int64),
-        duplicate_count=(pl.col("is_repeated") & ~pl.col("is_conflicting")).sum().cast(pl.Int64),
-        conflicting_count=pl.col("is_conflicting").sum().cast(pl.Int64),
+        duplicate_sample_count=(pl.col("is_repeated") & ~pl.col("is_conflicting")).sum().cast(pl.Int64),
+        conflicting_sample_count=pl.col("is_conflicting").sum().cast(pl.Int64),
     )  # fmt: skip
     of_totals = ordered.filter(pl.col("job_key").is_null()).group_by(TARGET)
-    told = of_totals.agg(pl.col(name).is_not_null().any().alias(f"has_{name.removeprefix(_TOTAL)}") for name in _BYTES)
-    counts = pl.col("sample_count", "duplicate_count", "conflicting_count").fill_null(0)
+    told = of_totals.agg(
+        has_reads=pl.col("total_read_bytes").is_not_null().any(),
+        has_writes=pl.col("total_written_bytes").is_not_null().any(),
+    )
+    counts = pl.col("sample_count", "duplicate_sample_count", "conflicting_sample_count").fill_null(0)
     exceeded = rows.group_by(TARGET).agg(
         is_exceeded=pl.any_horizontal(_is_exceeded(name) for name in ("read_bytes", "written_bytes"))
     )
@@ -331,7 +334,7 @@ def _targets(taken: pl.DataFrame, ordered: pl.DataFrame, rows: pl.DataFrame) -> 
     for more in (kept, exceeded, told):
         found = found.join(more, on=TARGET, how="left")
     return found.with_columns(
-        counts, pl.col("is_exceeded", "has_read_bytes", "has_written_bytes").fill_null(False)
+        counts, pl.col("is_exceeded", "has_reads", "has_writes").fill_null(False)
     ).sort(TARGET)  # fmt: skip
 
 

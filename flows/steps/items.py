@@ -226,9 +226,11 @@ class StepContext:
             yield connection
 
     def expose(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
-        """Make the built files of tables readable as `layer.table`."""
+        """Make the built files of tables that the item reads, or has written, readable as `layer.table`."""
         for table in tables:
-            models.expose(connection, table.layer, table, self.files(table))
+            own = (self.root / file.path for file in self.item.writes if file.table == table.name)
+            files = [*self.files(table), *(path for path in own if path.is_file())]
+            models.expose(connection, table.layer, table, files)
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Make the landed files of tables readable as `landed.table`."""

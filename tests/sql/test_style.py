@@ -14,16 +14,16 @@ from iosig.warehouse.contracts import TABLES, Table, table
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, POLLED_MINUTES
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.counters import (
-    COUNTED_JOBS,
-    COUNTER_DAYS,
     COUNTER_ENDS,
     COUNTER_GAPS,
     COUNTER_RISES,
+    COUNTER_TARGETS,
+    JOB_KEYS,
+    TIMED_SCRAPES,
 )
 from iosig.warehouse.contracts.inference import COVERING_TRACES, INFERENCE_CHECKS
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.periods import INFERENCE_RUNS, PERIODS
-from iosig.warehouse.contracts.polls import COUNTER_POLLS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
 from iosig.warehouse.contracts.signatures import INFERENCE_BURSTS
@@ -34,7 +34,7 @@ from tests.sql import given
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
 NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
-NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS}
+NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: what is joined of computed tables
 OF_TRANSFORMS = {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
 OF_TRANSFORMS |= {INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}

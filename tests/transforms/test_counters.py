@@ -181,14 +181,14 @@ def test_of_two_collectors_one_is_taken_and_the_other_counted() -> None:
     )
     found = risen(read, pl.concat([other, one]))
     assert told(found)[1:] == [("1", 10, 20, 3, None)]
-    assert found.targets.select("sample_count", "other_count").rows() == [(2, 2)]
+    assert found.targets.select("sample_count", "other_sample_count").rows() == [(2, 2)]
 
 
 def test_a_reading_that_came_twice_counts_once() -> None:
     read = samples([(0, "1", 5, None), (10, "1", 7, None), (10, "1", 7, None), (10, "1", 8, None)])
     found = risen(read, scrapes([0, 10, 10]))
     assert told(found)[1:] == [("1", 0, 10, 2, None)]
-    assert found.targets.select("duplicate_count", "conflicting_count").rows() == [(1, 1)]
+    assert found.targets.select("duplicate_sample_count", "conflicting_sample_count").rows() == [(1, 1)]
 
 
 def test_a_low_reading_of_totals_is_not_the_traffic_of_years() -> None:

@@ -188,6 +188,42 @@ COUNTER_GAPS = Table(
     partition="counted_on",
 )
 
+_READINGS = (
+    Column("sample_count", "int", "Readings of counters that were taken."),
+    Column("other_sample_count", "int", "Readings by another collector than the one that was taken."),
+    Column("duplicate_sample_count", "int", "Readings that repeat another one."),
+    Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
+)
+TIMED_SCRAPES = Table(
+    name="timed_scrapes",
+    layer="stage",
+    grain="one row per scrape of a day that counts, with the one before of its target",
+    key=("filesystem", "component", "target", "is_job_scrape", "scraped_at"),
+    columns=(
+        *SCRAPES.columns,
+        Column("previous_at", "instant", "When the target was read before; NULL where it was not.", nullable=True),
+    ),
+    is_published=False,
+)
+
+COUNTER_TARGETS = Table(
+    name="counter_targets",
+    layer="stage",
+    grain="one row per target of which counters were read on a day",
+    key=("filesystem", "component", "target"),
+    columns=(
+        c.FILESYSTEM,
+        COMPONENT,
+        c.TARGET,
+        *_READINGS,
+        Column("is_silent", "bool", "Whether its entries, where it has any, are zero all day."),
+        Column("is_exceeded", "bool", "Whether its jobs moved more together than the target itself says."),
+        Column("has_reads", "bool", "Whether its totals tell the bytes read."),
+        Column("has_writes", "bool", "Whether its totals tell the bytes written."),
+    ),
+    is_published=False,
+)
+
 COUNTER_DAYS = Table(
     name="counter_days",
     layer="stage",
@@ -203,10 +239,7 @@ COUNTER_DAYS = Table(
         Column("expected_scrape_count", "int", "Scrapes that the interval and the targets make due."),
         c.MISSING_RATIO,
         _KEY_COUNT,
-        Column("sample_count", "int", "Readings of counters that were taken."),
-        Column("other_sample_count", "int", "Readings by another collector than the one that was taken."),
-        Column("duplicate_sample_count", "int", "Readings that repeat another one."),
-        Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
+        *_READINGS,
         _UNKNOWN_RISE_COUNT,
         Column("gap_count", "int", "Intervals of targets in which counts may have got lost."),
         Column(
@@ -235,6 +268,15 @@ _KEY_KIND = Column(
     "What the server's name of the job is: none (blank), one with an id of the scheduler's (job), a program and its "
     "user (process), or none of the settings' patterns (unknown).",
     choices=("blank", "job", "process", "unknown"),
+)
+
+JOB_KEYS = Table(
+    name="job_keys",
+    layer="stage",
+    grain="one row per job as servers name it on a day, with what the settings' patterns read in the name",
+    key=("job_key",),
+    columns=(JOB_KEY, _KEY_KIND, c.SCHEDULER_ID.optional()),
+    is_published=False,
 )
 
 COUNTED_JOBS = Table(
