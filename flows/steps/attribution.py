@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.estimates.attribution import RUN, Laid, There, known_signatures, slowed_bursts, traffic_of
+from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, built, undated
@@ -23,7 +23,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.polls import TICKS
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, OWN_SERIES, RUNS
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
 from iosig.warehouse.engine_paths import scan_parquet
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _GRID = ("filesystem", "step_us", "phase_us")
-#: columns of a run's own series, from counters or from its trace
-_SERIES = (*RUN, "direction", "grid_started_at", "sample_bytes_per_s", "counted_s", "estimate_source")
-#: tables with such series
+#: what tells the bytes of a run over time
 _SERIES_TABLES = (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)
 #: a run that is longer is in the days of so many before its end
 _MOST_DAYS = 31
@@ -48,7 +46,9 @@ def attribute(context: StepContext) -> int:
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
     signatures, bursts = (context.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
     known = known_signatures(signatures, bursts)
-    counted = own_series(context)
+    with context.engine() as connection:
+        context.expose(connection, *_SERIES_TABLES)
+        own_series = context.compute(connection, OWN_SERIES)
     found, slowed = [frames.empty(PLACED_IO)], [frames.empty(SLOWDOWNS)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
@@ -57,7 +57,7 @@ def attribute(context: StepContext) -> int:
         theres = []
         for direction in ("read", "write"):
             is_meant = (is_here[0], pl.col("direction") == direction)
-            there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
+            there = There.of(here, known.filter(is_meant), own_series.filter(is_meant))
             if there.has_own:
                 theres.append((there, traffic_of(grid, direction, there.window()), direction))
         laid = Laid.each(theres)
@@ -67,46 +67,6 @@ def attribute(context: StepContext) -> int:
     context.write_days(rows, PLACED_IO)
     context.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)
     return rows.height
-
-
-def own_series(context: StepContext) -> pl.DataFrame:
-    """Return the series of runs whose own bytes are known over time: complete counters, else complete traces."""
-    counted = (
-        context.scan(EXACT_SAMPLES)
-        .filter(pl.col("outcome") == "measured")
-        .select(*_SERIES[:-2], counted_s="interval_s", estimate_source=pl.lit("counted"))
-        .collect()
-    )
-    sources, jobs, signals = (context.frame(table) for table in (JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS))
-    traced = traced_series(sources, jobs, signals).join(counted, on=[*RUN, "direction"], how="anti")
-    return pl.concat([counted, traced])
-
-
-def traced_series(sources: pl.DataFrame, jobs: pl.DataFrame, signals: pl.DataFrame) -> pl.DataFrame:
-    """Return one series for each signal of the traced runs whose bytes are known by file system and over time.
-
-    A signal covers all file systems of its trace, so a trace must have one. Signals that spread counters evenly
-    (`interval`) have no shape in time; the signature explains such runs better.
-    """
-    is_placed = pl.col("filesystem").is_not_null() & (pl.col("direction") != "unstated")
-    is_placed &= pl.col("own_bytes").is_not_null() & (pl.col("filesystem").n_unique().over("trace_id") == 1)
-    places = sources.filter(pl.col("source") == "client").filter(
-        is_placed.all().over("cluster", "job_id", "started_at")
-    )
-    is_timed = (pl.col("basis") != "interval").all().over("trace_id", "direction")
-    timed = signals.filter("is_counted").filter(is_timed)
-    began = jobs.filter(pl.col("job_started_at").is_not_null(), pl.col("started_at").is_not_null())
-    return (
-        places.join(began.select("trace_id", grid_started_at="started_at"), on="trace_id", how="inner")
-        .join(timed, on=["trace_id", "direction"], how="inner")
-        .sort(*RUN, "direction", "trace_id", "module", "is_async")
-        .select(
-            *_SERIES[:-3],
-            sample_bytes_per_s="signal_bytes_per_s",
-            counted_s="interval_s",
-            estimate_source=pl.lit("traced"),
-        )
-    )
 
 
 # ---- limits, and days

@@ -22,7 +22,6 @@ from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
-from iosig.warehouse.store import models
 from iosig.warehouse.store.store import write_parquet
 
 #: what tells a run of a file system apart
@@ -39,8 +38,7 @@ def take_samples(context: StepContext) -> int:
             context.build(connection, table)
         runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_RISES))
         taken = samples_of(runs, rises)
-        path = write_parquet(taken, EXACT_SAMPLES, context.path(EXACT_SAMPLES))
-        models.expose(connection, "samples", EXACT_SAMPLES, [path])
+        context.put(connection, EXACT_SAMPLES, taken)
         for table in (EXACT_IO, METADATA_IO):
             context.build(connection, table)
     write_parquet(checks_of(taken, context.frame(SAMPLES)), SAMPLE_CHECKS, context.path(SAMPLE_CHECKS))

@@ -17,8 +17,6 @@ from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
 from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
-from iosig.warehouse.store import models
-from iosig.warehouse.store.store import write_parquet
 
 #: what samples are cut out of
 _TRAFFIC = (POLL_DAYS, TICKS)
@@ -32,8 +30,7 @@ def cut_samples(context: StepContext) -> int:
             context.build(connection, table)
         runs, grid_steps = (read_parquet(context.path(table)) for table in (RUNS, GRID_STEPS))
         cut = _cut(runs, grid_steps, context.days[0])
-        path = write_parquet(cut, SAMPLES, context.path(SAMPLES))
-        models.expose(connection, "samples", SAMPLES, [path])
+        context.put(connection, SAMPLES, cut)
         context.build(connection, SERVER_IO)
     return cut.height
 

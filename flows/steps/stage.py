@@ -25,7 +25,6 @@ from iosig.warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import models
 from iosig.warehouse.store.manifests import may_repeat
-from iosig.warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,11 +73,10 @@ def _join_counters(context: StepContext, connection: duckdb.DuckDBPyConnection) 
 
 def _build(context: StepContext, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
     """Run a table's model, or write it without rows where it is known to have none."""
-    if not is_empty:
+    if is_empty:
+        context.put(connection, table, frames.empty(table))
+    else:
         context.build(connection, table)
-        return
-    path = write_parquet(frames.empty(table), table, context.path(table))
-    models.expose(connection, table.layer, table, [path])
 
 
 def gather_extrapolations(context: StepContext) -> int:

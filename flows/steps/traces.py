@@ -21,8 +21,6 @@ from iosig.warehouse.contracts.traces import (
     TRACES,
 )
 from iosig.warehouse.engine_paths import read_parquet
-from iosig.warehouse.store import models
-from iosig.warehouse.store.store import write_parquet
 
 
 def stage_traces(context: StepContext) -> int:
@@ -41,8 +39,7 @@ def trace_signals(context: StepContext) -> int:
         for table in (TRACE_COUNTERS, TRACE_HEATMAPS):
             context.build(connection, table)
         made = _signals_of(context)
-        path = write_parquet(made, TRACE_SIGNALS, context.path(TRACE_SIGNALS))
-        models.expose(connection, "samples", TRACE_SIGNALS, [path])
+        context.put(connection, TRACE_SIGNALS, made)
         context.build(connection, CLIENT_IO)
     return made.height
 

@@ -173,6 +173,10 @@ JUDGED = (
 
 # ---- traces of clients
 TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
+MODULE = Column(
+    "module", "text", "The layer of the I/O software that was traced: POSIX, MPIIO, STDIO, H5D, DXT_POSIX and others."
+)
+IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
 PROCESS_COUNT = Column("process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.")
 COVERED_RATIO = Column(
     "covered_ratio", "real", "Share of the bytes, of those that the layer's counters state, that this holds."

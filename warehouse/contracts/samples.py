@@ -196,6 +196,28 @@ EXACT_SAMPLES = Table(
     partition="ended_on",
 )
 
+OWN_SERIES = Table(
+    name="own_series",
+    layer="samples",
+    grain="one row per run, file system, direction and series of bytes of its own, counted or traced",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction", "trace_id", "module", "is_async"),
+    columns=(
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.TRACE_ID.optional(),
+        c.MODULE.optional(),
+        c.IS_ASYNC.optional(),
+        c.GRID_STARTED_AT,
+        _SAMPLE_BYTES_PER_S,
+        Column("counted_s", "real", "How long a step of the series is."),
+        Column("estimate_source", "text", "What the series is from.", choices=("counted", "traced")),
+    ),
+    is_published=False,
+)
+
 SAMPLE_CHECKS = Table(
     name="sample_checks",
     layer="samples",

@@ -11,9 +11,6 @@ _COMMAND = Column("command", "text", "The command line of the program, as the tr
 _TIME_RESOLUTION_S = Column(
     "time_resolution_s", "real", "The finest difference of times that the trace can tell.", low=0
 )
-_MODULE = Column(
-    "module", "text", "The layer of the I/O software that was traced: POSIX, MPIIO, STDIO, H5D, DXT_POSIX and others."
-)
 _MODULE_OUTCOME = Column(
     "outcome",
     "text",
@@ -34,7 +31,6 @@ _COUNTERS = Column(
 _IS_NESTED = Column(
     "is_nested", "bool", "Whether it was made within another call to a file that is traced too: it counts only once."
 )
-_IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
 #: what a tracer counts of a file or a module
 _COUNTS = (
     c.READ_BYTES.optional(),
@@ -122,7 +118,7 @@ TRACE_MODULES = Table(
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
-        _MODULE,
+        c.MODULE,
         Column("module_version", "int", "The version of the module's records, as the trace has it.", nullable=True),
         _MODULE_OUTCOME,
         c.REASON.optional(),
@@ -167,7 +163,7 @@ TRACE_RECORDS = Table(
     layer="landed",
     grain="one row per traced run, module, file and rank",
     key=("trace_id", "module", "file_number", "rank"),
-    columns=(c.ENDED_ON.optional(), c.TRACE_ID, _MODULE, c.FILE_NUMBER, c.RANK, *_COUNTS, *_OF_ONE_FILE),
+    columns=(c.ENDED_ON.optional(), c.TRACE_ID, c.MODULE, c.FILE_NUMBER, c.RANK, *_COUNTS, *_OF_ONE_FILE),
     is_published=False,
 )
 
@@ -179,7 +175,7 @@ TRACE_HEATMAPS = Table(
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
-        _MODULE,
+        c.MODULE,
         c.RANK,
         c.DIRECTION,
         c.INTERVAL_S,
@@ -197,7 +193,7 @@ TRACE_REQUESTS = Table(
     columns=(
         c.TRACE_ID,
         Column("request", "int", "The request's place in the trace, from 0.", low=0),
-        _MODULE,
+        c.MODULE,
         c.RANK,
         c.HOST.optional(),
         c.FILE_NUMBER.optional(),
@@ -209,7 +205,7 @@ TRACE_REQUESTS = Table(
         c.BEGAN_S,
         c.CEASED_S,
         _IS_NESTED,
-        _IS_ASYNC,
+        c.IS_ASYNC,
         Column("ost", "int", "The storage target that holds the request's first byte.", nullable=True),
     ),
     is_published=False,
@@ -223,7 +219,7 @@ TRACE_METADATA = Table(
     columns=(
         c.TRACE_ID,
         Column("metadata_call", "int", "The call's place among those of the trace, from 0.", low=0),
-        _MODULE,
+        c.MODULE,
         c.RANK,
         c.FILE_NUMBER.optional(),
         Column("operation", "text", "What the call does to the file.", choices=c.METADATA_OPERATIONS),
@@ -246,7 +242,7 @@ TRACE_CALLS = Table(
         Column(
             "level", "int", "How deep the call is: 0 by the program itself, 1 within such a call, and so on.", low=0
         ),
-        _MODULE,
+        c.MODULE,
         Column("function", "text", "The function that was called."),
         Column(
             "arguments",
@@ -303,7 +299,7 @@ TRACE_COUNTERS = Table(
         c.CLUSTER.optional(),
         c.JOB_ID.optional(),
         c.SOURCE_FILE,
-        _MODULE,
+        c.MODULE,
         _MODULE_OUTCOME,
         c.REASON.optional(),
         _IS_PARTIAL,
@@ -325,9 +321,9 @@ TRACE_SIGNALS = Table(
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
-        _MODULE,
+        c.MODULE,
         c.DIRECTION,
-        _IS_ASYNC,
+        c.IS_ASYNC,
         Column(
             "basis",
             "text",

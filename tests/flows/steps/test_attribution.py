@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -21,6 +25,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_SIGNALS
+from iosig.warehouse.store import models
 
 DAY = date(2026, 3, 3)
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -98,8 +103,21 @@ def attributed(
         **(traces or {}),
     }
     written: dict[str, pl.DataFrame] = {}
+
+    @contextmanager
+    def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+        with TemporaryDirectory() as folder, models.engine(Path(folder), "1GB") as connection:
+            yield connection
+
+    def expose(connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
+        for of_table in tables:
+            models.expose_frame(connection, of_table.layer, of_table.name, given[of_table.name])
+
     piece = SimpleNamespace(
         days=(DAY,),
+        engine=engine,
+        expose=expose,
+        compute=models.compute,
         frame=lambda of: given[of.name],
         scan=lambda of: given[of.name].lazy(),
         write_days=lambda rows, of: written.update({of.name: rows}),
