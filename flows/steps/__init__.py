@@ -8,7 +8,7 @@ its steps after their functions; `order` lists them.
 - `checks` (`checked`, `check_of`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
-- `exact_checks` (`check_runs`, `against`, `with_use`): Signatures against what servers counted.
+- `exact_checks` (`check_runs`, `against`): Signatures against what servers counted.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `StepContext`, `execute`): Work items as data: which files each reads and writes.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import epoch_s, ragged
 from iosig.estimates.signatures import published
-from iosig.estimates.signatures.published import KEY, SUBJECT
+from iosig.estimates.signatures.published import KEY
 from iosig.flows.steps.items import Day, StepContext
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.signature_checks import known
@@ -21,30 +21,37 @@ from iosig.transforms.signatures.bursts import bursts_of
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
-from iosig.warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.signatures import (
+    EXACT_CHECKS,
+    EXACT_PAIRS,
+    SIGNATURE_BURSTS,
+    SIGNATURE_POINTS,
+    SIGNATURES,
+)
 from iosig.warehouse.store import models
 
-_RUN = ("cluster", "job_id", "started_at")
+if TYPE_CHECKING:
+    import duckdb
+
 _TOLD = ("cross_correlation", "correlation", "exact_bytes", "missed_burst_count", "false_burst_count")
 
 
 def check_runs(context: StepContext) -> int:
     """Compare what servers counted for the runs that ended on a day with their signatures. Returns the comparisons."""
-    exact = context.frame(EXACT_SAMPLES).filter(pl.col("application_id").is_not_null(), outcome="measured")
-    signatures = context.frame(SIGNATURES).filter("is_default", outcome="extracted")
-    pairs = exact.drop("outcome").join(signatures.select(*KEY, "volume_bytes", "outlier_job_ids"), on=SUBJECT)
-    rows = _compared(context, pairs.sort(EXACT_CHECKS.key)) if pairs.height else frames.empty(EXACT_CHECKS)
+    with context.engine() as connection:
+        context.expose(connection, EXACT_SAMPLES, SIGNATURES, SAMPLE_SETS)
+        pairs = context.compute(connection, EXACT_PAIRS)
+        rows = _compared(context, connection, pairs) if pairs.height else frames.empty(EXACT_CHECKS)
     context.write_days(rows, EXACT_CHECKS)
     return rows.height
 
 
-def _compared(context: StepContext, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `exact_checks`; pairs: rows of `exact_samples`, with what there is of their signatures."""
-    with context.engine() as connection:
-        for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
-            models.expose(connection, "main", table, context.files(table))
-        rows = published.of_keys(connection, pairs)
-        signatures = published.read_signatures(connection, rows)
+def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `exact_checks`; pairs: rows of `exact_pairs`."""
+    for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
+        models.expose(connection, "main", table, context.files(table))
+    rows = published.of_keys(connection, pairs)
+    signatures = published.read_signatures(connection, rows)
     numbered = pairs.join(rows.select(KEY).with_row_index("signature"), on=KEY, how="left", maintain_order="left")
     exact = Sampled(
         ragged(pairs["sample_bytes_per_s"]),
@@ -55,9 +62,7 @@ def _compared(context: StepContext, pairs: pl.DataFrame) -> pl.DataFrame:
     told = [against(signatures[number], exact, run) for run, number in enumerate(places)]
     schema = frames.schema(EXACT_CHECKS)
     found = pl.DataFrame(told, schema={name: schema[name] for name in _TOLD}, orient="row")
-    return pl.concat([with_use(pairs, context.frame(SAMPLE_SETS)), found], how="horizontal").select(
-        EXACT_CHECKS.column_names
-    )
+    return pl.concat([pairs, found], how="horizontal").select(EXACT_CHECKS.column_names)
 
 
 def against(signature: Signature, exact: Sampled, run: int) -> tuple[float | int | None, ...]:
@@ -96,19 +101,6 @@ def _by_second(moved: Reals, edges: Reals) -> Reals:
     # a first step that ends as the run begins has no length
     by_second[:1] += total[-1] - by_second.sum()
     return by_second
-
-
-def with_use(pairs: pl.DataFrame, sets: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_used`: whether the signature rests on the run's exact sample.
-
-    pairs: runs with their subject and `outlier_job_ids` of the signature. sets: rows of `sample_sets`.
-    """
-    own = sets.filter(source="jobstats").select(*SUBJECT, *_RUN, is_in_set=pl.lit(True))
-    left_out = [
-        job in json.loads(names or "[]") for job, names in pairs.select("job_id", "outlier_job_ids").iter_rows()
-    ]
-    told = pairs.join(own, on=[*SUBJECT, *_RUN], how="left", maintain_order="left")
-    return told.with_columns(is_used=pl.col("is_in_set").fill_null(False) & ~pl.Series(left_out, dtype=pl.Boolean))
 
 
 def _is_counted(run: Run, day: Day) -> bool:

@@ -16,7 +16,13 @@ from iosig.transforms.signatures.bursts import bursts_of
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.samples import SAMPLES
-from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.contracts.signatures import (
+    SIGNATURE_BURSTS,
+    SIGNATURE_CHECKS,
+    SIGNATURE_POINTS,
+    SIGNATURES,
+    TRACED_APPLICATIONS,
+)
 from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import models
@@ -38,26 +44,17 @@ def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
     """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
     if not all(map(context.files, _TRACED)):
         return None
-    applications = context.frame(SIGNATURES).select("application_id").unique()
-    ids = (
-        scan_parquet(context.files(SAMPLES))
-        .select("cluster", "job_id", "started_at", "application_id")
-        .unique()
-        .join(applications.lazy(), on="application_id", how="semi")
-    )
-    jobs = context.frame(TRACE_JOBS)
-    matched = jobs.select("trace_id", "cluster", "job_id", started_at="job_started_at").drop_nulls().lazy()
-    of_trace = matched.join(ids, on=["cluster", "job_id", "started_at"], how="inner").collect()
+    with context.engine() as connection:
+        context.expose(connection, TRACE_JOBS, SAMPLES, SIGNATURES)
+        of_trace = context.compute(connection, TRACED_APPLICATIONS)
     if of_trace.is_empty():
         return None
-    is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
+    jobs, is_wanted = context.frame(TRACE_JOBS), pl.col("trace_id").is_in(of_trace["trace_id"].implode())
     signals, counters = (
         scan_parquet(context.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
     )
     ratio = context.settings.traces.max_interval_ratio
-    return of_trace.select("trace_id", "application_id"), traced_subjects(
-        jobs.filter(is_wanted), counters, signals, ratio
-    )
+    return of_trace, traced_subjects(jobs.filter(is_wanted), counters, signals, ratio)
 
 
 def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:

@@ -26,7 +26,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.periods import INFERENCE_RUNS, PERIODS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
-from iosig.warehouse.contracts.signatures import INFERENCE_BURSTS
+from iosig.warehouse.contracts.signatures import EXACT_PAIRS, INFERENCE_BURSTS, TRACED_APPLICATIONS
 from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from iosig.warehouse.store import models
 from tests.sql import given
@@ -37,7 +37,7 @@ NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: what is joined of computed tables
 OF_TRANSFORMS = {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
-OF_TRANSFORMS |= {INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
+OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 #: what `iosig.flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
 #: landed tables that are published as they are

@@ -111,6 +111,12 @@ MEAN_BYTES_PER_S = Column(
 )
 EXACT_BYTES = Column("exact_bytes", "real", "Bytes of the exact sample.")
 GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.")
+SAMPLE_BYTES_PER_S = Column(
+    "sample_bytes_per_s",
+    "reals",
+    "The rate in each step of the grid: of the file system, or of the run alone in `exact_samples`; NULL where nothing "
+    "reported.",
+)
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
 FIRST_AT = Column("first_at", "instant", "When the first run started.")

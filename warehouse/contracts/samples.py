@@ -47,13 +47,6 @@ GRID_STEPS = Table(
     is_published=False,
 )
 
-_SAMPLE_BYTES_PER_S = Column(
-    "sample_bytes_per_s",
-    "reals",
-    "The rate in each step of the grid: of the file system, or of the run alone in `exact_samples`; NULL where nothing "
-    "reported.",
-)
-
 SAMPLES = Table(
     name="samples",
     layer="samples",
@@ -70,7 +63,7 @@ SAMPLES = Table(
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        _SAMPLE_BYTES_PER_S,
+        c.SAMPLE_BYTES_PER_S,
         Column(
             "reported_ratios",
             "reals",
@@ -190,7 +183,7 @@ EXACT_SAMPLES = Table(
         c.GRID_STARTED_AT,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        _SAMPLE_BYTES_PER_S,
+        c.SAMPLE_BYTES_PER_S,
         _OUTCOME,
     ),
     partition="ended_on",
@@ -211,7 +204,7 @@ OWN_SERIES = Table(
         c.MODULE.optional(),
         c.IS_ASYNC.optional(),
         c.GRID_STARTED_AT,
-        _SAMPLE_BYTES_PER_S,
+        c.SAMPLE_BYTES_PER_S,
         Column("counted_s", "real", "How long a step of the series is."),
         Column("estimate_source", "text", "What the series is from.", choices=("counted", "traced")),
     ),

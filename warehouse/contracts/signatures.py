@@ -161,6 +161,35 @@ SIGNATURE_CHECKS = Table(
     ),
 )
 
+EXACT_PAIRS = Table(
+    name="exact_pairs",
+    layer="transforms",
+    grain="one row per exact sample of a run, with the default signature of its application",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        *_MADE,
+        c.IS_USED,
+        c.VOLUME_BYTES,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.SAMPLE_BYTES_PER_S,
+    ),
+    is_published=False,
+)
+
+TRACED_APPLICATIONS = Table(
+    name="traced_applications",
+    layer="transforms",
+    grain="one row per traced run of an application that has a signature",
+    key=("trace_id", "application_id"),
+    columns=(c.TRACE_ID, c.APPLICATION_ID),
+    is_published=False,
+)
+
 EXACT_CHECKS = Table(
     name="exact_checks",
     layer="transforms",
