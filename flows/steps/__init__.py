@@ -13,7 +13,7 @@ its steps after their functions; `order` lists them.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `StepContext`, `execute`): Work items as data: which files each reads and writes.
 - `joint` (`make_signatures`, `is_due`, `asked`): Signatures found together, where that is due, beside the plain ones.
-- `metadata_periods` (`metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
+- `metadata_periods` (`grid_rows`, `metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.

@@ -27,7 +27,7 @@ def classify(context: StepContext) -> int:
     params = context.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
     if context.files(JOBS) and context.files(EXACT_SAMPLES):
-        pieces.append(_job_classes(counted_samples(context), context.frame(JOBS), params))
+        pieces.append(_job_classes(counted_samples(context), params))
     if context.files(SERIES_INTERVALS):
         pieces.append(series_classes(context.frame(SERIES_INTERVALS), params))
     if context.files(TRACE_SIGNALS):
@@ -41,9 +41,7 @@ def classify(context: StepContext) -> int:
     return rows.height
 
 
-def _job_classes(samples: pl.DataFrame, jobs: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
-    ended = jobs.select(*JOBS.key, "ended_at", "node_count")
-    subjects = samples.join(ended, on=JOBS.key, how="left", maintain_order="left")
+def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
     rates = ragged(subjects["sample_bytes_per_s"])
     started_s = epoch_s(subjects["started_at"])
     ended_s = epoch_s(subjects["ended_at"])

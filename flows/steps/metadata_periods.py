@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,84 +15,63 @@ from iosig.flows.steps.step import Step, built, landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.periods import finding
 from iosig.transforms.periods.finding import PeriodParams, Periods
-from iosig.transforms.throughput.signals import SignalParams, grids
+from iosig.transforms.throughput import signals
+from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.periods import METADATA_PERIODS
+from iosig.warehouse.contracts.periods import METADATA_GRIDS, METADATA_PERIODS, METADATA_SPANS, METADATA_STEPS
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 
 #: samples that are worked on at a time
 _SAMPLES_AT_A_TIME = 1 << 23
 _SUBJECT = ["trace_id", "operation_group"]
-#: what all calls together are called
-_ALL = "all"
 
 
 def find(context: StepContext) -> int:
     """Find the periods of metadata calls of the traced runs that ended on a day. Returns the rows."""
-    params = params_of(context.settings.periods, methods=("controlled",))
-    wanted = "controlled" in context.settings.periods.methods
-    calls = context.landed(TRACE_METADATA) if wanted else []
-    rows = metadata_rows(context.frame(TRACE_JOBS), calls, params, context.settings.traces.params(SignalParams))
+    rows = frames.empty(METADATA_PERIODS)
+    if "controlled" in context.settings.periods.methods and context.parts(TRACE_METADATA):
+        with context.engine() as connection:
+            context.expose(connection, TRACE_JOBS)
+            context.expose_landed(connection, TRACE_METADATA)
+            spans = context.compute(connection, METADATA_SPANS)
+            grids = grid_rows(spans, context.settings.traces.params(SignalParams))
+            context.put(connection, METADATA_GRIDS, grids)
+            steps = context.compute(connection, METADATA_STEPS)
+        rows = metadata_rows(grids, steps, params_of(context.settings.periods, methods=("controlled",)))
     context.write_days(rows, METADATA_PERIODS)
     return rows.height
 
 
-def metadata_rows(
-    jobs: pl.DataFrame, calls: Sequence[pl.LazyFrame], params: PeriodParams, grid: SignalParams
-) -> pl.DataFrame:
+def grid_rows(spans: pl.DataFrame, grid: SignalParams) -> pl.DataFrame:
+    """Return rows of `metadata_grids`: runs are cut into steps as their signals of bytes are."""
+    interval_s, step_count = signals.grids(floats(spans["lasting_s"]), grid)
+    return spans.select("ended_on", "trace_id", interval_s=interval_s, step_count=step_count)
+
+
+def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
     """Return rows of `metadata_periods`: of runs whose trace says when they made metadata calls.
 
-    jobs: rows of `trace_jobs`. calls: rows of `trace_metadata`, read one frame after the other. grid: how runs are cut
-    into steps. The kinds of calls of a run share one level of false alarms.
+    grids, steps: rows of `metadata_grids` and `metadata_steps`. The kinds of calls of a run share one level of false
+    alarms.
     """
-    if not calls:
-        return frames.empty(METADATA_PERIODS)
-    runs = _gridded(jobs, calls, grid)
-    counted = _counted(runs, calls)
-    subjects = counted.select(_SUBJECT).unique().sort(_SUBJECT).join(runs, on="trace_id", maintain_order="left")
-    told = subjects.with_columns(share=pl.len().over("trace_id").cast(pl.Float64))
+    subjects = steps.select(_SUBJECT).unique().sort(_SUBJECT).join(grids, on="trace_id", maintain_order="left")
+    shared = subjects.with_columns(share=pl.len().over("trace_id").cast(pl.Float64))
     # of one share together: what is judged together has one level
     part = pl.col("step_count").cum_sum().over("share") // _SAMPLES_AT_A_TIME
-    pieces = told.with_columns(part=part).partition_by("share", "part", maintain_order=True)
-    rows = [frames.empty(METADATA_PERIODS), *(_rows(own, counted, params) for own in pieces)]
+    pieces = shared.with_columns(part=part).partition_by("share", "part", maintain_order=True)
+    rows = [frames.empty(METADATA_PERIODS), *(_rows(own, steps, params) for own in pieces)]
     return pl.concat(rows).sort(METADATA_PERIODS.key)
 
 
-def _gridded(jobs: pl.DataFrame, calls: Sequence[pl.LazyFrame], grid: SignalParams) -> pl.DataFrame:
-    """Return the runs that made such calls, each with its step and its number of steps, as signals of bytes have."""
-    latest = [frame.group_by("trace_id").agg(latest_s=pl.col("ceased_s").max()) for frame in calls]
-    ends = pl.concat(latest).group_by("trace_id").agg(pl.col("latest_s").max()).collect(engine="streaming")
-    runs = jobs.select("ended_on", "trace_id", "duration_s").join(ends, on="trace_id", how="inner").sort("trace_id")
-    lasting = floats(runs.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
-    interval_s, step_count = grids(np.maximum(lasting, 0.0), grid)
-    return runs.select("ended_on", "trace_id", interval_s=interval_s, step_count=step_count)
-
-
-def _counted(runs: pl.DataFrame, calls: Sequence[pl.LazyFrame]) -> pl.DataFrame:
-    """Return how many calls of each kind began in each step that has any, and how many of all kinds together."""
-    step = (pl.col("began_s") / pl.col("interval_s")).floor().cast(pl.Int64).clip(0, pl.col("step_count") - 1)
-    found = [
-        frame.filter(~pl.col("is_nested"))
-        .join(runs.lazy(), on="trace_id", how="inner")
-        .group_by("trace_id", operation_group="operation", step=step)
-        .agg(metadata_call_count=pl.len().cast(pl.Int64))
-        .collect(engine="streaming")
-        for frame in calls
-    ]
-    each = pl.concat(found)
-    both = pl.concat([each, each.with_columns(operation_group=pl.lit(_ALL))])
-    return both.group_by(*_SUBJECT, "step").agg(pl.col("metadata_call_count").sum())
-
-
-def _rows(subjects: pl.DataFrame, counted: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
+def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of some kinds of calls of runs that have equally many kinds."""
     from iosig.transforms.periods.controlled import ControlledParams  # its import takes long
 
     hz, counts = 1.0 / subjects["interval_s"].to_numpy(), subjects["step_count"].to_numpy()
     offsets = offsets_of(counts)
-    placed = counted.join(subjects.select(*_SUBJECT, first=offsets[:-1]), on=_SUBJECT, how="inner")
+    placed = steps.join(subjects.select(*_SUBJECT, first=offsets[:-1]), on=_SUBJECT, how="inner")
     calls = np.zeros(offsets[-1])
-    calls[(placed["first"] + placed["step"]).to_numpy()] = placed["metadata_call_count"].to_numpy()
+    calls[(placed["first"] + placed["call_step"]).to_numpy()] = placed["metadata_call_count"].to_numpy()
     share = float(subjects["share"][0])
     own = params.controlled or ControlledParams()
     level = replace(own, false_alarm_probability=own.false_alarm_probability / share)
@@ -142,7 +121,7 @@ STEP = Step(
     "metadata periods",
     find,
     reads=(built(TRACE_JOBS), landed_of_traces(TRACE_METADATA)),
-    writes=(METADATA_PERIODS,),
+    writes=(METADATA_GRIDS, METADATA_PERIODS),
     days=lambda run: run.plan.job_days,
     is_daily=True,
     is_needed=lambda run, day: bool(run.built(TRACE_JOBS, [day])),

@@ -19,7 +19,7 @@ from iosig.transforms.periods.finding import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES
-from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_RISES
 
 _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
 #: a mean number of operations per node below it is NO_USAGE: a program that starts opens some hundred files
@@ -30,36 +30,25 @@ _SAMPLES_AT_A_TIME = 1 << 23
 
 def tell(context: StepContext) -> int:
     """Tell when the runs that ended on a day did their metadata operations. Returns the rows."""
-    runs, rises, jobs = map(context.frame, (EXACT_RUNS, RUN_RISES, JOBS))
-    rows = rate_rows(
-        runs,
-        rises,
-        jobs,
-        context.settings.classes.params(ClassParams),
-        params_of(context.settings.periods, methods=("controlled",)),
-    )
+    with context.engine() as connection:
+        context.expose(connection, EXACT_RUNS, RUN_RISES, JOBS)
+        runs = context.compute(connection, METADATA_RUNS)
+    class_params = context.settings.classes.params(ClassParams)
+    params = params_of(context.settings.periods, methods=("controlled",))
+    rows = rate_rows(runs, context.frame(RUN_RISES), class_params, params)
     context.write_days(rows, METADATA_RATES)
     return rows.height
 
 
-def rate_rows(
-    runs: pl.DataFrame, rises: pl.DataFrame, jobs: pl.DataFrame, class_params: ClassParams, params: PeriodParams
-) -> pl.DataFrame:
+def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
     """Return rows of `metadata_rates`: of runs of file systems whose servers count metadata operations by job.
 
-    runs, rises, jobs: rows of `exact_runs`, `run_rises` and `jobs`. class_params: its limit of bytes does not count.
+    runs, rises: rows of `metadata_runs` and `run_rises`. class_params: its limit of bytes does not count.
     """
-    known = rises.filter(pl.col(_COUNT).is_not_null())
-    # where none is known of any run of a machine, nobody knows that its runs did none
-    own = Gridded.of(runs.join(known, on=["cluster", "filesystem"], how="semi", maintain_order="left"), known)
-    counts = known.group_by(RUN).agg(pl.col(_COUNT).sum())
-    ended = jobs.select(*JOBS.key, "node_count")
+    own = Gridded.of(runs, rises.filter(pl.col(_COUNT).is_not_null()))
     subjects = (
         own.runs.with_columns(list_column(own.rates(_COUNT)).alias(_RATES), is_complete=pl.col("outcome") == "measured")
         .filter(pl.col(_RATES).list.max().is_not_null())
-        .join(counts, on=RUN, how="left")
-        .join(ended, on=JOBS.key, how="left")
-        .with_columns(pl.col(_COUNT).fill_null(0))
         .sort(RUN)
     )
     part = pl.col("step_count").cum_sum() // _SAMPLES_AT_A_TIME

@@ -12,7 +12,8 @@ from iosig.estimates.columns import ragged
 from iosig.estimates.subjects import Subjects, keys_of
 from iosig.flows.steps.items import StepContext
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES
+from iosig.warehouse.contracts.jobs import JOBS
+from iosig.warehouse.contracts.samples import COUNTED_SAMPLES, EXACT_SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
@@ -22,8 +23,10 @@ _NAMED = ["subject_id", "filesystem", "direction"]
 
 
 def counted_samples(context: StepContext) -> pl.DataFrame:
-    """Return the samples of runs of which servers counted every byte, as rows of `exact_samples`."""
-    return context.frame(EXACT_SAMPLES).filter(outcome="measured").sort("application_id", *EXACT_SAMPLES.key)
+    """Return the samples of runs of which servers counted every byte, as rows of `counted_samples`."""
+    with context.engine() as connection:
+        context.expose(connection, EXACT_SAMPLES, JOBS)
+        return context.compute(connection, COUNTED_SAMPLES)
 
 
 def of_applications(context: StepContext, table: Table) -> tuple[Subjects, pl.DataFrame]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import duckdb
@@ -90,6 +92,12 @@ def select(
     repeated = found.filter(pl.struct(model.key).is_duplicated())
     assert repeated.is_empty(), f"{model.name}: {model.key} tells rows not apart: {repeated.rows()}"
     return found
+
+
+def select_alone(model: Table, given: Mapping[str, str | pl.DataFrame], **parameters: Any) -> pl.DataFrame:
+    """Do the same in an engine of its own, for tests without the fixture."""
+    with TemporaryDirectory() as folder, models.engine(Path(folder), "1GB") as connection:
+        return select(connection, model, given, parameters)
 
 
 def inputs(model: Table) -> list[str]:

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.counters import (
 )
 from iosig.warehouse.contracts.inference import COVERING_TRACES, INFERENCE_CHECKS
 from iosig.warehouse.contracts.job_io import JOB_IO
-from iosig.warehouse.contracts.periods import INFERENCE_RUNS, PERIODS
+from iosig.warehouse.contracts.periods import INFERENCE_RUNS, METADATA_GRIDS, PERIODS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
 from iosig.warehouse.contracts.signatures import EXACT_PAIRS, INFERENCE_BURSTS, TRACED_APPLICATIONS
@@ -33,7 +33,7 @@ from tests.sql import given
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
-NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
+NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: what is joined of computed tables
 OF_TRANSFORMS = {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}

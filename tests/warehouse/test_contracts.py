@@ -61,6 +61,7 @@ NUMBERED = {
         "level",
         "call",
         "metadata_call",
+        "call_step",
         "request",
         "file_number",
         "ost",

@@ -363,6 +363,42 @@ METADATA_PERIODS = Table(
     partition="ended_on",
 )
 
+METADATA_SPANS = Table(
+    name="metadata_spans",
+    layer="samples",
+    grain="one row per traced run that made metadata calls, with how long it lasted",
+    key=("trace_id",),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        Column("lasting_s", "real", "How long the run lasted, to its last call at least.", low=0),
+    ),
+    is_published=False,
+)
+
+METADATA_GRIDS = Table(
+    name="metadata_grids",
+    layer="samples",
+    grain="one row per traced run that made metadata calls, with the grid on which they are counted",
+    key=("trace_id",),
+    columns=(c.ENDED_ON.optional(), c.TRACE_ID, c.INTERVAL_S, c.STEP_COUNT),
+    is_published=False,
+)
+
+METADATA_STEPS = Table(
+    name="metadata_steps",
+    layer="samples",
+    grain="one row per traced run, kind of metadata calls and step of its grid in which any began",
+    key=("trace_id", "operation_group", "call_step"),
+    columns=(
+        c.TRACE_ID,
+        METADATA_PERIODS.column("operation_group"),
+        Column("call_step", "int", "The step of the run's grid, from 0.", low=0),
+        METADATA_PERIODS.column("metadata_call_count"),
+    ),
+    is_published=False,
+)
+
 METADATA_RATES = Table(
     name="metadata_rates",
     layer="transforms",

@@ -1,5 +1,7 @@
 """Samples: each run's cut out of its file system's traffic, and whose they are."""
 
+from dataclasses import replace
+
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
@@ -187,6 +189,31 @@ EXACT_SAMPLES = Table(
         _OUTCOME,
     ),
     partition="ended_on",
+)
+
+METADATA_RUNS = replace(
+    EXACT_RUNS,
+    name="metadata_runs",
+    grain="one row per run and file system that counts metadata operations by job, with what it counted",
+    columns=(*EXACT_RUNS.columns, c.METADATA_OPERATION_COUNT, c.NODE_COUNT.optional()),
+)
+
+COUNTED_SAMPLES = Table(
+    name="counted_samples",
+    layer="samples",
+    grain="one row per application run, file system and direction of which servers counted all",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.ENDED_AT.optional(),
+        c.NODE_COUNT.optional(),
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.SAMPLE_BYTES_PER_S,
+    ),
+    is_published=False,
 )
 
 OWN_SERIES = Table(

@@ -6,14 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.steps.metadata_periods import metadata_rows
+from iosig.flows.steps.metadata_periods import grid_rows, metadata_rows
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.periods.controlled import ControlledParams
 from iosig.transforms.periods.finding import PeriodParams, find
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.periods import METADATA_PERIODS
+from iosig.warehouse.contracts.periods import METADATA_PERIODS, METADATA_SPANS, METADATA_STEPS
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
+from tests.sql import given
 
 PARAMS = PeriodParams(methods=("controlled",))
 
@@ -32,13 +33,22 @@ def jobs(**durations: float) -> pl.DataFrame:
     return pl.concat([frames.empty(TRACE_JOBS), known], how="diagonal_relaxed")
 
 
+def periods(jobs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what the step makes of traced runs and their calls."""
+    landed = calls.with_columns(part_order=pl.lit(0, pl.Int64), part_row=pl.lit(0, pl.Int64), landing_id=pl.lit(""))
+    spans = given.select_alone(METADATA_SPANS, {"stage.trace_jobs": jobs, "landed.trace_metadata": landed})
+    grids = grid_rows(spans, SignalParams())
+    steps = given.select_alone(METADATA_STEPS, {"landed.trace_metadata": landed, "samples.metadata_grids": grids})
+    return metadata_rows(grids, steps, PARAMS)
+
+
 def test_counts_are_judged_as_signals_that_share_the_level() -> None:
     generator = np.random.default_rng(3)
     opens = 5.0 + 30.0 * np.arange(20) + generator.uniform(0, 1, 20)
     stats = generator.uniform(0, 600, 200)
     landed = calls(("a", "open", opens), ("a", "stat", stats), ("b", "open", opens[:5]))
     nested = landed.with_columns(is_nested=pl.lit(True))
-    found = metadata_rows(jobs(a=600.0, b=600.0, c=9.0), [landed.lazy(), nested.lazy()], PARAMS, SignalParams())
+    found = periods(jobs(a=600.0, b=600.0, c=9.0), pl.concat([landed, nested]))
     assert found.schema == frames.schema(METADATA_PERIODS)
     assert found.select("trace_id", "operation_group", "metadata_call_count").rows() == [
         ("a", "all", 220),
@@ -67,13 +77,11 @@ def test_counts_are_judged_as_signals_that_share_the_level() -> None:
 
 
 def test_a_trace_without_metadata_has_no_rows() -> None:
-    assert metadata_rows(jobs(a=600.0), [], PARAMS, SignalParams()).equals(frames.empty(METADATA_PERIODS))
-    nothing = frames.empty(TRACE_METADATA).lazy()
-    assert metadata_rows(jobs(a=600.0), [nothing], PARAMS, SignalParams()).equals(frames.empty(METADATA_PERIODS))
+    assert periods(jobs(a=600.0), frames.empty(TRACE_METADATA)).equals(frames.empty(METADATA_PERIODS))
 
 
 def test_a_call_at_the_runs_end_and_one_beyond_it_count() -> None:
     landed = calls(("a", "open", np.array([0.0, 100.0, 100.0])))
-    found = metadata_rows(jobs(a=100.0), [landed.lazy()], PARAMS, SignalParams())
+    found = periods(jobs(a=100.0), landed)
     assert found["metadata_call_count"].to_list() == [3, 3]
     assert found["outcome"].is_in(["aperiodic", "too_short"]).all()

@@ -14,7 +14,8 @@ from iosig.transforms.periods.finding import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES
-from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_RISES
+from tests.sql import given
 
 START = datetime(2026, 3, 3, 10, tzinfo=UTC)
 STEP_S, STEPS = 10, 120
@@ -55,10 +56,15 @@ JOB_ROWS = pl.concat(
 )
 
 
+def rated(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
+    given_tables = {"samples.exact_runs": runs, "samples.run_rises": rises, "stage.jobs": JOB_ROWS}
+    return rate_rows(given.select_alone(METADATA_RUNS, given_tables), rises, ClassParams(), PARAMS)
+
+
 def test_bursts_of_opens_have_their_class_and_their_period() -> None:
     counts: dict[int, int | None] = {step: 500 + step for step in range(5, STEPS, 12)}
     counted = pl.concat([rises("1", "lake", counts | {STEPS + 20: 7}), rises("2", "pond", {3: None})])
-    found = rate_rows(runs(("1", "lake"), ("2", "lake"), ("2", "pond")), counted, JOB_ROWS, ClassParams(), PARAMS)
+    found = rated(runs(("1", "lake"), ("2", "lake"), ("2", "pond")), counted)
     assert found.schema == frames.schema(METADATA_RATES)
     busy, idle = found.to_dicts()
     # what comes late is counted, and lies in no step
@@ -74,7 +80,7 @@ def test_bursts_of_opens_have_their_class_and_their_period() -> None:
 
 def test_steps_before_the_first_scrape_are_unknown() -> None:
     counted = rises("1", "lake", {100: 5})
-    found = rate_rows(runs(("1", "lake"), counted_from_s=600.0), counted, JOB_ROWS, ClassParams(), PARAMS)
+    found = rated(runs(("1", "lake"), counted_from_s=600.0), counted)
     (row,) = found.to_dicts()
     assert row["sample_operations_per_s"][:60] == [None] * 60
     assert row["sample_operations_per_s"][60] == 0
@@ -83,4 +89,4 @@ def test_steps_before_the_first_scrape_are_unknown() -> None:
 
 def test_where_nobody_counts_there_are_no_rows() -> None:
     nobody = rises("1", "lake", {3: None})
-    assert rate_rows(runs(("1", "lake")), nobody, JOB_ROWS, ClassParams(), PARAMS).equals(frames.empty(METADATA_RATES))
+    assert rated(runs(("1", "lake")), nobody).equals(frames.empty(METADATA_RATES))

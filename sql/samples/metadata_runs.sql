@@ -1,0 +1,63 @@
+-- samples.metadata_runs: one row per run and file system that counts metadata operations by job, with what it counted
+with
+
+exact_runs as (
+    select * from samples.exact_runs
+),
+
+run_rises as (
+    select * from samples.run_rises
+    where metadata_operation_count is not null
+),
+
+jobs as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        node_count
+    from stage.jobs
+),
+
+-- where no operation is known to be of any run of a machine, nobody knows that its runs did none
+known as (
+    select distinct
+        cluster,
+        filesystem
+    from run_rises
+),
+
+sums as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        sum(metadata_operation_count)::bigint as metadata_operation_count
+    from run_rises
+    group by cluster, job_id, started_at, filesystem
+)
+
+select
+    exact_runs.ended_on,
+    exact_runs.application_id,
+    exact_runs.cluster,
+    exact_runs.job_id,
+    exact_runs.started_at,
+    exact_runs.ended_at,
+    exact_runs.filesystem,
+    exact_runs.interval_s,
+    exact_runs.step_us,
+    exact_runs.phase_us,
+    exact_runs.first_step,
+    exact_runs.last_step,
+    exact_runs.counted_from_at,
+    exact_runs.counted_until_at,
+    exact_runs.outcome,
+    coalesce(sums.metadata_operation_count, 0) as metadata_operation_count,
+    jobs.node_count
+from exact_runs
+semi join known using (cluster, filesystem)
+left join sums using (cluster, job_id, started_at, filesystem)
+left join jobs using (cluster, job_id, started_at)
+order by exact_runs.cluster, exact_runs.job_id, exact_runs.started_at, exact_runs.filesystem

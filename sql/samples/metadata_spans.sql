@@ -1,0 +1,22 @@
+-- samples.metadata_spans: one row per traced run that made metadata calls, with how long it lasted
+with
+
+trace_jobs as (
+    select * from stage.trace_jobs
+),
+
+ends as (
+    select
+        trace_id,
+        max(ceased_s) as latest_s
+    from landed.trace_metadata
+    group by trace_id
+)
+
+select
+    trace_jobs.ended_on,
+    trace_jobs.trace_id,
+    greatest(trace_jobs.duration_s, ends.latest_s, 0) as lasting_s
+from trace_jobs
+inner join ends using (trace_id)
+order by trace_jobs.trace_id
