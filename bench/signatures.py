@@ -13,13 +13,16 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from bench.harness import Comparison, Context, Row, alternate, benchmark, call_cost, compared
 from bench.spider import JOBS, SETS, site
-from iosig.estimates.signatures.parallel import extract_in_chunks
-from iosig.transforms.arrays import cut
+from iosig.estimates.signatures.parallel import extract_in_batches, part_of
+from iosig.transforms.arrays import chunks_of, cut
 from iosig.transforms.signatures import left_out
 from iosig.transforms.signatures.methods import SignatureParams
 from iosig.transforms.signatures.sample_sets import SampleSets
+from iosig.warehouse import processes
 
 _WORKERS = 2
+#: sets of a call, about as many as those of a work item
+_CHUNK_SETS = 400
 #: limits on the time, as multiples of the time to cut the samples
 _MAX_RATIOS = {"iosi": 20, "warped": 60, "robust": 60}
 #: shares of all sets; an exponent of 1 is linear
@@ -34,7 +37,7 @@ def extraction(context: Context) -> Iterator[Row]:
     sets = drawn.sample_sets()
     cutting = partial(call_cost, lambda: cut(drawn.bytes_per_s, drawn.first, drawn.last))
     for method, max_ratio in _MAX_RATIOS.items():
-        extract = partial(extract_in_chunks, sets, SignatureParams(), (method,), _WORKERS)
+        extract = partial(_extract_in_processes, sets, method)
         yield from compared(
             Comparison(
                 f"`{method}` of {JOBS:,} jobs in {SETS:,} sets, {_WORKERS} processes / cutting their samples",
@@ -50,9 +53,18 @@ def extraction(context: Context) -> Iterator[Row]:
         yield _growth(method, [round(share * SETS) for share in _SHARES], drawn.sample_sets)
 
 
+def _extract_in_processes(sets: SampleSets, method: str) -> None:
+    """Extract the signatures of sets in several processes, as work items do."""
+    chunks = chunks_of([1] * sets.set_count, _CHUNK_SETS)
+    tasks = ((chunk, (part_of(sets, chunk), SignatureParams(), (method,))) for chunk in chunks)
+    with processes.pool(_WORKERS) as executor:
+        for _ in processes.in_order(executor, extract_in_batches, tasks, 2 * _WORKERS):
+            pass
+
+
 def _growth(method: str, counts: list[int], sample_sets: Callable[[int], SampleSets]) -> Row:
     """Return the exponent of the growth of the processor time by the number of sets."""
-    extracts = [partial(extract_in_chunks, sample_sets(count), SignatureParams(), (method,), 1) for count in counts]
+    extracts = [partial(extract_in_batches, sample_sets(count), SignatureParams(), (method,)) for count in counts]
     seconds = [cost[0].cpu_s for cost in alternate([partial(call_cost, extract) for extract in extracts], 1)]
     exponent = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
     text = ", ".join(f"{count:,} sets: {taken:.1f} s" for count, taken in zip(counts, seconds, strict=True))

@@ -53,13 +53,12 @@ def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> 
     day. The real Darshan logs that ship inside the `darshan` wheel land, too.
     """
     from iosig.flows.executors import with_processes
-    from iosig.warehouse import processes
 
     folder = _fresh(into)
     click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
     # The processes that check and work import for seconds: they start before this process has imported much itself.
-    with scratch(), with_processes() as engine, engine.shared():
-        processes.make_ready(*_WORKED_WITH)
+    with scratch(), with_processes() as engine:
+        engine.preload(*_WORKED_WITH)
         _demonstrate(folder, engine, seed, is_full=is_full, as_json=as_json)
     return 0
 
@@ -106,7 +105,7 @@ def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_j
         _show_comparison(compare_classes(store, release, classes_truth(site)))
         _show_signatures(signatures)
         _show_volumes(volumes)
-    tell(store, Story(releases, planted, signatures, volumes, traced_count, last_day), folder)
+    tell(store, Story(releases, planted, signatures, volumes, traced_count, last_day), folder, engine.executor)
 
 
 def _nights(
@@ -122,6 +121,7 @@ def _nights(
     counted: the machine whose servers count by job, and what they counted; its files come on the last day. Returns the
     releases, and how many real logs landed.
     """
+    from iosig.cli.demo_story import IMPORTED_TO_DRAW
     from iosig.cli.printing import steps_told
     from iosig.flows.demo.simulated import days_of, shipped_logs, write_site
     from iosig.flows.nightly import run_inline
@@ -141,7 +141,8 @@ def _nights(
             def begin(name: str, left_s: float | None, day: date = day, *, is_last: bool = is_last) -> None:
                 steps.begin(f"night of {day}: {name}", left_s)
                 if is_last and name == "release":
-                    _prepare_drawing()
+                    # the release is published by this process alone
+                    engine.preload(*IMPORTED_TO_DRAW)
 
             releases.append(run_inline(store, settings, steps.done, engine=engine, begin=begin))
     return releases, landed_count
@@ -156,14 +157,6 @@ def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path)
     write_trace(site, traced_job_id(site), inbox / "traces")
     write_site(exact, inbox / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
     write_statistics(statistics, inbox / exact.params.cluster)
-
-
-def _prepare_drawing() -> None:
-    """Let the shared processes import what draws: the release is published by this process alone."""
-    from iosig.cli.demo_story import IMPORTED_TO_DRAW
-    from iosig.warehouse import processes
-
-    processes.make_ready(*IMPORTED_TO_DRAW)
 
 
 def _show_document(

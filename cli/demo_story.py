@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,6 @@ from iosig.cli.hints import command, for_warehouse
 from iosig.cli.printing import bytes_text, show
 from iosig.flows.demo.simulated import FILESYSTEM
 from iosig.reports.texts import counted
-from iosig.warehouse import processes
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Story:
     last_day: datetime
 
 
-def tell(store: Store, story: Story, into: Path) -> None:
-    """Print the story, and write its two pictures into a folder."""
+def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
+    """Print the story, and have its two pictures drawn into a folder by an executor."""
     _say(
         f"{counted(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
         "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
@@ -54,23 +54,22 @@ def tell(store: Store, story: Story, into: Path) -> None:
     )
     release = story.releases[-1]
     best = _best(story.signatures)
-    with processes.pool(None) as pool:
-        until = story.last_day + _DAY
-        writers = pool.begin(_who_wrote, store.root, release, FILESYSTEM, until, into / "who.png")
-        drawn = pool.begin(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
-        _show_signatures(story.signatures)
-        _tell_doubtful(story.signatures)
-        click.echo("Planted, and what the third night found:")
-        for one in story.planted:
-            click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
-            click.echo(click.wrap_text(one.found, 80, "    ", "    "))
-        _tell_volumes(story.volumes)
-        if names := writers.result():
-            _say(f"Who wrote most on {FILESYSTEM} on the last day: {names}.")
-        click.echo()
-        _tell_releases(store, story.releases)
-        if drawn is not None:
-            drawn.result()
+    until = story.last_day + _DAY
+    writers = executor.submit(_who_wrote, store.root, release, FILESYSTEM, until, into / "who.png")
+    drawn = executor.submit(_draw_signature, store.root, release, *best, into / "signature.png") if best else None
+    _show_signatures(story.signatures)
+    _tell_doubtful(story.signatures)
+    click.echo("Planted, and what the third night found:")
+    for one in story.planted:
+        click.echo(click.wrap_text(f"{'+' if one.is_found else '-'} {one.planted}", 80, "", "  "))
+        click.echo(click.wrap_text(one.found, 80, "    ", "    "))
+    _tell_volumes(story.volumes)
+    if names := writers.result():
+        _say(f"Who wrote most on {FILESYSTEM} on the last day: {names}.")
+    click.echo()
+    _tell_releases(store, story.releases)
+    if drawn is not None:
+        drawn.result()
     _tell_where_to_look(store, story, best[0] if best else "NAME", into)
 
 

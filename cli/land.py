@@ -126,11 +126,11 @@ def land_command(
     if follow:
         _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
         return 0
-    from iosig.flows.executors import helped
+    from iosig.flows.executors import remote_executor
 
     arrivals = []
-    with helped(settings, store.root):
-        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace)
+    with remote_executor(settings, store.root) as executor:
+        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace, executor=executor)
         for arrival in chain(landed, asked.land(store, settings, told)):
             arrivals.append(arrival)
             click.echo(arrival.line(), err=True)

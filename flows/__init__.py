@@ -4,7 +4,7 @@
 - `steps/`: The steps: declarations, and functions that execute one work item.
 - `schedule` (`Schedule`, `execute`, `Durations`): The order of work items, and the remaining time of a run.
 - `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
-- `dask_workers` (`connected`, `Workers`): Work items on Dask workers.
+- `dask_workers` (`connected`, `Workers`): An executor over Dask workers.
 - `selection` (`select_steps`): Steps by names and graph operators, as dbt selects models.
 - `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
 - `night_flows` (`nightly`, `backfill`, `compute`): The Prefect flows that publish releases.

@@ -7,15 +7,15 @@ worker process of its own imports it once a run, beside landing and staging, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import ExitStack, contextmanager, nullcontext
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from iosig.warehouse import processes
 from iosig.warehouse.errors import MachineFault
+from iosig.warehouse.processes import ProcessExecutor
 
 if TYPE_CHECKING:
     # the process that checks starts before this one imports what steps need
@@ -44,46 +44,6 @@ class InlineExecutor(Executor):
         return future
 
 
-class ProcessExecutor(Executor):
-    """Calls functions in processes of this machine, which start with the first call; lost ones are replaced."""
-
-    def __init__(self, worker_count: int) -> None:
-        self._worker_count = worker_count
-        self._lock = Lock()
-        self._pool = processes.Pool(worker_count)
-
-    @property
-    def pool(self) -> processes.Pool:
-        """The processes, for functions that hand work on to them."""
-        return self._pool
-
-    def submit(
-        self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
-    ) -> Future[_Answer]:
-        """Have a function called in one of the processes."""
-        with self._lock:
-            try:
-                return self._pool.begin(fn, *args, **kwargs)
-            except BrokenExecutor:
-                # a process of the pool has died: nothing starts in it any more
-                self._pool = processes.Pool(self._worker_count)
-                return self._pool.begin(fn, *args, **kwargs)
-
-    def kill(self) -> None:
-        """End the processes whatever they are doing; calls under way fail, and the next one starts new processes."""
-        with self._lock:
-            pool, self._pool = self._pool, processes.Pool(self._worker_count)
-        pool.kill()
-        pool.end()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes: after the calls under way, or at once if this thread is interrupted."""
-        pool = self._pool
-        # its semaphores are freed with it
-        del self._pool
-        pool.end()
-
-
 @dataclass
 class Engine:
     """Executes the work items of a run.
@@ -103,9 +63,10 @@ class Engine:
 
         if item.is_check:
             return self.checks.submit(execute, item, root)
-        if isinstance(self.executor, ProcessExecutor) and self._is_local(item, root):
-            with self.shared():
-                return InlineExecutor().submit(execute, item, root)
+        is_local = isinstance(self.executor, ProcessExecutor) and self.timeout_s is None
+        # other chunks are executed in parallel to a chunk
+        if is_local and not item.is_chunk and item.is_smaller_than(root, SMALL_BYTES):
+            return InlineExecutor().submit(execute, item, root)
         return self.executor.submit(execute, item, root)
 
     def run(self, item: WorkItem, root: Path) -> ItemResult:
@@ -124,16 +85,15 @@ class Engine:
                 f"{item.name} took longer than {self.timeout_s:g} s (schedule.step_timeout_s), and was ended."
             ) from error
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Have functions of the block that start processes use those of the engine."""
-        with processes.offered(self.executor.pool) if isinstance(self.executor, ProcessExecutor) else nullcontext():
-            yield
+    @property
+    def remote(self) -> Executor | None:
+        """The executor if its workers run on other machines, which can land files, too."""
+        return None if isinstance(self.executor, InlineExecutor | ProcessExecutor) else self.executor
 
-    def _is_local(self, item: WorkItem, root: Path) -> bool:
-        if self.timeout_s is not None:
-            return False
-        return item.is_parallel or item.is_smaller_than(root, SMALL_BYTES)
+    def preload(self, *modules: str) -> None:
+        """Have the processes of this machine, if there are any, import modules without waiting for it."""
+        if isinstance(self.executor, ProcessExecutor):
+            self.executor.preload(*modules)
 
 
 class TimedOut(MachineFault):
@@ -165,17 +125,18 @@ def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> It
         settings.require_own_file(f"engine.runner = '{engine.runner}'")
         from iosig.flows import dask_workers
 
-        with dask_workers.connected(engine, settings.slurm, root) as workers, processes.done_by(workers.calls(root)):
+        with dask_workers.connected(engine, settings.slurm, root) as workers:
             yield Engine(workers, workers, workers.worker_count, timeout_s)
 
 
 @contextmanager
-def helped(settings: Settings, root: Path) -> Iterator[None]:
-    """Have many calls of a block be done by workers of other machines, where the settings say so."""
-    with ExitStack() as stack:
-        if settings.engine.runner in ("dask", "slurm"):
-            stack.enter_context(opened(settings, root))
-        yield
+def remote_executor(settings: Settings, root: Path) -> Iterator[Executor | None]:
+    """Open the workers of other machines that the settings name; None if they name none."""
+    if settings.engine.runner in ("dask", "slurm"):
+        with opened(settings, root) as engine:
+            yield engine.remote
+    else:
+        yield None
 
 
 @contextmanager

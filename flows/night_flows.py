@@ -102,7 +102,7 @@ def _build(run: Run, engine: executors.Engine, retries: Mapping[str, Any]) -> No
         task_run = runner.submit(
             named,
             {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
-            wait_for=[begun[name] for name in ready.upstream if name in begun],
+            wait_for=[begun[name] for name in ready.upstream() if name in begun],
         )
         begun[ready.item.name] = task_run
         future: Future[ItemResult] = Future()

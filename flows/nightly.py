@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -176,14 +176,14 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
 # ---- landing
 
 
-def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land what is new in the settings' inbox, databases and Prometheus servers, and what Slurm is asked for.
+def land_inbox(store: Store, settings: Settings, executor: Executor | None = None) -> Iterator[Arrival]:
+    """Land new content of the settings' inbox, databases and Prometheus servers, and of Slurm.
 
-    A file that was landed before costs its hash.
+    A file that was landed before costs its hash. executor: whose workers, on other machines, land files.
     """
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
-    yield from land_paths(store, settings, [*inbox, *schedule.databases], Told())
+    yield from land_paths(store, settings, [*inbox, *schedule.databases], Told(), executor=executor)
     # what asks servers is imported where there are some
     if schedule.prometheus:
         from iosig.streams.prometheus import land_prometheus
@@ -196,9 +196,9 @@ def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
         yield from land_slurm(store, settings)
 
 
-def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land what is new in the inbox, and the predictions that were made since the night before."""
-    yield from land_inbox(store, settings)
+def land_new(store: Store, settings: Settings, executor: Executor | None = None) -> Iterator[Arrival]:
+    """Land new content of the inbox, and the predictions that were made since the last night."""
+    yield from land_inbox(store, settings, executor)
     yield from predictions.land_journal(store, settings)
 
 
@@ -224,10 +224,10 @@ def run_inline(
     selection nothing lands: its steps read what the current release has read. Raises NothingToDo if nothing is stale,
     and GateFailed if a critical expectation fails: then nothing is released.
     """
-    clock = _Clock(report)
+    clock, engine = _Clock(report), engine or Engine()
     if selection is None:
         begin("land", None)
-        for arrival in land_new(store, settings):
+        for arrival in land_new(store, settings, engine.remote):
             name = arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}"
             clock.tell(name, arrival.row_count)
     with locked(store, wait_s):
@@ -237,7 +237,7 @@ def run_inline(
         run = begin_run(store, settings, plan)
         for warning in run.plan.warnings:
             report(warning, 0, 0.0)
-        for result in build(run, engine or Engine(), begin=begin):
+        for result in build(run, engine, begin=begin):
             report(result.name, result.row_count, result.duration_s)
         begin("release", None)
         clock.restart()

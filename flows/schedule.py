@@ -9,31 +9,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from queue import SimpleQueue
 
-from iosig.flows.steps.items import Day, ItemResult, WorkItem
+from iosig.flows.steps.items import Chunk, Day, ItemResult, WorkItem
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Step
 from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.store.store import Store, cached, put_document
 
-#: identifies a work item: its step, and its day (None also for an item of all days)
-Key = tuple[str, Day]
+#: identifies a work item: its step, its day (None also for an item of all days), and the number of its chunk, from 1 on
+#: (0 for the item that joins the chunks, and for one without)
+Key = tuple[str, Day, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyItem:
-    """A work item whose inputs are complete, and the names of the items that it waited for.
+    """A work item whose inputs are complete.
 
-    is_cached: whether an earlier run has completed it.
+    upstream: returns the names of the items that it waited for. is_cached: whether an earlier run has completed it.
     """
 
     item: WorkItem
-    upstream: tuple[str, ...]
+    upstream: Callable[[], tuple[str, ...]]
     is_cached: bool
 
     def cached_result(self) -> ItemResult:
@@ -67,30 +69,68 @@ class Schedule:
         for step in steps:
             for table in (*step.days_after, *(table for source in step.reads for table in source.tables)):
                 self._consumers[self._producer.get(table.name, "")].add(step.name)
-        self._ready: list[tuple[int, bool, str, Key]] = []
+        self._ready: list[tuple[int, bool, str, int, Key]] = []
+        #: by step and day: the chunks of items under way, and how many of them are not complete
+        self._chunks: dict[tuple[str, Day], Sequence[Chunk]] = {}
+        self._open_chunks: dict[tuple[str, Day], int] = {}
+        #: the items that have been popped, by their names
+        self._keys: dict[str, Key] = {}
         for name in self._steps:
             self._expand(name)
 
     def open_counts(self) -> dict[str, int]:
         """Return the number of work items of each step that are not complete, as far as they are known."""
-        return {name: len(progress.open_days) for name, progress in self._steps.items()}
+        counts = {name: len(progress.open_days) for name, progress in self._steps.items()}
+        for (name, _), count in self._open_chunks.items():
+            counts[name] += count
+        return counts
 
     def pop(self) -> ReadyItem | None:
         """Return the next work item that is ready, None if there is none at present."""
         while self._ready:
-            name, day = heappop(self._ready)[-1]
-            step = self._steps[name].step
-            if step.is_needed(self._run, day):
-                item = step.item(self._run, day, (day,) if step.is_daily else step.days(self._run))
-                is_cached = bool(item.marker) and self._run.has(item.marker)
-                return ReadyItem(item, self._upstream(step, day), is_cached)
-            self._end(name, day)
+            name, day, number = heappop(self._ready)[-1]
+            if (name, day) not in self._chunks and not self._begin(name, day):
+                continue
+            step, chunks = self._steps[name].step, self._chunks[name, day]
+            days = (day,) if step.is_daily else step.days(self._run)
+            if number:
+                item = step.chunk_item(self._run, day, days, chunks, number - 1)
+            else:
+                item = step.item(self._run, day, days, chunks)
+            self._keys[item.name] = (name, day, number)
+            is_cached = bool(item.marker) and self._run.has(item.marker)
+            return ReadyItem(item, partial(self._upstream, name, day, number), is_cached)
         return None
+
+    def _begin(self, name: str, day: Day) -> bool:
+        """Divide an item whose inputs are complete into chunks; return whether it can start itself."""
+        step = self._steps[name].step
+        if not step.is_needed(self._run, day):
+            self._end(name, day)
+            return False
+        is_whole = step.chunks is None or self._run.has(self._run.marker(step.item_name(day)))
+        chunks = () if is_whole or step.chunks is None else step.chunks(self._run, day)
+        self._chunks[name, day] = chunks
+        if len(chunks) < 2:
+            return True
+        self._open_chunks[name, day] = len(chunks)
+        for number in range(len(chunks)):
+            self._push(name, day, number + 1)
+        return False
+
+    def _push(self, name: str, day: Day, number: int = 0) -> None:
+        # undated items and those of all days take longest, so they come first
+        heappush(self._ready, (self._order[name], day is not None, str(day), number, (name, day, number)))
 
     def complete(self, item: WorkItem) -> None:
         """Record that a work item is complete: those that waited for it alone become ready."""
-        step = self._steps[item.step].step
-        self._end(item.step, item.days[0] if step.is_daily else None)
+        name, day, number = self._keys.pop(item.name)
+        if not number:
+            self._end(name, day)
+            return
+        self._open_chunks[name, day] -= 1
+        if not self._open_chunks[name, day]:
+            self._push(name, day)
 
     def completed_steps(self) -> Iterator[Step]:
         """Yield the steps of which all work items are complete."""
@@ -116,11 +156,11 @@ class Schedule:
         progress = self._steps[name]
         if day in progress.waiting and self._has_inputs(progress.step, day):
             progress.waiting.remove(day)
-            # undated items and those of all days take longest, so they come first
-            heappush(self._ready, (self._order[name], day is not None, str(day), (name, day)))
+            self._push(name, day)
 
     def _end(self, name: str, day: Day) -> None:
         self._steps[name].open_days.remove(day)
+        self._chunks.pop((name, day), None)
         self._announce(name, day)
 
     def _announce(self, name: str, day: Day) -> None:
@@ -163,14 +203,17 @@ class Schedule:
             return progress.is_complete
         return progress.days is not None and day not in progress.open_days
 
-    def _upstream(self, step: Step, day: Day) -> tuple[str, ...]:
+    def _upstream(self, name: str, day: Day, number: int) -> tuple[str, ...]:
         """Return the names of the items that an item waited for."""
-        names: dict[str, None] = {}
+        step, names = self._steps[name].step, dict[str, None]()
+        chunk_count = len(self._chunks.get((name, day), ()))
+        if chunk_count > 1 and not number:
+            return tuple(step.chunk_name(day, place, chunk_count) for place in range(chunk_count))
         for source in step.reads:
             producers = {self._producer.get(table.name) for table in source.tables} - {None, step.name}
-            for name in producers if source.wait != "none" else ():
-                assert name is not None
-                progress = self._steps[name]
+            for producer in producers if source.wait != "none" else ():
+                assert producer is not None
+                progress = self._steps[producer]
                 is_same_day = source.wait == "day" and progress.step.is_daily and step.is_daily
                 days = (day,) if is_same_day else progress.days or ()
                 names.update((progress.step.item_name(each), None) for each in days)
@@ -232,10 +275,14 @@ def _put(ended: SimpleQueue[tuple[WorkItem, Future[ItemResult]]], item: WorkItem
 
 
 def _failure(failures: dict[str, BaseException]) -> BaseException:
-    lost = [name for name, error in failures.items() if isinstance(error, WorkerLost)]
-    if len(lost) > 1:
-        return WorkerLost(f"The workers of {', '.join(map(repr, lost))} ended. Run again.")
-    return next(iter(failures.values()))
+    lost = [name for name, error in failures.items() if isinstance(error, WorkerLost | BrokenProcessPool)]
+    error = next(iter(failures.values()))
+    if len(lost) > 1 or isinstance(error, BrokenProcessPool):
+        return WorkerLost(
+            f"The workers of {', '.join(map(repr, lost))} ended; the system may have run out of memory. Completed "
+            "items stay: run again, with fewer processes (engine.worker_count in the settings) or more memory."
+        )
+    return error
 
 
 # ---- durations

@@ -6,7 +6,8 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import Executor
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby, islice
@@ -173,14 +174,17 @@ def land_paths(
     *,
     format_name: str | None = None,
     replace: bool = False,
+    executor: Executor | None = None,
 ) -> Iterator[Arrival]:
-    """Land files, what lies within folders in the order of the names, and database URLs.
+    """Land files, the content of folders in the order of the names, and database URLs.
 
-    Small traces are landed many at a time: what became of them is told together. Large files that follow each other,
-    and many small ones, are landed side by side (by processes, or by the workers of other machines), as if one came
-    after the other.
+    Small traces are landed many at a time, and reported together. Large files that follow each other, and many small
+    ones, are landed in parallel, with the result of landing them one after the other.
+
+    executor: whose workers, on other machines, land these; by default processes of this machine, if it is worth to
+    start some.
     """
-    call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
+    call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings), executor)
     for arrival in map(call.with_other_zone, _land_paths(call, paths)):
         # addresses of databases are the operator's own
         yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
@@ -188,14 +192,14 @@ def land_paths(
 
 def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
     """Land inputs in order: by lots, in parallel, or one after the other."""
-    is_helped = not call.is_anew and (call.worker_count > 1 or processes.are_elsewhere())
+    is_helped = not call.is_anew and (call.worker_count > 1 or call.executor is not None)
     for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
         if size is None:
             yield from call.in_turn(run)
             continue
         while files := [path for path in islice(run, size.most_count) if isinstance(path, Path)]:
-            # workers of other machines are there already
-            is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and processes.are_elsewhere())
+            # workers of other machines run already
+            is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and call.executor is not None)
             yield from _side_by_side(call, files, size) if is_worth_it else call.in_turn(files)
 
 
@@ -224,10 +228,11 @@ class _Call:
     is_anew: bool
     known: Known
     names: Names | None
+    executor: Executor | None = None
 
     @property
     def worker_count(self) -> int:
-        """How many processes land side by side."""
+        """Number of processes of this machine that land in parallel."""
         return processes.workers(self.settings.engine.worker_count)
 
     def in_turn(self, inputs: Iterable[Path | str | Arrival], sequence: int | None = None) -> Iterator[Arrival]:
@@ -304,14 +309,16 @@ class _Call:
 
 
 def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
-    """Land files in processes, or on other machines, and yield what became of each, in order."""
+    """Land files in processes, or on other machines, and yield the arrival of each, in order."""
     # a large one is hashed by who lands it
     firsts, before = _firsts(paths, call.known if size is _SMALL else None)
     ready = {place: Arrival(str(paths[place]), landed, None) for place, landed in before.items()}
     groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
     are_first = set(firsts)
-    with processes.pool(call.worker_count) as pool:
-        answers = processes.in_order(pool, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL))
+    opened = processes.pool(call.worker_count) if call.executor is None else nullcontext(call.executor)
+    limit = 2 * call.worker_count if call.executor is None else size.most_count
+    with opened as executor:
+        answers = processes.in_order(executor, _land_apart, _tasks(call, paths, groups, are_new=size is _SMALL), limit)
         for place, path in enumerate(paths):
             if place in are_first and place not in ready:
                 (group, sequence), arrivals = next(answers)

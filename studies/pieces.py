@@ -50,6 +50,6 @@ def _as_done(
         return
     with processes.pool(workers) as pool:
         order = sorted(range(len(pieces)), key=lambda place: -takes[place])
-        places = {pool.begin(work, pieces[place]): place for place in order}
+        places = {pool.submit(work, pieces[place]): place for place in order}
         for future in as_completed(places):
             yield places[future], future.result()

@@ -28,6 +28,21 @@ def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
     return found
 
 
+def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None = None) -> list[slice]:
+    """Divide consecutive things of these sizes into slices of a bounded total size and number.
+
+    A thing that exceeds the bound is a slice of its own. An empty sequence gives no slices.
+    """
+    totals, count, first = offsets_of(sizes), len(sizes), 0
+    chunks = []
+    while first < count:
+        last = int(np.searchsorted(totals, totals[first] + max_size, side="right")) - 1
+        last = min(max(last, first + 1), first + (max_count or count))
+        chunks.append(slice(first, last))
+        first = last
+    return chunks
+
+
 def owners(offsets: Ints) -> Ints:
     """Return the number of the piece to which each value belongs: shape (`offsets[-1]`,)."""
     # `numpy.diff` takes several times as long for few

@@ -5,7 +5,7 @@
 - `engine_paths` (`duckdb_path`, `scan_parquet`, `sqlite_uri`): Paths in the form that each engine reads literally.
 - `printable` (`printable`, `one_line`): Text from outside as it may be shown.
 - `interrupts` (`Stop`, `stopped_by_signals`, `interrupted_by`, `signal_errors_kept`): Orderly interruption by signals.
-- `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Pools of freshly started processes.
+- `processes` (`ProcessExecutor`, `pool`, `in_order`, `workers`, `WorkerLost`): Worker processes of this machine.
 - `contracts/`: Contracts: each column once, each table once.
 - `external/`: External programs and servers: each call has a time limit.
 - `following/`: Following files that grow.

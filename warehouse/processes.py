@@ -1,4 +1,4 @@
-"""Processes that work side by side: started fresh, of one thread each where libraries would start some of their own."""
+"""Worker processes of this machine: an executor that starts them when they are needed, and what they import."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context, parent_process, resource_tracker
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.interrupts import left_at_once
@@ -25,9 +24,6 @@ from iosig.warehouse.interrupts import left_at_once
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
 _Key = TypeVar("_Key")
-
-#: calls under way for each process: the one that it is at, and the next
-AHEAD = 2
 
 #: workers are the threads; libraries that start some of their own only get into their way
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -47,105 +43,86 @@ class WorkerLost(MachineFault):
     """A process ended before it answered."""
 
 
-class Workers(Protocol):
-    """Who calls functions side by side: processes of this machine, or those of several."""
+class ProcessExecutor(Executor):
+    """Calls functions in processes of this machine, each started when it is needed first; lost ones are replaced.
 
-    @property
-    def worker_count(self) -> int:
-        """How many calls are done at a time."""
-
-    def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
-        """Have a function called by one of them."""
-
-
-class Pool:
-    """So many processes, of which each is started when it is needed first; none outlives this one, however it ends."""
+    Processes are started fresh, with one thread where libraries would start several; they end with this process,
+    however it ends.
+    """
 
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
-        # a fork of a process that has threads may hang
-        context = get_context("spawn")
-        self._processes = ProcessPoolExecutor(worker_count, mp_context=context, initializer=_working)
         share = max(1, (os.cpu_count() or 1) // worker_count)
         self._variables = _ONE_THREAD | ALLOCATION | {_THREADS: str(share)}
+        self._lock = threading.Lock()
+        self._pool = self._new_pool()
 
-    def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
+    def submit(
+        self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> Future[_Answer]:
         """Have a function called in one of the processes."""
-        with _environment(self._variables), uninterrupted():
-            return self._processes.submit(function, *args)
+        with self._lock, _environment(self._variables), uninterrupted():
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                # a process of the pool has died: nothing starts in it any more
+                self._pool = self._new_pool()
+                return self._pool.submit(fn, *args, **kwargs)
 
-    def end(self) -> None:
-        """Let the processes end; what has not begun is not begun any more.
-
-        What has begun is waited for, but where whoever asked for it is interrupted.
-        """
-        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            self.kill()
-        self._processes.shutdown(cancel_futures=True)
+    def preload(self, *modules: str) -> None:
+        """Have each process import modules, without waiting for it."""
+        for _ in range(self.worker_count):
+            self.submit(_import_all, modules)
 
     def kill(self) -> None:
-        """End the processes, whatever they are at; Python 3.11's executor has no word for that."""
-        executor = cast("Any", self._processes)
-        with suppress(AttributeError):
-            for process in list(executor._processes.values()):
-                process.kill()
-            # an answer of which half has come ends when nobody is left who might send the rest; the executor holds that
-            # end, too, and would wait for ever
-            executor._result_queue._writer.close()
+        """End the processes whatever they are doing; calls under way fail, and the next one starts new processes."""
+        with self._lock:
+            pool, self._pool = self._pool, self._new_pool()
+        _kill(pool)
+        pool.shutdown(cancel_futures=True)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes after the calls under way, or at once if this thread is interrupted.
+
+        Calls that have not begun are cancelled.
+        """
+        pool = self._pool
+        # its semaphores are freed with it
+        del self._pool
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            _kill(pool)
+        pool.shutdown(wait, cancel_futures=True)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # a fork of a process that has threads may hang
+        return ProcessPoolExecutor(self.worker_count, mp_context=get_context("spawn"), initializer=_working)
 
 
-#: who else calls functions for the piece of work that is done just now: workers of other machines
-_elsewhere: ContextVar[Workers | None] = ContextVar("elsewhere", default=None)
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool; the executor of Python 3.11 has no method for that."""
+    executor = cast("Any", pool)
+    with suppress(AttributeError):
+        for process in list(executor._processes.values()):
+            process.kill()
+        # half an answer ends when no process is left that might send the rest; the executor holds that end, too, and
+        # would wait for ever
+        executor._result_queue._writer.close()
 
 
 @contextmanager
-def done_by(others: Workers) -> Iterator[None]:
-    """Have the calls of this block, where they are many, be done by others than processes of this one."""
-    token = _elsewhere.set(others)
-    try:
-        yield
-    finally:
-        _elsewhere.reset(token)
+def pool(worker_count: int | None) -> Iterator[ProcessExecutor]:
+    """Open an executor with a number of processes, that of the cores if None; they end with the block.
 
-
-@contextmanager
-def offered(kept: Pool) -> Iterator[None]:
-    """Have all pools of this block be one that stays, unless others work for the block already."""
-    with done_by(_elsewhere.get() or kept):
-        yield
-
-
-@contextmanager
-def pool(worker_count: int | None) -> Iterator[Workers]:
-    """Open a pool of so many processes, as many as there are cores if None; they end with the block.
-
-    Raises WorkerLost in the block where a process dies.
+    Raises WorkerLost in the block if a process dies.
     """
-    others = _elsewhere.get()
-    opened = Pool(workers(worker_count)) if others is None else None
     try:
-        yield others or opened  # type: ignore[misc]
+        with ProcessExecutor(workers(worker_count)) as executor:
+            yield executor
     except BrokenProcessPool as error:
         raise WorkerLost(
             "A process ended before it answered; the system may have run out of memory. "
             "Run again, with fewer processes (engine.worker_count in the settings)."
         ) from error
-    finally:
-        if opened is not None:
-            opened.end()
-
-
-def are_elsewhere() -> bool:
-    """Return whether workers of other machines do the calls of this block."""
-    others = _elsewhere.get()
-    return others is not None and not isinstance(others, Pool)
-
-
-def make_ready(*modules: str) -> None:
-    """Have the processes that a block shares import modules meanwhile, if there are any; nobody waits for that."""
-    if (others := _elsewhere.get()) is not None:
-        for _ in range(others.worker_count):
-            others.begin(_import_all, modules)
 
 
 def ending_with_parent() -> None:
@@ -211,17 +188,20 @@ def imported(name: str) -> None:
 
 
 def in_order(
-    pool: Workers, function: Callable[..., _Answer], tasks: Iterable[tuple[_Key, tuple[Any, ...]]]
+    executor: Executor,
+    function: Callable[..., _Answer],
+    tasks: Iterable[tuple[_Key, tuple[Any, ...]]],
+    limit: int,
 ) -> Iterator[tuple[_Key, _Answer]]:
-    """Yield what a function answers, in order; a bounded number is under way, and no more arguments are held.
+    """Yield the results of calls in the order of the tasks, of which at most `limit` are under way.
 
-    tasks: of each call a key, by which its answer is known, and the arguments.
+    tasks: for each call a key, which is returned with the result, and the arguments.
     """
     waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
     for key, arguments in tasks:
-        waiting.append((key, pool.begin(function, *arguments)))
+        waiting.append((key, executor.submit(function, *arguments)))
         del arguments
-        if len(waiting) >= pool.worker_count * AHEAD:
+        if len(waiting) >= limit:
             known, future = waiting.popleft()
             yield known, future.result()
     while waiting:
@@ -230,9 +210,7 @@ def in_order(
 
 
 def workers(worker_count: int | None) -> int:
-    """Return how many processes work: so many, or as many as there are cores; in one of them, it alone."""
-    if (others := _elsewhere.get()) is not None:
-        return others.worker_count
+    """Return the number of processes to use, that of the cores if None; 1 within a worker process."""
     return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 

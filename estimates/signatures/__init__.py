@@ -1,5 +1,5 @@
 """Signatures: extraction from many sample sets, and signatures as a release holds them.
 
-- `parallel` (`extract_in_chunks`, `chunks_of`, `extract_each`): Signatures of many sample sets, in a process pool.
+- `parallel` (`extract_in_batches`, `part_of`): Signatures of many sample sets, some at a time.
 - `published` (`read_signatures`, `defaults`): Signatures as a release has them.
 """

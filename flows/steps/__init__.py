@@ -11,11 +11,11 @@ its steps after their functions; `order` lists them.
 - `exact_checks` (`check_runs`, `against`): Signatures against what servers counted.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
-- `items` (`WorkItem`, `StepContext`, `execute`): Work items as data: which files each reads and writes.
+- `items` (`WorkItem`, `Chunk`, `StepContext`, `execute`): Work items as data: which files each reads and writes.
 - `joint` (`make_signatures`, `is_due`, `asked`): Signatures found together, where that is due, beside the plain ones.
 - `metadata_periods` (`grid_rows`, `metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
 - `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
-- `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
+- `networks` (`make_networks`, `join_networks`): Networks: the communication of each traced run by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.
 - `order` (`STEPS`, `WORK_STEPS`, `with_checks`): The steps of a run, in the order in which ready work items start.
 - `periods` (`find`): Periods: how often each does its I/O.
@@ -25,9 +25,9 @@ its steps after their functions; `order` lists them.
 - `run` (`Run`): A plan being executed: files of landings, of the base release and of built tables.
 - `samples` (`count_applications`, `join_io`, `cut_samples`): Samples: each run's piece of its file system's traffic.
 - `signature_checks` (`check_signatures`, `known`): Signatures against the truth.
-- `signatures` (`gather_sets`, `make_parts`): Signatures: what each application does to storage.
+- `signatures` (`gather_sets`, `extract_signatures`, `carry`): Signatures: the I/O of each application.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
-- `step` (`Step`, `Input`, `built`, `landed`, `live`, `released`): Steps as declarations.
+- `step` (`Step`, `Input`, `built`, `landed`, `live`, `released`, `in_chunks`): Steps as declarations.
 - `subjects` (`counted_samples`, `of_applications`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
 - `unnamed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.

@@ -50,14 +50,27 @@ class TableFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """A share of the rows of a step and day, small enough for the memory of one process.
+
+    reads: all files that it is computed from. keys: identify its rows in files that several chunks read.
+    """
+
+    reads: tuple[TableFile | Landing, ...]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One execution of a step, for one day or for all days together.
+    """One execution of a step, for one day, for a chunk of it, or for all days together.
 
     function: `module:name`. reads: files, and landings with those of their parts that are read. writes: files; those
-    without rows may be absent. days: days that are recomputed. folder: the run's own, below the root. marker: the
-    file that says that the item is complete; empty for an item that every run executes. is_check: whether it needs
-    Great Expectations. is_parallel: whether its function starts worker processes of its own. poll_span: the first and
-    last day of polls in the warehouse. beginning_filesystems: file systems whose polls begin on these days.
+    without rows may be absent, and a star in a path stands for any number of files. days: days that are recomputed.
+    folder: the run's own, below the root. marker: the file that says that the item is complete; empty for an item that
+    every run executes. is_check: whether it needs Great Expectations. chunk_function: executed before `function` where
+    the item computes its only chunk, too. chunk_keys: of the chunk that it computes. chunk_files: those that it writes
+    as a chunk, or joins. poll_span: the first and last day of polls in the warehouse. beginning_filesystems: file
+    systems whose polls begin on these days.
     """
 
     name: str
@@ -70,9 +83,16 @@ class WorkItem:
     folder: str
     marker: str
     is_check: bool = False
-    is_parallel: bool = False
+    chunk_function: str = ""
+    chunk_keys: tuple[str, ...] = ()
+    chunk_files: tuple[TableFile, ...] = ()
     poll_span: tuple[Day, Day] = (None, None)
     beginning_filesystems: tuple[str, ...] = ()
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether it computes one of several chunks, which other items join."""
+        return bool(self.chunk_files) and self.writes == self.chunk_files
 
     def is_smaller_than(self, root: Path, byte_count: int) -> bool:
         """Return whether the item reads fewer bytes."""
@@ -94,13 +114,22 @@ def execute(item: WorkItem, root: Path) -> ItemResult:
     store = Store(root)
     files = store.files
     files.fetch(_with_companions(file.path for file in item.reads if isinstance(file, TableFile)))
-    module, _, name = item.function.partition(":")
-    row_count: int = getattr(import_module(module), name)(StepContext(root, item))
-    files.push(_with_companions(file.path for file in item.writes))
+    row_count = 0
+    for function in filter(None, (item.chunk_function, item.function)):
+        module, _, name = function.partition(":")
+        row_count = getattr(import_module(module), name)(StepContext(root, item))
+    written = tuple(name for file in item.writes for name in _written(root, file.path))
+    files.push(_with_companions(written))
     if item.marker:
         put_document(store, item.marker, {"rows": row_count})
-    written = tuple(file.path for file in item.writes if (root / file.path).is_file())
     return ItemResult(item.name, item.step, row_count, time.perf_counter() - start_s, written)
+
+
+def _written(root: Path, path: str) -> list[str]:
+    """Return the names of the files that exist at a path, which may have a star in it."""
+    if "*" in path:
+        return sorted(found.relative_to(root).as_posix() for found in root.glob(path))
+    return [path] if (root / path).is_file() else []
 
 
 def _with_companions(names: Iterable[str]) -> Iterator[str]:
@@ -199,6 +228,25 @@ class StepContext:
         """Return the one file of a table that the item writes."""
         (file,) = (file for file in self.item.writes if file.table == table.name)
         return self.root / file.path
+
+    def chunk_path(self, table: Table) -> Path:
+        """Return the file of a table for the rows of the chunk that the item computes."""
+        (file,) = (file for file in self.item.chunk_files if file.table == table.name)
+        return self.root / file.path
+
+    def chunk_paths(self, table: Table) -> list[Path]:
+        """Return the files of a table that chunks have written, in the order of the chunks."""
+        paths = (self.root / file.path for file in self.item.chunk_files if file.table == table.name)
+        return [path for path in paths if path.is_file()]
+
+    def join_chunks(self, table: Table) -> None:
+        """Write the rows of all chunks as the table's one file; without rows there is none."""
+        paths = self.chunk_paths(table)
+        if self.item.chunk_function and paths:
+            self.path(table).parent.mkdir(parents=True, exist_ok=True)
+            paths[0].replace(self.path(table))
+        elif paths:
+            join_parquet(paths, table, self.path(table))
 
     def join(self, parts: Sequence[Path], table: Table) -> None:
         """Write the rows of Parquet files as the table's one file, or one a bucket."""

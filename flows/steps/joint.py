@@ -8,7 +8,7 @@ of runs and signatures, and on nothing that a rerun would find changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -22,8 +22,8 @@ from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import SUBJECT
 from iosig.flows.steps import signatures as plain
 from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.signatures import MADE
-from iosig.flows.steps.step import Step, built, live, released
+from iosig.flows.steps.signatures import MADE, STALE_SAMPLES
+from iosig.flows.steps.step import Step, built, in_chunks, live, released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
 from iosig.transforms.joint.finding import Found, JointParams, find
@@ -32,7 +32,7 @@ from iosig.transforms.signatures import left_out, trust
 from iosig.transforms.signatures.methods import MethodSignatures, chosen, extract
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
-from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURES
@@ -54,13 +54,17 @@ def make_signatures(context: StepContext) -> int:
     again = asked(context, sets)
     is_joint = pl.col("method") == METHOD
     stays = pl.struct(SUBJECT).is_in(_subjects(sets, without=again).implode())
-    parts, count = plain.make_parts(context, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
-    for number, rows in enumerate(_found(context, sets, again, list(parts))):
-        parts.append(context.folder / "signature_parts" / f"{METHOD}-{number:05d}")
+    carried = plain.carry(context, pl.when(is_joint).then(stays).otherwise(pl.col("is_kept")))
+    extracted = {table: context.chunk_paths(table) for table in MADE}
+    count = sum(int(scan_parquet(path).select(pl.len()).collect().item()) for path in extracted[SIGNATURES])
+    parts = {table: [carried[table], *extracted[table]] for table in MADE}
+    for number, rows in enumerate(_found(context, sets, again, {table: list(parts[table]) for table in MADE})):
         count += rows[SIGNATURES.name].height
-        plain.write_part(rows, parts[-1])
+        for table in MADE:
+            path = context.folder / "signature_parts" / f"{table.name}-{METHOD}-{number:05d}.parquet"
+            parts[table].append(write_parquet(rows[table.name], table, path))
     for table in MADE:
-        context.join([part / f"{table.name}.parquet" for part in parts], table)
+        context.join(parts[table], table)
     path = context.path(SIGNATURES)
     write_parquet(with_defaults(read_parquet(path)), SIGNATURES, path)
     return count
@@ -142,7 +146,7 @@ def _subjects(sets: pl.DataFrame, without: pl.DataFrame) -> pl.Series:
 
 
 def _found(
-    context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Sequence[Path]
+    context: StepContext, sets: pl.DataFrame, again: pl.DataFrame, parts: Mapping[Table, Sequence[Path]]
 ) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table of those that stand, file system by file system."""
     if again.is_empty():
@@ -203,14 +207,14 @@ def _beside(runs: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
     return pl.Series(begun_before > np.searchsorted(ceased, epoch_s(runs["started_at"]), side="left"))
 
 
-def _known(context: StepContext, parts: Sequence[Path]) -> dict[tuple[str, str, str], tuple[Signature, float]]:
+def _known(
+    context: StepContext, parts: Mapping[Table, Sequence[Path]]
+) -> dict[tuple[str, str, str], tuple[Signature, float]]:
     """Return the default signatures of all applications, with their trust, by subject."""
     with context.engine() as connection:
         for table in MADE:
-            models.expose(connection, "main", table, [part / f"{table.name}.parquet" for part in parts])
-        rows = pl.concat(
-            [frames.empty(SIGNATURES), *(read_parquet(part / f"{SIGNATURES.name}.parquet") for part in parts)]
-        )
+            models.expose(connection, "main", table, parts[table])
+        rows = pl.concat([frames.empty(SIGNATURES), *map(read_parquet, parts[SIGNATURES])])
         rows = with_defaults(rows).filter("is_default", outcome="extracted")
         found = published.read_signatures(connection, rows)
     told = zip(rows.select(SUBJECT).rows(), found, floats(rows["trust"]).tolist(), strict=True)
@@ -312,8 +316,14 @@ def _lacked_burst_counts(shared: Shared, found: Found, places: Sequence[int]) ->
 STEP = Step(
     "signatures",
     make_signatures,
-    reads=(built(SAMPLE_SETS), live(SAMPLES, EXACT_SAMPLES, JOBS), released(SAMPLE_SETS, *MADE)),
+    reads=(
+        built(SAMPLE_SETS),
+        in_chunks(STALE_SAMPLES),
+        live(SAMPLES, EXACT_SAMPLES, JOBS),
+        released(SAMPLE_SETS, *MADE),
+    ),
     writes=MADE,
-    is_parallel=True,
     days=lambda run: run.plan.job_days,
+    chunks=plain.divide,
+    chunk_function=plain.extract_signatures,
 )

@@ -1,28 +1,26 @@
-"""Networks: who talked to whom in each traced run, window by window, what that looked like, and what held it up."""
+"""Networks: the communication of each traced run by window, its patterns and its bottlenecks."""
 
 from __future__ import annotations
 
-import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.flows.steps.items import Day, StepContext
+from iosig.flows.steps.items import Chunk, Day, StepContext
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.step import Step, built, landed_of_traces
+from iosig.flows.steps.step import Step, built, in_chunks
 from iosig.settings.model import NetworkSettings
-from iosig.warehouse import processes
+from iosig.transforms.arrays import chunks_of
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
+from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.errors import IosigError
 from iosig.warehouse.store.manifests import Landing, Part, scans
-from iosig.warehouse.store.store import Store, join_parquet, write_parquet
+from iosig.warehouse.store.store import Store, write_parquet
 
 if TYPE_CHECKING:
     from iosig.estimates.networks.making import Made
@@ -30,12 +28,10 @@ if TYPE_CHECKING:
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: what a network is made of
 LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
-#: rows of one table that are held in memory before they are written
-_MOST_HELD_ROWS = 1 << 20
-#: runs, and landed rows of several, that a process makes networks of before it answers
-_RUNS_AT_A_TIME, _ROWS_AT_A_TIME = 256, 1 << 16
-#: so often it is worth to have processes for it
-_MANY = 4
+#: maximum number of runs, and of the landed rows of several runs, that one work item reads
+_CHUNK_RUNS, _CHUNK_ROWS = 1024, 1 << 19
+#: maximum number of runs, and of the landed rows of several runs, whose networks are made together
+_BATCH_RUNS, _BATCH_ROWS = 256, 1 << 16
 #: the columns of every table that say whose rows they are
 _OWN = {"ended_on": pl.Date(), "trace_id": pl.String(), "source_file": pl.String()}
 #: a row of `trace_jobs`, and its landed parts by table
@@ -51,19 +47,42 @@ _FAULTS_OF_CONTENT = (
 )
 
 
+def divide(run: Run, day: Day) -> list[Chunk]:
+    """Divide the traced runs that ended on a day into chunks of a bounded number of landed rows."""
+    files = run.built(TRACE_JOBS, [day])
+    paths = run.store.locals(file.path for file in files)
+    trace_ids = [trace_id for path in paths for trace_id in read_parquet(path, columns=["trace_id"])["trace_id"]]
+    landed: dict[str, list[Landing]] = defaultdict(list)
+    for landing in run.landed(LANDED, trace_ids=set(trace_ids)):
+        landed[landing.trace_id].append(landing)
+    row_counts = [sum(part.row_count for own in landed[name] for part in own.parts) for name in trace_ids]
+    return [
+        Chunk((*files, *(own for name in names for own in landed[name])), tuple(names))
+        for names in (trace_ids[chunk] for chunk in chunks_of(row_counts, _CHUNK_ROWS, _CHUNK_RUNS))
+    ]
+
+
 def make_networks(context: StepContext) -> int:
-    """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
-    jobs = context.frame(TRACE_JOBS)
+    """Make the networks of a chunk of traced runs, some together. Returns the number of runs."""
     landed = {table: _by_trace(context, table) for table in LANDED}
+    jobs = context.frame(TRACE_JOBS).filter(pl.col("trace_id").is_in(context.item.chunk_keys))
     runs = [
         (job, {table: of_trace[job["trace_id"]] for table, of_trace in landed.items()})
         for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True)
     ]
-    written = _Written(context)
-    for rows in _each(context, runs):
-        written.add(rows)
-    written.finish()
+    rows = [_together(Store(context.root), batch, context.settings.networks) for batch in _batches(runs)]
+    for table in TABLES:
+        made = pl.concat([frames.empty(table), *(own[table] for own in rows if table in own)])
+        if made.height:
+            write_parquet(made, table, context.chunk_path(table))
     return jobs.height
+
+
+def join_networks(context: StepContext) -> int:
+    """Join the networks of all chunks of a day. Returns the number of runs."""
+    for table in TABLES:
+        context.join_chunks(table)
+    return int(context.scan(TRACE_JOBS).select(pl.len()).collect().item())
 
 
 def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Landing, Part]]]:
@@ -74,36 +93,15 @@ def _by_trace(context: StepContext, table: Table) -> Mapping[str, list[tuple[Lan
     return found
 
 
-def _each(context: StepContext, runs: Sequence[_Run]) -> Iterator[dict[Table, pl.DataFrame]]:
-    """Yield the rows of runs, some together, in order; many are made in several processes."""
-    chunks = _chunks(runs)
-    tasks = [(number, (context.root, chunk, context.settings.networks)) for number, chunk in enumerate(chunks)]
-    worker_count = processes.workers(context.settings.engine.worker_count)
-    if len(chunks) < _MANY or worker_count == 1:
-        yield from (_together(*arguments) for _, arguments in tasks)
-        return
-    with processes.pool(worker_count) as pool:
-        yield from (rows for _, rows in processes.in_order(pool, _together, tasks))
+def _batches(runs: Sequence[_Run]) -> Iterable[Sequence[_Run]]:
+    """Yield runs of a bounded number of rows, each small enough to be made together."""
+    row_counts = [_row_count(of_run) for _, of_run in runs]
+    yield from (runs[batch] for batch in chunks_of(row_counts, _BATCH_ROWS, _BATCH_RUNS))
 
 
-def _chunks(runs: Sequence[_Run]) -> list[list[_Run]]:
-    """Return runs, some together: few if they are large."""
-    chunks: list[list[_Run]] = []
-    row_count = 0
-    for run in runs:
-        own = _row_count(run[1])
-        if not chunks or len(chunks[-1]) == _RUNS_AT_A_TIME or row_count + own > _ROWS_AT_A_TIME:
-            chunks.append([])
-            row_count = 0
-        chunks[-1].append(run)
-        row_count += own
-    return chunks
-
-
-def _together(root: Path, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
+def _together(store: Store, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
     """Return the rows of a few runs, in order."""
-    store = Store(root)
-    is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _ROWS_AT_A_TIME for _, of_run in runs]
+    is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _BATCH_ROWS for _, of_run in runs]
     found, left = _of_small(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
     if not left and all(is_small):
         return found
@@ -231,55 +229,19 @@ def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Ta
     }
 
 
-@dataclass
-class _Written:
-    """The rows of a day as they come: held as long as they are few, else written in parts that are joined."""
-
-    context: StepContext
-    held: dict[Table, list[pl.DataFrame]] = field(default_factory=lambda: {table: [] for table in TABLES})
-    parts: dict[Table, list[Path]] = field(default_factory=lambda: {table: [] for table in TABLES})
-
-    @property
-    def _folder(self) -> Path:
-        (day,) = self.context.days
-        return self.context.folder / "network_parts" / (day.isoformat() if day else "undated")
-
-    def add(self, rows: Mapping[Table, pl.DataFrame]) -> None:
-        """Take the rows of one more run."""
-        for table, found in rows.items():
-            self.held[table].append(found)
-            if sum(frame.height for frame in self.held[table]) >= _MOST_HELD_ROWS:
-                self._write_part(table)
-
-    def finish(self) -> None:
-        """Write the day's file of each table that has rows."""
-        for table in TABLES:
-            path = self.context.path(table)
-            if self.parts[table]:
-                self._write_part(table)
-                join_parquet(self.parts[table], table, path)
-            elif any(frame.height for frame in self.held[table]):
-                write_parquet(pl.concat(self.held[table]), table, path)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _write_part(self, table: Table) -> None:
-        part = self._folder / table.name / f"{len(self.parts[table])}.parquet"
-        self.parts[table].append(write_parquet(pl.concat([frames.empty(table), *self.held[table]]), table, part))
-        self.held[table] = []
-
-
 def _is_wanted(run: Run, day: Day) -> bool:
-    """Take the days of traced runs, if the night is to make networks."""
+    """Return whether traced runs ended on a day, and the settings enable networks in nightly runs."""
     return run.settings.networks.is_nightly and bool(run.built(TRACE_JOBS, [day]))
 
 
 STEP = Step(
     "networks",
-    make_networks,
-    reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+    join_networks,
+    reads=(built(TRACE_JOBS), in_chunks(*LANDED)),
     writes=TABLES,
     days=lambda run: run.plan.job_days,
     is_daily=True,
     is_needed=_is_wanted,
-    is_parallel=True,
+    chunks=divide,
+    chunk_function=make_networks,
 )

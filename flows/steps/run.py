@@ -22,6 +22,8 @@ from iosig.warehouse.store.store import Store
 
 #: name of the last step: it decides on the release
 DECISION = "checks"
+#: partition of the tables that hold the inputs of chunks, any number of Arrow files
+CHUNK = "chunk"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Run:
 
     def marker(self, name: str) -> str:
         """Return the file that marks a work item of the plan as complete."""
-        return f"{self.place(self.folder)}/done/{name.replace(' ', '-').replace('/', '')}.json"
+        return f"{self.place(self.folder)}/done/{name.replace(' ', '-').replace('/', '-')}.json"
 
     def list_files(self) -> None:
         """List the files of an object store that are built, since a request for each of them takes long."""
@@ -74,9 +76,11 @@ class Run:
 
     def files(self, table: Table, days: Sequence[Day]) -> list[TableFile]:
         """Return the files of a table's days, of all of it for no day: those without rows may not be there."""
+        folder = self.place(self.folder / table.name)
+        if table.partition == CHUNK:
+            return [TableFile(table.name, f"{folder}/*.arrow")]
         if table.bucketed_by is None:
             return [TableFile(table.name, self.place(self.path(table, day)), day) for day in days]
-        folder = self.place(self.folder / table.name)
         return [TableFile(table.name, f"{folder}/{bucket:02}.parquet", bucket=bucket) for bucket in range(BUCKET_COUNT)]
 
     def built(self, table: Table, days: Sequence[Day]) -> list[TableFile]:

@@ -1,12 +1,16 @@
-"""Signatures: what each application does to storage, from the samples of its latest runs."""
+"""Signatures: the I/O of each application when it runs alone, from the samples of its latest runs.
+
+The samples of applications with new runs are gathered in chunks; each chunk is a work item.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,13 +19,14 @@ import polars as pl
 
 from iosig.estimates.columns import epoch_s, ragged
 from iosig.estimates.signatures import published
-from iosig.estimates.signatures.parallel import chunks_of, extract_each
+from iosig.estimates.signatures.parallel import extract_in_batches
 from iosig.estimates.signatures.published import KEY, SUBJECT
-from iosig.flows.steps.items import StepContext
-from iosig.flows.steps.step import Step, live
+from iosig.flows.steps.items import Chunk, Day, StepContext, TableFile
+from iosig.flows.steps.run import CHUNK, Run
+from iosig.flows.steps.step import Step, live, released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
-from iosig.transforms.arrays import Reals, offsets_of, owners
+from iosig.transforms.arrays import Reals, chunks_of, offsets_of, owners
 from iosig.transforms.sample_checks import Sampled
 from iosig.transforms.signatures import preprocessing, similarity
 from iosig.transforms.signatures.bursts import Bursts
@@ -40,50 +45,57 @@ from iosig.warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
-#: where samples are from, by what tells of it
+#: the rows of sample sets whose signatures are to be extracted, with their samples; a group of files for each chunk
+STALE_SAMPLES = replace(SAMPLES, name="stale_samples", partition=CHUNK, is_published=False)
+#: tables of samples by their source
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
-#: steps of samples that are worked on at a time: it bounds the memory. One longer than two seconds counts as several,
-#: for signatures have a point a second, however seldom servers are asked
-_STEPS_AT_A_TIME, _STEP_S = 4_000_000, 2.0
-#: days of samples that are in memory at a time
+#: maximum steps of samples in a chunk: they take seconds. A step of more than two seconds counts as several, since
+#: signatures have a point a second
+_CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
+#: maximum sample sets in a chunk
+_CHUNK_SETS = 400
+#: days whose samples are in memory at a time
 _DAYS_AT_A_TIME = 8
 
 
 def gather_sets(context: StepContext) -> int:
-    """Gather the latest samples of every application. Returns the samples that are in sets."""
+    """Gather the latest samples of every application, those to extract in chunks. Returns the samples in sets."""
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
-        return context.build(connection, SAMPLE_SETS)
+        count = context.build(connection, SAMPLE_SETS)
+    sets = read_parquet(context.path(SAMPLE_SETS))
+    _gather_samples(context, _in_chunks(sets.filter(_are_stale(context, sets))))
+    return count
 
 
-def make_parts(context: StepContext, is_carried: pl.Expr) -> tuple[list[Path], int]:
-    """Make the signatures of applications that have new samples, in a folder for each part; those of others stay.
-
-    is_carried: which rows of the release before stay, by the signature's key and `is_kept`: whether its samples are the
-    same. Returns the folders, the first one with what stays, and how many are new.
-    """
-    sets = context.frame(SAMPLE_SETS)
-    is_stale = _are_stale(context, sets)
-    parts = [_carried(context, sets.filter(~is_stale), is_carried)]
-    count = 0
-    for number, rows in enumerate(_made(context, sets.filter(is_stale))):
-        parts.append(context.folder / "signature_parts" / f"{number:05d}")
-        count += rows[SIGNATURES.name].height
-        write_part(rows, parts[-1])
-    return parts, count
+def divide(run: Run, day: Day) -> list[Chunk]:
+    """Return the chunks of samples that were gathered."""
+    known = tuple(file for table in MADE for file in run.released(table))
+    files = defaultdict[str, list[TableFile]](list)
+    (pattern,) = run.files(STALE_SAMPLES, [None])
+    for name in run.store.files.matching(pattern.path):
+        files[Path(name).stem.partition("-")[0]].append(TableFile(STALE_SAMPLES.name, name))
+    return [Chunk((*own, *known)) for own in files.values()]
 
 
-def write_part(rows: dict[str, pl.DataFrame], folder: Path) -> None:
-    """Write rows of each table that holds signatures into a folder."""
+def extract_signatures(context: StepContext) -> int:
+    """Extract the signatures of a chunk of sample sets, by all methods. Returns the signatures."""
+    settings = context.settings.signatures
+    params = params_of(settings)
+    rows = pl.concat([read_ipc(path) for path in context.files(STALE_SAMPLES)]).sort("place")
+    subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
+    answers = extract_in_batches(_sample_sets(rows, subjects, settings), params, settings.methods)
+    made = marked_rows(context, rows, subjects, answers, params)
     for table in MADE:
-        write_parquet(rows[table.name], table, folder / f"{table.name}.parquet")
+        write_parquet(made[table.name], table, context.chunk_path(table))
+    return made[SIGNATURES.name].height
 
 
-# ---- what is to be made
+# ---- which signatures are extracted
 
 
 def _are_stale(context: StepContext, sets: pl.DataFrame) -> pl.Series:
-    """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
+    """Mark the rows of sets with a sample of a recomputed day, or with other runs than in the base release."""
     files = context.released(SAMPLE_SETS)
     base = frames.widened(read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
     is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in context.days if day], dtype=pl.Date).implode())
@@ -99,19 +111,25 @@ def _are_stale(context: StepContext, sets: pl.DataFrame) -> pl.Series:
     return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
 
 
-def _carried(context: StepContext, kept: pl.DataFrame, is_carried: pl.Expr) -> Path:
-    """Write what stays of the release before, and return its folder."""
-    folder = context.folder / "signature_parts" / "carried"
+def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
+    """Write the signatures of the base release that are still valid; return the file of each table.
+
+    is_carried: selects them by the signature's key and `is_kept`: whether its samples are the same.
+    """
+    sets = context.frame(SAMPLE_SETS)
+    kept = sets.filter(~_are_stale(context, sets))
     subjects = kept.select(SUBJECT).unique().with_columns(is_kept=pl.lit(True))
+    paths = {}
     for table in MADE:
 
-        def still_true(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
+        def select(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
             marked = rows.join(subjects, on=SUBJECT, how="left", maintain_order="left")
             found = marked.with_columns(pl.col("is_kept").fill_null(value=False)).filter(is_carried).drop("is_kept")
             return _unchanged(found) if table == SIGNATURES else found
 
-        join_parquet(context.released(table), table, folder / f"{table.name}.parquet", still_true)
-    return folder
+        path = context.folder / "signature_parts" / f"{table.name}-carried.parquet"
+        paths[table] = join_parquet(context.released(table), table, path, select)
+    return paths
 
 
 def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
@@ -126,7 +144,18 @@ def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
 CHANGES = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
 
 
-# ---- making them
+# ---- samples
+
+
+def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of sets with the number of their chunk, and their place in it; samples have their interval."""
+    steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
+    subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
+    chunks = chunks_of(subjects["steps"].to_numpy(), _CHUNK_STEPS, _CHUNK_SETS)
+    counts = [int(subjects["count"][chunk].sum()) for chunk in chunks]
+    numbers = np.repeat(np.arange(len(chunks)), counts)
+    numbered = sets.drop("interval_s").with_columns(chunk=pl.Series(numbers, dtype=pl.Int64))
+    return numbered.with_columns(place=pl.int_range(pl.len()).over("chunk"))
 
 
 def params_of(settings: SignatureSettings) -> SignatureParams:
@@ -135,61 +164,26 @@ def params_of(settings: SignatureSettings) -> SignatureParams:
     return SignatureParams(least_run_count=settings.least_sample_count, iosi=iosi)
 
 
-def _made(context: StepContext, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
-    """Yield the rows of each table, some sets at a time."""
-    settings = context.settings.signatures
-    params = params_of(settings)
-    steps = pl.col("step_count") * pl.max_horizontal(pl.col("interval_s") / _STEP_S, 1.0)
-    subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=steps.sum().ceil().cast(pl.Int64))
-    edges = offsets_of(subjects["count"].to_numpy())
-    chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
-    places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
-    samples = _samples(context, [rows for _, rows in places])
-    parts = (_sample_sets(found, rows, own, settings) for (own, rows), found in zip(places, samples, strict=True))
-    answered = extract_each(parts, params, settings.methods, context.settings.engine.worker_count)
-    for (own, rows), answers in zip(places, answered, strict=True):
-        yield marked_rows(context, rows, own, answers, params)
-
-
-def _samples(context: StepContext, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the samples of each chunk of sets, in the order of its rows.
-
-    Days are read once: where there are several chunks, what is of each lies by itself until its turn comes.
-    """
-    if not chunks:
-        return
-    wanted = pl.concat(
-        rows.select(*SUBJECT[1:], *_RUN, "ended_on", "source", "duration_s", chunk=number, place=pl.int_range(pl.len()))
-        for number, rows in enumerate(chunks)
-    )
+def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
+    """Write rows of sets with their samples, a group of files for each chunk; each day of samples is read once."""
     days = {path: (source, day) for table, source in _SOURCES for path, day in context.dated(table).items()}
-    # what servers counted for a run and what they saw while it ran are of one day
-    files = [(path, source) for path, (source, _) in days.items()]
+    # the samples of a run by both sources are of one day
     each_day = sorted({day for _, day in days.values()}, key=str)
-    if len(chunks) == 1:
-        yield _samples_in(files, wanted)
-        return
-    folder = context.folder / "signature_samples"
+    folder = context.path(STALE_SAMPLES).parent
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for first in range(0, len(each_day), _DAYS_AT_A_TIME):
+    folder.mkdir(parents=True)
+    for first in range(0, len(each_day) if wanted.height else 0, _DAYS_AT_A_TIME):
         at_a_time = each_day[first : first + _DAYS_AT_A_TIME]
         found = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], wanted)
         for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
-            # noise: to compress it takes longer than all else here, for a fifth of the bytes
+            # uncompressed: samples are noise
             rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow")
-    for chunk in range(len(chunks)):
-        own = sorted(folder.glob(f"{chunk:05d}-*.arrow"))
-        yield pl.concat([found.clear(), *(read_ipc(path) for path in own)]).sort("place")
-        for path in own:
-            path.unlink()
-    shutil.rmtree(folder)
 
 
 def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return the samples that are wanted of some files, each of a source, by their places in each chunk.
+    """Return the rows that are wanted with their samples in some files, each of a source.
 
-    Beside what servers counted for a run is what they saw in all while it ran (`shared_…`), where that is known.
+    Rows from exact counters also have the shared traffic during the run (`shared_…`), where it is known.
     """
     run, told = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
     days = wanted["ended_on"].unique().implode()
@@ -211,20 +205,18 @@ def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataF
         rows.join(shared, on=run, how="left") if source == "jobstats" else rows.with_columns(nothing)
         for source, rows in meant.items()
     ]
-    return pl.concat(known).sort("chunk", "place").collect()
+    return pl.concat(known).collect()
 
 
-def _sample_sets(
-    found: pl.DataFrame, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings
-) -> SampleSets:
-    """Return the samples of some sets, which are in the order of the rows."""
+def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
+    """Return the samples of some sets; rows are in the order of the sets."""
     of_runs = SampleSets(
-        samples=ragged(found["sample_bytes_per_s"]),
-        started_s=epoch_s(found["grid_started_at"]) - epoch_s(found["started_at"]),
-        duration_s=found["duration_s"].to_numpy(),
+        samples=ragged(rows["sample_bytes_per_s"]),
+        started_s=epoch_s(rows["grid_started_at"]) - epoch_s(rows["started_at"]),
+        duration_s=rows["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
-        others=_others(found),
+        others=_others(rows),
     )
     return _adjusted(of_runs, rows, subjects, settings)
 
@@ -425,7 +417,7 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
 GATHER = Step(
     "sample sets",
     gather_sets,
-    reads=(live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES),),
-    writes=(SAMPLE_SETS,),
+    reads=(live(JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES), released(SAMPLE_SETS)),
+    writes=(SAMPLE_SETS, STALE_SAMPLES),
     days=lambda run: run.plan.job_days,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
-from iosig.flows.steps.items import Day, StepContext, TableFile, WorkItem
+from iosig.flows.steps.items import Chunk, Day, StepContext, TableFile, WorkItem
 from iosig.flows.steps.run import Run
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
@@ -39,9 +39,10 @@ class Step:
 
     days: the days of a run that the step computes. is_daily: whether each of them is a work item; otherwise one item
     covers them all. days_after: tables that must be complete before `days` can be evaluated. is_needed: evaluated when
-    the inputs of a work item are complete; an item that is not needed is skipped. is_check: whether it needs Great
-    Expectations. is_parallel: whether its function starts worker processes of its own. is_repeated: whether every run
-    executes it, also one that resumes.
+    the inputs of a work item are complete; an item that is not needed is skipped. chunks: divides a work item that may
+    take long, evaluated when its inputs are complete. Each chunk is an item of its own, which executes
+    `chunk_function`; another one then joins their files by `function`. A single chunk and the join are one item.
+    is_check: whether it needs Great Expectations. is_repeated: whether every run executes it, also one that resumes.
     """
 
     name: str
@@ -52,8 +53,9 @@ class Step:
     is_daily: bool = False
     days_after: tuple[Table, ...] = ()
     is_needed: Callable[[Run, Day], bool] = lambda run, day: True
+    chunks: Callable[[Run, Day], Sequence[Chunk]] | None = None
+    chunk_function: Callable[[StepContext], int] | None = None
     is_check: bool = False
-    is_parallel: bool = False
     is_repeated: bool = False
 
     def files(self, run: Run) -> dict[Table, list[TableFile]]:
@@ -68,23 +70,70 @@ class Step:
         """Return the name of the work item of a day, or of all days."""
         return f"{self.name} {day or 'undated'}" if self.is_daily else self.name
 
-    def item(self, run: Run, day: Day, days: Sequence[Day]) -> WorkItem:
-        """Return the work item of a day, or of several days together; its inputs must be complete."""
+    def chunk_name(self, day: Day, number: int, count: int) -> str:
+        """Return the name of the work item of one of several chunks; its number begins with 0."""
+        return f"{self.item_name(day)} {number + 1}/{count}"
+
+    def item(self, run: Run, day: Day, days: Sequence[Day], chunks: Sequence[Chunk] = ()) -> WorkItem:
+        """Return the work item of a day, or of several days together; its inputs and chunks must be complete.
+
+        It computes a single chunk, too, and joins the files of several.
+        """
+        name, reads = self.item_name(day), tuple(file for source in self.reads for file in source.files(run, day))
+        writes = tuple(file for table in self.writes for file in self._files(run, table, days))
+        item = self._item(run, name, days, self.function, reads, writes)
+        files = tuple(file for number in range(len(chunks)) for file in self._chunk_files(run, day, number))
+        if len(chunks) == 1:
+            (chunk,) = chunks
+            return replace(
+                item,
+                reads=(*reads, *chunk.reads),
+                chunk_function=_name_of(self.chunk_function),
+                chunk_keys=chunk.keys,
+                chunk_files=files,
+            )
+        return replace(item, reads=(*reads, *files), chunk_files=files)
+
+    def chunk_item(self, run: Run, day: Day, days: Sequence[Day], chunks: Sequence[Chunk], number: int) -> WorkItem:
+        """Return the work item of one of several chunks; its number begins with 0."""
+        chunk, files = chunks[number], self._chunk_files(run, day, number)
+        name = self.chunk_name(day, number, len(chunks))
+        item = self._item(run, name, days, self.chunk_function, chunk.reads, files)
+        return replace(item, chunk_keys=chunk.keys, chunk_files=files)
+
+    def _chunk_files(self, run: Run, day: Day, number: int) -> tuple[TableFile, ...]:
+        folder, name = run.place(run.folder), f"{day or 'undated'}-{number:05}.parquet"
+        return tuple(TableFile(table.name, f"{folder}/{table.name}.chunks/{name}", day) for table in self.writes)
+
+    def _item(
+        self,
+        run: Run,
+        name: str,
+        days: Sequence[Day],
+        function: Callable[[StepContext], int] | None,
+        reads: tuple[TableFile | Landing, ...],
+        writes: tuple[TableFile, ...],
+    ) -> WorkItem:
         return WorkItem(
-            name=self.item_name(day),
+            name=name,
             step=self.name,
-            function=f"{self.function.__module__}:{self.function.__name__}",
-            reads=tuple(file for source in self.reads for file in source.files(run, day)),
-            writes=tuple(file for table in self.writes for file in self._files(run, table, days)),
+            function=_name_of(function),
+            reads=reads,
+            writes=writes,
             days=tuple(days),
             settings=run.settings,
             folder=run.place(run.folder),
-            marker="" if self.is_repeated else run.marker(self.item_name(day)),
+            marker="" if self.is_repeated else run.marker(name),
             is_check=self.is_check,
-            is_parallel=self.is_parallel,
             poll_span=run.plan.poll_span,
             beginning_filesystems=tuple(name for day in days if day for name in run.plan.beginnings.get(day, ())),
         )
+
+
+def _name_of(function: Callable[[StepContext], int] | None) -> str:
+    """Return `module:name` of a step's function."""
+    assert function is not None
+    return f"{function.__module__}:{function.__name__}"
 
 
 # ---- inputs
@@ -114,6 +163,11 @@ def landed_of_traces(*tables: Table) -> Input:
         return run.landed(tables, trace_ids=trace_ids)
 
     return Input((*tables, TRACE_JOBS), read, "day")
+
+
+def in_chunks(*tables: Table) -> Input:
+    """Read the files of some tables that each chunk names itself."""
+    return Input(tables, lambda run, day: (), "day")
 
 
 def built(*tables: Table) -> Input:

@@ -23,7 +23,6 @@ from iosig.flows import dask_workers, executors, nightly
 from iosig.flows.steps.items import ItemResult, StepContext, WorkItem
 from iosig.settings.model import EngineSettings, Settings, SlurmSettings, load
 from iosig.streams.landing import Told, land_paths
-from iosig.warehouse import processes
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.processes import WorkerLost
 from iosig.warehouse.releases import releases
@@ -57,16 +56,7 @@ def worked(context: StepContext) -> int:
     if context.item.name.startswith("slow"):
         place.with_suffix(".begun").write_text(str(os.getpid()))
         time.sleep(2.0 if place.with_suffix(".once").exists() else 600.0)
-    if context.item.name == "handing on":
-        with processes.pool(None) as pool:
-            tasks = [(number, (number,)) for number in range(9)]
-            place.write_text(str([answer for _, answer in processes.in_order(pool, _squared, tasks)]))
-        return 9
     return place.write_text(str(os.getpid()))
-
-
-def _squared(number: int) -> int:
-    return number**2
 
 
 def items(*names: str) -> list[WorkItem]:
@@ -147,30 +137,30 @@ def test_documented_environment_gives_the_configuration_of_the_code() -> None:
         assert f"export {name}={value}" in list(dask_workers._exported())
 
 
-def test_what_comes_with_a_call_is_done_where_the_warehouse_is_seen(
+def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with dask_workers._origin(store) as unseen:
+        store.files.remove(unseen.token)
+        with pytest.raises(MachineFault, match=f"does not see {tmp_path}"):
+            unseen.call(abs, -7)
+    with dask_workers._origin(store) as origin:
+        assert store.has(origin.token)
+        assert not store.exists, "a landing that refuses everything leaves no warehouse"
+        assert origin.call(abs, -7) == 7
+    assert not store.has(origin.token)
+    assert origin.call(abs, -7) == 7
+
+
+def test_the_root_of_a_warehouse_in_an_object_store_is_that_of_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
-    url = "s3://iosig/of-a-test"
-    root = Store.named(url).root
-    call = dask_workers.Call.of(root, "builds/a", _squared, 7)
-    assert call.content is not None, "no store is asked for a few bytes"
-    for is_seen in (False, True, False):
-        monkeypatch.setattr(Store, "exists", property(lambda _, answer=is_seen: answer))
-        if is_seen or root in dask_workers._SEEN:
-            assert call() == 49
-        else:
-            with pytest.raises(MachineFault, match=f"does not see {url}"):
-                call()
-    dask_workers._SEEN.discard(root)
-
-
-def test_of_a_folder_no_call_comes_without_its_file(tmp_path: Path) -> None:
-    call = dask_workers.Call.of(tmp_path, "builds/a", _squared, 7)
-    assert (call.content, call()) == (None, 49)
-    call.undo()
-    with pytest.raises(MachineFault, match="does not see"):
-        call()
+    monkeypatch.setattr(Store, "has", lambda *_: True)
+    roots = []
+    for machine in ("flow", "worker"):
+        monkeypatch.setenv("IOSIG_CACHE", str(tmp_path / machine))
+        roots.append(Store.named("s3://iosig/of-a-test").root)
+    origin = dask_workers._Origin(roots[0], "s3://iosig/of-a-test", "builds/a.workers", dask_workers.program())
+    assert origin.call(os.path.join, roots[0], "jobs") == str(roots[1] / "jobs")
 
 
 # ---- what does
@@ -182,11 +172,8 @@ def test_what_is_lost_is_done_again_and_what_cannot_be_done_is_named(
 ) -> None:
     (tmp_path / "slow.once").touch()
     with executors.opened(settings, tmp_path) as engine:
-        done = results(engine, tmp_path, "one", "handing on", "slow", "two")
-        assert sorted(one.name for one in _with_a_kill(done, tmp_path / "slow.begun")) == [
-            "handing on", "one", "slow", "two",
-        ]  # fmt: skip
-        assert (tmp_path / "handing on").read_text() == str([number**2 for number in range(9)])
+        done = results(engine, tmp_path, "one", "slow", "two")
+        assert sorted(one.name for one in _with_a_kill(done, tmp_path / "slow.begun")) == ["one", "slow", "two"]
         found = []
         with pytest.raises(WorkerLost, match="'poison' ended 3 workers"):
             found.extend(one.name for one in results(engine, tmp_path, "poison", "three", "four"))
@@ -218,15 +205,11 @@ def test_a_worker_that_is_another_program_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_worker_that_does_not_see_the_warehouse_is_told(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "write_bytes", lambda *_: 0)
-    with (
-        executors.opened(settings, tmp_path) as engine,
-        pytest.raises(MachineFault, match="does not see"),
-    ):
-        list(results(engine, tmp_path, "one"))
+def test_a_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, tmp_path: Path) -> None:
+    with executors.opened(settings, tmp_path) as engine:
+        shutil.rmtree(tmp_path / "builds")
+        with pytest.raises(MachineFault, match="does not see"):
+            list(results(engine, tmp_path, "one"))
 
 
 @pytest.mark.slow
@@ -287,8 +270,8 @@ def test_large_files_land_by_workers_as_they_do_here(
     found = {}
     for name, given in (("here", Settings()), ("afar", settings)):
         store = Store(Path(name))
-        with executors.helped(given, store.root):
-            arrivals = list(land_paths(store, given, ["site"], Told()))
+        with executors.remote_executor(given, store.root) as executor:
+            arrivals = list(land_paths(store, given, ["site"], Told(), executor=executor))
         found[name] = [
             (arrival.line(), arrival.landed and (arrival.landed.landing.sequence, arrival.landed.landing.parts))
             for arrival in arrivals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 
 import polars as pl
@@ -11,10 +10,9 @@ from polars.testing import assert_frame_equal
 
 from iosig.flows import nightly
 from iosig.flows.steps import networks
-from iosig.flows.steps.items import StepContext, WorkItem
-from iosig.settings.model import EngineSettings, Settings
+from iosig.settings.model import Settings
 from iosig.warehouse.releases.reading import opened
-from iosig.warehouse.store import landing, lots
+from iosig.warehouse.store import lots
 from iosig.warehouse.store.store import Store
 from tests.small_traces import land, write
 
@@ -46,32 +44,27 @@ def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_networks_of_many_runs_are_the_same_in_several_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store(tmp_path / "warehouse")
-    land(store, write(tmp_path / "traces", 40))
-    landings = landing.ledger(store)
-    jobs = [
-        {"ended_on": None, "trace_id": lot.trace_id, "source_file": lot.source_file, "process_count": 4}
-        for lot in landings
-    ]
-    runs = [
-        (job, {table: [(lot, part) for part in lot.parts if part.table == table.name] for table in networks.LANDED})
-        for job, lot in zip(jobs, landings, strict=True)
-    ]
-    monkeypatch.setattr(networks, "_ROWS_AT_A_TIME", 50)
-    found = []
-    for worker_count in (1, 2):
-        settings = Settings(engine=EngineSettings(worker_count=worker_count))
-        item = WorkItem("networks", "networks", "", (), (), (None,), settings, "builds", "")
-        rows = list(networks._each(StepContext(store.root, item), runs))
-        found.append(
-            {table: pl.concat([each[table] for each in rows if table in each]) for table in networks.TABLES[:1]}
-        )
-    (one,), (other,) = (each.values() for each in found)
-    assert_frame_equal(one, other)
-    assert one["trace_id"].to_list() == [lot.trace_id for lot in landings]
-    assert len(networks._chunks(runs)) > 3
-    assert multiprocessing.active_children() == []
+@pytest.mark.usefixtures("quick_checks")
+def test_networks_in_chunks_of_runs_are_those_of_all_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[bool, dict[str, pl.DataFrame]] = {}
+    names: dict[bool, list[str]] = {}
+    for is_divided in (False, True):
+        if is_divided:
+            monkeypatch.setattr(networks, "_BATCH_ROWS", 20)
+            monkeypatch.setattr(networks, "_CHUNK_ROWS", 60)
+        store = Store(tmp_path / f"warehouse-{is_divided}")
+        land(store, write(tmp_path / "traces", 40))
+        executed = names[is_divided] = []
+        release = nightly.run_inline(store, Settings(), lambda name, *_, into=executed: into.append(name))
+        found[is_divided] = {}
+        for table in networks.TABLES:
+            with opened(store, release, table.name) as connection:
+                found[is_divided][table.name] = connection.sql(f"from {table.name}").pl()
+    for name, rows in found[False].items():
+        assert_frame_equal(rows, found[True][name])
+    assert found[True]["network_runs"].height == 40
+    own = [name for name in names[True] if name.startswith("networks")]
+    count = len(own) - 1
+    assert count > 3
+    assert own == [*(f"networks undated {number + 1}/{count}" for number in range(count)), "networks undated"]
+    assert [name for name in names[False] if name.startswith("networks")] == ["networks undated"]

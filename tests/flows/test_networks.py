@@ -282,8 +282,8 @@ def test_networks_that_are_turned_off_come_later_the_same(
     for name in NAMES:
         assert ask(store, off, f"select count(*) as n from {name}") == [{"n": 0}], name
     assert ask(store, off, "select count(*) as n from trace_jobs") == [{"n": len(ids)}]
-    # Rows that are held go to parts of the day's file at once.
-    monkeypatch.setattr(networks, "_MOST_HELD_ROWS", 1)
+    # Each run is a chunk.
+    monkeypatch.setattr(networks, "_CHUNK_RUNS", 1)
     later = run(store)
     assert later.dates == off.dates
     for name in NAMES:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.cli.printing import steps_told
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
-from iosig.flows.steps.items import Day, ItemResult, StepContext
+from iosig.flows.steps.items import Chunk, Day, ItemResult, StepContext, TableFile
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, Wait
@@ -44,8 +46,10 @@ def step(
     days: Sequence[Day] | None = DAYS,
     days_after: Sequence[str] = (),
     is_needed: Callable[[Any, Day], bool] = lambda run, day: True,
+    chunk_count: int | None = None,
 ) -> Step:
-    """Return a step that writes the table of its name, for each of some days, or for all together."""
+    """Return a step that writes the table of its name, for each of some days, or for all together, in some chunks."""
+    chunks = None if chunk_count is None else [Chunk((), (f"key{number}",)) for number in range(chunk_count)]
     inputs = (Input(tuple(map(table, reads)), lambda run, day: (), wait),)
     return Step(
         name,
@@ -56,6 +60,8 @@ def step(
         is_daily=days is not None,
         days_after=tuple(map(table, days_after)),
         is_needed=is_needed,
+        chunks=None if chunks is None else lambda run, day: chunks,
+        chunk_function=nothing,
     )
 
 
@@ -65,7 +71,7 @@ def run_of(complete: Sequence[str] = ()) -> Run:
         settings=Settings(),
         plan=SimpleNamespace(poll_span=(None, None), beginnings={}),
         folder=None,
-        place=lambda folder: "builds/a",
+        place=lambda folder: "a",
         files=lambda of, days: [],
         marker=lambda name: f"done/{name}",
         has=lambda marker: marker.removeprefix("done/") in complete,
@@ -74,11 +80,17 @@ def run_of(complete: Sequence[str] = ()) -> Run:
     return cast(Run, stub)
 
 
-def executed(steps: Sequence[Step], limit: int = 1, fails: Sequence[str] = (), run: Run | None = None) -> list[str]:
-    """Execute steps, `limit` items at a time, the latest first; return the names of the items in order."""
-    run = run or run_of()
+def executed(
+    steps: Sequence[Step],
+    limit: int = 1,
+    fails: Sequence[str] = (),
+    error: type[Exception] = WorkerLost,
+    started: list[str] | None = None,
+) -> list[str]:
+    """Execute steps, `limit` items at a time, the latest first; return the names of the items in order (`started`)."""
+    run = run_of()
     under_way: list[tuple[ReadyItem, Future[ItemResult]]] = []
-    order: list[str] = []
+    order: list[str] = [] if started is None else started
     schedule = Schedule(run, steps)
 
     def start(ready: ReadyItem) -> Future[ItemResult]:
@@ -92,7 +104,7 @@ def executed(steps: Sequence[Step], limit: int = 1, fails: Sequence[str] = (), r
     def settle() -> None:
         ready, future = under_way.pop()
         if ready.item.name in fails:
-            future.set_exception(WorkerLost(ready.item.name))
+            future.set_exception(error(ready.item.name))
         else:
             future.set_result(ItemResult(ready.item.name, ready.item.step, 0, 0.0, is_cached=ready.is_cached))
 
@@ -110,7 +122,7 @@ def test_a_day_waits_for_its_own_day_and_a_whole_step_for_all() -> None:
     schedule.complete(first[1].item)
     ready = schedule.pop()
     assert ready is not None
-    assert (ready.item.name, ready.upstream) == (f"b {DAYS[1]}", (f"a {DAYS[1]}",))
+    assert (ready.item.name, ready.upstream()) == (f"b {DAYS[1]}", (f"a {DAYS[1]}",))
     assert schedule.pop() is None
     assert schedule.open_counts() == {"a": 2, "b": 3, "c": 1}
     assert executed(steps)[-1] == "c"
@@ -147,6 +159,64 @@ def test_complete_items_are_cached() -> None:
     assert [ready is not None and ready.is_cached for ready in found] == [True, False, False]
 
 
+# ---- chunks
+
+
+def test_several_chunks_are_items_and_the_last_item_joins_them() -> None:
+    schedule = Schedule(run_of(), [step("a", days=DAYS[:1], chunk_count=3), step("b", "a", days=DAYS[:1])])
+    chunks = [schedule.pop() for _ in range(3)]
+    assert schedule.pop() is None
+    assert schedule.open_counts() == {"a": 4, "b": 1}
+    name = f"a {DAYS[0]}"
+    items = [ready.item for ready in chunks if ready]
+    assert [item.name for item in items] == [f"{name} 1/3", f"{name} 2/3", f"{name} 3/3"]
+    assert [(item.chunk_keys, item.is_chunk, item.marker) for item in items] == [
+        ((f"key{number}",), True, f"done/{name} {number + 1}/3") for number in range(3)
+    ]
+    for item in items:
+        assert schedule.pop() is None
+        schedule.complete(item)
+    join = schedule.pop()
+    assert join is not None
+    assert (join.item.name, join.upstream()) == (name, tuple(item.name for item in items))
+    assert [file.path for file in join.item.reads] == [
+        f"a/a.chunks/{DAYS[0]}-{number:05}.parquet" for number in range(3)
+    ]
+    assert join.item.chunk_files == join.item.reads
+    assert not join.item.is_chunk
+    schedule.complete(join.item)
+    after = schedule.pop()
+    assert after is not None
+    assert (after.item.name, after.upstream()) == (f"b {DAYS[0]}", (name,))
+
+
+@pytest.mark.parametrize("chunk_count", [0, 1])
+def test_a_single_chunk_and_the_join_are_one_item(chunk_count: int) -> None:
+    schedule = Schedule(run_of(), [step("a", days=None, chunk_count=chunk_count)])
+    ready = schedule.pop()
+    assert ready is not None
+    assert schedule.pop() is None
+    assert (ready.item.name, ready.item.is_chunk, len(ready.item.chunk_files)) == ("a", False, chunk_count)
+    assert bool(ready.item.chunk_function) == bool(chunk_count)
+
+
+def test_chunks_that_an_earlier_run_has_completed_are_cached_and_those_of_a_complete_item_are_not_asked_for() -> None:
+    steps = [step("a", days=DAYS[:2], chunk_count=2)]
+    schedule = Schedule(run_of(complete=(f"a {DAYS[0]}", f"a {DAYS[1]} 2/2")), steps)
+    found = [schedule.pop() for _ in range(3)]
+    assert [(ready.item.name, ready.is_cached) for ready in found if ready] == [
+        (f"a {DAYS[0]}", True), (f"a {DAYS[1]} 1/2", False), (f"a {DAYS[1]} 2/2", True),
+    ]  # fmt: skip
+
+
+def test_chunks_of_a_failed_one_run_and_are_not_joined() -> None:
+    order: list[str] = []
+    steps = [step("a", days=None, chunk_count=3), step("b", "a", days=None), step("c", days=None)]
+    with pytest.raises(WorkerLost, match=r"^a 2/3$"):
+        executed(steps, 2, fails=["a 2/3"], started=order)
+    assert sorted(order) == ["a 1/3", "a 2/3", "a 3/3", "c"]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 9])
 def test_what_depends_on_a_failed_item_is_not_started_and_the_rest_is(limit: int) -> None:
     steps = [step("a"), step("b", "a"), step("c", "b", days=None), step("d", days=None)]
@@ -157,20 +227,37 @@ def test_what_depends_on_a_failed_item_is_not_started_and_the_rest_is(limit: int
         executed(steps, 1, fails=[f"a {DAYS[0]}", f"a {DAYS[2]}"])
 
 
+def test_items_that_a_broken_pool_has_lost_are_named() -> None:
+    steps = [step("a", days=None), step("b", days=None), step("c", days=None)]
+    with pytest.raises(WorkerLost, match=r"^The workers of 'b' ended; .*engine.worker_count"):
+        executed(steps, 3, fails=["b"], error=BrokenProcessPool)
+    with pytest.raises(WorkerLost, match=r"^The workers of 'c', 'a' ended"):
+        executed(steps, 3, fails=["a", "c"], error=BrokenProcessPool)
+
+
 @given(data=st.data())
 @settings(max_examples=examples(200), deadline=None)
 def test_every_item_of_any_graph_starts_once_after_all_that_it_waits_for(data: st.DataObject) -> None:
     names = [f"s{number}" for number in range(data.draw(st.integers(1, 7)))]
-    steps = []
+    steps, counts = [], dict[str, int]()
     for place, name in enumerate(names):
         reads = data.draw(st.lists(st.sampled_from(names[:place]), unique=True)) if place else []
         days = data.draw(st.one_of(st.none(), st.lists(st.sampled_from([*DAYS, None]), unique=True)))
         after = data.draw(st.lists(st.sampled_from(names[:place]), unique=True, max_size=1)) if place else []
         wait = data.draw(st.sampled_from(["day", "all"]))
-        steps.append(step(name, *reads, wait=cast(Wait, wait), days=days, days_after=after))
+        chunk_count = data.draw(st.one_of(st.none(), st.integers(0, 3)))
+        counts[name] = chunk_count or 0
+        steps.append(step(name, *reads, wait=cast(Wait, wait), days=days, days_after=after, chunk_count=chunk_count))
     order = executed(steps, data.draw(st.integers(1, 5)))
     wanted = [each.item_name(day) for each in steps for day in (each.days(run_of()) if each.is_daily else (None,))]
-    assert sorted(order) == sorted(wanted)
+    chunks = {name: name.rpartition(" ")[0] for name in order if "/" in name}
+    assert sorted(set(order) - set(chunks)) == sorted(wanted)
+    assert len(order) == len(set(order))
+    divided = [name for name in wanted if counts[name.partition(" ")[0]] > 1]
+    assert Counter(chunks.values()) == Counter({name: counts[name.partition(" ")[0]] for name in divided})
+    for chunk, joined in chunks.items():
+        assert order.index(chunk) < order.index(joined)
+    first = {joined: chunk for chunk, joined in reversed(chunks.items())}
     by_name = {each.name: each for each in steps}
     for each in steps:
         for day in each.days(run_of()) if each.is_daily else (None,):
@@ -180,7 +267,8 @@ def test_every_item_of_any_graph_starts_once_after_all_that_it_waits_for(data: s
                     is_same = source.wait == "day" and producer.is_daily and each.is_daily
                     days = producer.days(run_of()) if producer.is_daily else (None,)
                     for other in days if not is_same else [one for one in days if one == day]:
-                        assert order.index(producer.item_name(other)) < order.index(each.item_name(day))
+                        begun = first.get(each.item_name(day), each.item_name(day))
+                        assert order.index(producer.item_name(other)) < order.index(begun)
 
 
 def test_every_table_that_a_step_reads_is_written_by_an_earlier_one_or_landed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,6 @@ import pytest
 from iosig.settings.model import Settings
 from iosig.streams import landing
 from iosig.streams.landing import Told, land_paths
-from iosig.warehouse import processes
 from iosig.warehouse.errors import InputRefused, IosigError, MissingExtra
 from iosig.warehouse.sources.polls import lmt_database
 from iosig.warehouse.store import lots
@@ -76,10 +75,12 @@ def many_small(folder: Path) -> list[str]:
     return [path for path in map(str, sorted(folder.iterdir())) if path != paths[0]]
 
 
-def landed_small(store: Store, paths: list[str], settings: Settings) -> tuple[list[str], list[tuple[Any, ...]]]:
+def landed_small(
+    store: Store, paths: list[str], settings: Settings, executor: Executor | None = None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Land small files, one of which was landed before; return what is told of them, and what is landed, in order."""
     list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
-    told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told())]
+    told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told(), executor=executor)]
     known = ledger(store)
     assert all(one.sequence < after.sequence for one, after in pairwise(known))
     kept = [(one.source_file, one.format, one.content_sha256, one.refused_count, one.row_count()) for one in known]
@@ -112,8 +113,7 @@ def test_small_files_are_landed_by_another_machine_or_here_where_they_are_not_se
     plain = landed_small(Store(tmp_path / "plain"), paths, settings)
     monkeypatch.setattr(landing, "_SMALL", SMALL)
     worker = Elsewhere(sees=sees)
-    with processes.done_by(worker):
-        assert landed_small(Store(tmp_path / "elsewhere"), paths, settings) == plain
+    assert landed_small(Store(tmp_path / "elsewhere"), paths, settings, worker) == plain
     assert worker.asked == 4
 
 
@@ -134,18 +134,16 @@ def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None
     assert landed.sequence == 7
 
 
-class Elsewhere:
+class Elsewhere(Executor):
     """A worker of another machine that sees a file, or not."""
-
-    worker_count = 1
 
     def __init__(self, *, sees: bool) -> None:
         self.sees, self.asked = sees, 0
 
-    def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         self.asked += 1
         ended: Future[Any] = Future()
-        ended.set_result(function(*args) if self.sees else None)
+        ended.set_result(fn(*args, **kwargs) if self.sees else None)
         return ended
 
 
@@ -158,8 +156,7 @@ def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_
     day_of_polls(tmp_path / "polls.csv", 1)
     settings = Settings.model_validate({"engine": {"worker_count": 1}})
     worker, paths = Elsewhere(sees=sees), [str(tmp_path / name) for name in ("empty.csv", "polls.csv")]
-    with processes.done_by(worker):
-        arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, Told()))
+    arrivals = list(land_paths(Store(tmp_path / "warehouse"), settings, paths, Told(), executor=worker))
     assert worker.asked == 2
     assert [arrival.refusal is None for arrival in arrivals] == [False, True]
     assert [landed.sequence for landed in ledger(Store(tmp_path / "warehouse"))] == [1, 2]

@@ -15,6 +15,7 @@ from iosig.transforms.arrays import (
     Ragged,
     Reals,
     beside,
+    chunks_of,
     cut,
     joined,
     offsets_of,
@@ -176,3 +177,22 @@ def test_a_day_of_jobs_is_cut_in_no_time() -> None:
     assert time.process_time() - began < 2
     assert found.values.size == 2_000 * 3_001
     assert (found.values[found.offsets[:-1]] == first).all()
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60), st.one_of(st.none(), st.integers(1, 5)))
+def test_chunks_have_all_things_in_order_and_are_full(sizes: list[int], max_size: int, max_count: int | None) -> None:
+    counts = np.array(sizes, dtype=np.int64)
+    chunks = chunks_of(counts, max_size, max_count)
+    assert [place for chunk in chunks for place in range(chunk.start, chunk.stop)] == list(range(len(sizes)))
+    for chunk in chunks:
+        assert counts[chunk].sum() <= max_size or chunk.stop - chunk.start == 1
+        assert chunk.stop - chunk.start <= (max_count or len(sizes))
+    # the first thing of each chunk did not fit into the chunk before
+    for chunk, after in pairwise(chunks):
+        is_full = chunk.stop - chunk.start == max_count
+        assert is_full or counts[chunk].sum() + counts[after.start] > max_size
+
+
+def test_chunks_of_narrow_integers_do_not_overflow() -> None:
+    assert chunks_of(np.full(4, 4_000_000_000, dtype=np.uint32), 8_000_000_000) == [slice(0, 2), slice(2, 4)]

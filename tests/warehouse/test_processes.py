@@ -1,40 +1,21 @@
-"""Processes that a block shares: that they are there, what they are asked to import, and what is not looked through."""
+"""Worker processes: their environment, their end, lost ones, results in order, and frozen imports."""
 
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
 
 from iosig.warehouse import processes
 from tests.servers import is_over, wait_until
-
-
-class Told:
-    """Workers that note what they are asked."""
-
-    worker_count = 3
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def begin(self, function: Any, *args: Any) -> Future[Any]:
-        self.asked.append((function, args))
-        return Future()
-
-
-def test_each_process_that_is_shared_is_asked_to_import_and_none_where_there_is_none() -> None:
-    told = Told()
-    processes.make_ready("iosig.flows.nightly")
-    with processes.done_by(told):
-        processes.make_ready("zlib", "json")
-    assert [args for _, args in told.asked] == [(("zlib", "json"),)] * 3
 
 
 class Noting:
@@ -73,7 +54,7 @@ def test_a_process_has_its_share_of_the_cores_and_keeps_memory_unless_the_user_s
     if said is not None:
         monkeypatch.setenv("_RJEM_MALLOC_CONF", said)
     before = dict(os.environ)
-    processes.Pool(3).begin(print)
+    processes.ProcessExecutor(3).submit(print)
     assert dict(os.environ) == before
     names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "MALLOC_MMAP_THRESHOLD_", "_RJEM_MALLOC_CONF")
     assert [Noting.seen[name] for name in names] == ["2", "5", "33554432", heard]
@@ -116,8 +97,8 @@ _AT_WORK = """
 import os, time
 from iosig.warehouse import processes
 with processes.pool(2) as pool:
-    print(pool.begin(os.getpid).result(), flush=True)
-    sleeping = pool.begin(time.sleep, 600)
+    print(pool.submit(os.getpid).result(), flush=True)
+    sleeping = pool.submit(time.sleep, 600)
     {then}
 """
 
@@ -146,7 +127,37 @@ def test_an_interrupted_process_waits_for_none() -> None:
 
 def test_an_interrupt_at_the_terminal_is_for_who_started_them() -> None:
     """Every process of the terminal gets it."""
-    started, worker = at_work("input(); print(pool.begin(os.getpid).result()); raise KeyboardInterrupt")
+    started, worker = at_work("input(); print(pool.submit(os.getpid).result()); raise KeyboardInterrupt")
     os.kill(worker, signal.SIGINT)
     told, _ = started.communicate("now\n")
     assert int(told) > 0
+
+
+# ---- calls
+
+
+def test_results_come_in_the_order_of_the_tasks_of_which_few_are_under_way() -> None:
+    started: list[int] = []
+
+    class Counting(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            started.append(args[0])
+            future: Future[Any] = Future()
+            future.set_result(fn(*args, **kwargs))
+            return future
+
+    results = processes.in_order(Counting(), abs, ((number, (-number,)) for number in range(9)), limit=3)
+    assert next(results) == (0, 0)
+    assert started == [0, -1, -2]
+    assert list(results) == [(number, number) for number in range(1, 9)]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_reported_and_replaced() -> None:
+    with processes.pool(2) as executor:
+        with pytest.raises(BrokenProcessPool):
+            executor.submit(os._exit, 9).result()
+        assert executor.submit(abs, -7).result() == 7, "a new process"
+    with pytest.raises(processes.WorkerLost, match="ended before it answered"), processes.pool(2) as executor:
+        executor.submit(os._exit, 9).result()
+    assert not multiprocessing.active_children()

@@ -1,7 +1,8 @@
-"""The samples of signatures: read once, handed out by sets."""
+"""The samples of signatures: read once, and divided into chunks of sample sets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +14,9 @@ import pytest
 
 from iosig.flows.steps import signatures
 from iosig.flows.steps.items import StepContext
-from iosig.warehouse.contracts import frames
+from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.samples import SAMPLES
+from iosig.warehouse.engine_paths import read_ipc
 
 _BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
 
@@ -40,7 +42,7 @@ def day_of_samples(day: int, count: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("days_at_a_time", [1, 2, 8])
-def test_samples_come_by_sets_in_the_order_of_their_rows(
+def test_samples_come_by_chunks_of_sets_in_the_order_of_their_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days_at_a_time: int
 ) -> None:
     monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", days_at_a_time)
@@ -52,19 +54,34 @@ def test_samples_come_by_sets_in_the_order_of_their_rows(
     source = pl.when(pl.col("ended_on") < date(2026, 3, 5)).then(pl.lit("jobstats")).otherwise(pl.lit("server"))
     every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
     order = np.random.default_rng(0).permutation(every.height)
-    chunks = [every[order[:20]], every[order[20:]].filter(pl.col("ended_on") != date(2026, 3, 4)), every[:0]]
+    sets = every[order].filter((pl.col("ended_on") != date(2026, 3, 4)) | (pl.int_range(pl.len()) < 20))
+    sets = sets.sort("application_id", maintain_order=True)
     dated = {path: date(2026, 3, 3) + timedelta(days=day) for day, path in enumerate(paths)}
     of_table = {SAMPLES: paths[2:]}
-    given = cast(
-        StepContext,
-        SimpleNamespace(
-            dated=lambda table: {own: dated[own] for own in of_table.get(table, paths[:2])}, folder=tmp_path
-        ),
-    )
-    for some in (chunks, chunks[:1], []):
-        found = [rows["sample_bytes_per_s"].to_list() for rows in signatures._samples(given, some)]
-        assert found == [rows["sample_bytes_per_s"].to_list() for rows in some]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in paths], "nothing stays"
+    context = context_of(tmp_path, lambda table: {own: dated[own] for own in of_table.get(table, paths[:2])})
+    for max_sets, chunk_count in ((1, 3), (2, 2), (9, 1)):
+        monkeypatch.setattr(signatures, "_CHUNK_SETS", max_sets)
+        signatures._gather_samples(context, signatures._in_chunks(sets))
+        found = chunks(tmp_path)
+        assert len(found) == chunk_count
+        columns = ["application_id", "job_id", "interval_s", "sample_bytes_per_s"]
+        assert pl.concat(found).select(columns).equals(sets.select(columns))
+    signatures._gather_samples(context, signatures._in_chunks(sets[:0]))
+    assert chunks(tmp_path) == [], "nothing stays"
+
+
+def context_of(folder: Path, dated: Callable[[Table], dict[Path, date]]) -> StepContext:
+    """Return the context of an item that reads these samples, and writes those of chunks into a folder."""
+    path = folder / "stale" / "*.arrow"
+    return cast(StepContext, SimpleNamespace(dated=dated, path=lambda table: path))
+
+
+def chunks(folder: Path) -> list[pl.DataFrame]:
+    """Return the rows of each chunk with their samples, in order."""
+    files: dict[str, list[pl.DataFrame]] = {}
+    for path in sorted((folder / "stale").iterdir()):
+        files.setdefault(path.name.partition("-")[0], []).append(read_ipc(path))
+    return [pl.concat(own).sort("place") for _, own in sorted(files.items())]
 
 
 def test_what_servers_counted_comes_with_what_others_moved_where_that_is_known(
@@ -80,12 +97,13 @@ def test_what_servers_counted_comes_with_what_others_moved_where_that_is_known(
             path = tmp_path / f"{name}-{frame['ended_on'][0]}.parquet"
             frame.write_parquet(path)
             paths.setdefault(name, {})[path] = frame["ended_on"][0]
-    given = cast(StepContext, SimpleNamespace(dated=lambda table: paths[table.name], folder=tmp_path))
+    context = context_of(tmp_path, lambda table: paths[table.name])
     wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit("jobstats"))
-    for chunks in ([wanted], [wanted[:4], wanted[4:]]):
-        found = pl.concat(list(signatures._samples(given, chunks)))
-        others = signatures._others(found)
-        assert others is not None
-        assert others.tolist() == pytest.approx([5.0] * 6 + [np.nan] * 10, nan_ok=True)
-    (alone,) = signatures._samples(given, [wanted[4:]])
+    signatures._gather_samples(context, signatures._in_chunks(wanted))
+    (found,) = chunks(tmp_path)
+    others = signatures._others(found.sort("ended_on", "job_id"))
+    assert others is not None
+    assert others.tolist() == pytest.approx([5.0] * 6 + [np.nan] * 10, nan_ok=True)
+    signatures._gather_samples(context, signatures._in_chunks(wanted[4:]))
+    (alone,) = chunks(tmp_path)
     assert signatures._others(alone) is None
