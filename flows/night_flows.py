@@ -12,6 +12,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
@@ -56,11 +57,17 @@ def nightly(
     def work(store: Store, settings: Settings) -> Release | None:
         require_order(since, until)
         selection = select_steps(store, select or [], exclude or []) if select or exclude else None
-        if selection is None:
-            land.with_options(**retries_of(settings))(store, settings)
-        return compute(store, settings, since, until, wait_s, selection)
+        landed = None if selection else land_inputs(store, settings)
+        return compute(store, settings, since, until, wait_s, selection, after=landed)
 
     return run_in_warehouse(work)
+
+
+def land_inputs(store: Store, settings: Settings) -> State[Any]:
+    """Land what is new, and return the state of the task run."""
+    landed: State[Any] = land.with_options(**retries_of(settings))(store, settings, return_state=True)
+    landed.result()
+    return landed
 
 
 def compute(
@@ -71,17 +78,23 @@ def compute(
     wait_s: float | None,
     selection: Selection | None = None,
     kind: str = "run",
+    after: State[Any] | None = None,
 ) -> Release | None:
-    """Execute a plan and publish its release; None if there was nothing to do. kind: of the release."""
+    """Execute a plan and publish its release; None if there was nothing to do.
+
+    kind: of the release. after: the state of the task run before, from which the graph of the run has an arrow.
+    """
     schedule, retries = settings.schedule, retries_of(settings)
     with locked(store, schedule.wait_s if wait_s is None else wait_s):
-        plan = plan_run(store, settings, since, until, selection, kind)
+        waits = [after] if after else []
+        planned = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)
+        plan = planned.result()
         if plan is None:
             return None
         with executors.opened(settings, store.root, schedule.step_timeout_s) as engine:
             run = begin_run(store, settings, plan)
-            _build(run, engine, retries)
-        release: Release | None = publish.with_options(**retries)(run)
+            last = _build(run, engine, retries, planned)
+        release: Release | None = publish.with_options(**retries)(quote(run), wait_for=last)
         if release is None:
             return None
         maintain.with_options(**retries)(store, settings)
@@ -93,16 +106,19 @@ def compute(
     return release
 
 
-def _build(run: Run, engine: executors.Engine, retries: Mapping[str, Any]) -> None:
-    """Execute the work items of a run as task runs that show what they waited for."""
+def _build(
+    run: Run, engine: executors.Engine, retries: Mapping[str, Any], planned: State[Any]
+) -> list[PrefectFuture[Any]]:
+    """Execute the work items of a run as task runs that show what they waited for; returns the last one."""
     begun: dict[str, PrefectFuture[Any]] = {}
 
     def start(ready: ReadyItem) -> Future[ItemResult]:
+        upstream: list[Any] = [begun[name] for name in ready.upstream() if name in begun]
         named = execute_item.with_options(name=ready.item.step, task_run_name=one_line(ready.item.name), **retries)
         task_run = runner.submit(
             named,
             {"ready": quote(ready), "root": run.store.root, "engine": quote(engine)},
-            wait_for=[begun[name] for name in ready.upstream() if name in begun],
+            wait_for=upstream or [planned],
         )
         begun[ready.item.name] = task_run
         future: Future[ItemResult] = Future()
@@ -114,6 +130,7 @@ def _build(run: Run, engine: executors.Engine, retries: Mapping[str, Any]) -> No
     with runner:
         for _ in build(run, engine, start):
             pass
+    return list(begun.values())[-1:]
 
 
 def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
@@ -154,7 +171,7 @@ def backfill(
                 raise NothingToDo(f"Nothing is landed of {first} to {last}.")
             return release
 
-        land.with_options(**retries_of(settings))(store, settings)
+        land_inputs(store, settings)
         found = []
         for chunk in chunks_of(store, settings, since, until, chunk_days, run_chunk):
             release_id = chunk.release.release_id if chunk.release else None

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.cli.printing import steps_told
 from iosig.flows.schedule import Durations, ReadyItem, Schedule, execute
-from iosig.flows.steps.items import Chunk, Day, ItemResult, StepContext, TableFile
+from iosig.flows.steps.items import Chunk, Day, ItemResult, StepContext
 from iosig.flows.steps.order import STEPS
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, Wait
