@@ -218,7 +218,7 @@ def test_it_releases_by_schedule_and_by_the_api(site: Site) -> None:
         assert len(site.releases) == 2
         require_secret(site, process, engines_of(process))
         parameters = site.deployment()["parameter_openapi_schema"]["properties"]
-        assert set(parameters) == {"since", "until", "wait_s"}
+        assert set(parameters) == {"since", "until", "wait_s", "select", "exclude"}
         own = processes_of(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
