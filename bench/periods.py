@@ -29,9 +29,11 @@ from bench.harness import (
 )
 from bench.tmio import FTIO
 from iosig.transforms.arrays import Reals
-from iosig.transforms.periods import autocorrelation, controlled, ftio
-from iosig.transforms.periods.answers import Detections
-from iosig.transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
+from iosig.transforms.periods import autocorrelation, ftio
+from iosig.transforms.periods.interface.detections import Detections
+from iosig.transforms.periods.interface.even_signals import CHUNK_SAMPLES, EvenSignals
+from iosig.transforms.periods.null_model import detection
+from iosig.transforms.periods.null_model.params import NullModelParams
 from iosig.transforms.throughput.even_values import Instants, at_instants
 from iosig.transforms.throughput.requests import Requests, step_function
 
@@ -119,12 +121,12 @@ def batch(context: Context) -> Iterator[Row]:
         for start in range(0, _SIGNALS, rows):
             scipy.fft.rfft(values[start : start + rows], axis=1)
 
-    whole = controlled.ControlledParams(window_levels=0)
+    whole = NullModelParams(window_levels=0)
     searched: tuple[tuple[str, Callable[[EvenSignals], Detections], float | None], ...] = (
         (f"the paper's DFT of {_SIGNALS:,} signals of {_POINTS:,} samples / their rffts alone", ftio.detect, 3),
         ("… autocorrelation, with peaks and period", autocorrelation.detect, None),
-        ("… our default on whole signals", partial(controlled.detect, params=whole), None),
-        ("… our default in windows too", controlled.detect, None),
+        ("… our default on whole signals", partial(detection.detect, params=whole), None),
+        ("… our default in windows too", detection.detect, None),
     )
     calls: list[Callable[[], object]] = [transforms, *(partial(detect, signals) for _, detect, _ in searched)]
     floor, *costs = alternate([partial(call_cost, call) for call in calls], context.rounds)
@@ -153,9 +155,9 @@ def _our_side(search: str) -> Callable[[], Detections]:
     steps = step_function(Requests.of_one(starts, starts + _BURST_S, volume))
     instants = Instants(np.zeros(1), np.array([_HZ]), np.array([_DETECTED]))
     if search == "autocorrelation":
-        short = EvenSignals.of_one(at_instants(steps, instants).values[:_CORRELATED], _HZ)
+        short = EvenSignals.from_samples(at_instants(steps, instants).values[:_CORRELATED], _HZ)
         return lambda: autocorrelation.detect(short)
-    detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "controlled": controlled.detect}[search]
+    detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "controlled": detection.detect}[search]
     return lambda: detect(
         EvenSignals(at_instants(steps, instants).values[None, :], instants.sampling_hz, instants.started_s)
     )

@@ -14,17 +14,17 @@ from iosig.estimates.columns import list_column
 from iosig.estimates.subjects import KEYS, Subjects
 from iosig.settings.model import PeriodSettings
 from iosig.transforms.arrays import Ragged, Reals, places_within
-from iosig.transforms.periods import finding, windows
-from iosig.transforms.periods.finding import PeriodParams, Periods
+from iosig.transforms.periods import search, windows
+from iosig.transforms.periods.search import PeriodParams, Periods
 from iosig.transforms.throughput.requests import Steps
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
 
 if TYPE_CHECKING:
     from iosig.transforms.periods.autocorrelation import AutocorrelationParams
-    from iosig.transforms.periods.autoperiod import AutoperiodParams
-    from iosig.transforms.periods.controlled import ControlledParams
+    from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
     from iosig.transforms.periods.ftio import DftParams
+    from iosig.transforms.periods.null_model.params import NullModelParams
 
 DEFAULT_METHOD = "controlled"
 
@@ -59,10 +59,10 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
     )
 
 
-def _controlled(settings: PeriodSettings) -> ControlledParams:
-    from iosig.transforms.periods.controlled import ControlledParams
+def _controlled(settings: PeriodSettings) -> NullModelParams:
+    from iosig.transforms.periods.null_model.params import NullModelParams
 
-    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
+    return NullModelParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
@@ -75,11 +75,11 @@ def _dft(settings: PeriodSettings) -> DftParams:
 def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
     from iosig.transforms.periods.autocorrelation import AutocorrelationParams
 
-    return AutocorrelationParams(least_height=settings.autocorrelation_height)
+    return AutocorrelationParams(min_height=settings.autocorrelation_height)
 
 
 def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
-    from iosig.transforms.periods.autoperiod import AutoperiodParams
+    from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
 
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
@@ -90,7 +90,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
     that say why, and nothing else.
     """
-    answers = finding.find(found.samples, found.sampling_hz, found.started_s, params, steps)
+    answers = search.find_periods(found.samples, found.sampling_hz, found.started_s, params, steps)
     judged = judged_of(found, steps)
     rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
@@ -113,7 +113,7 @@ def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
         mean = np.where(known > 0, total / known, np.nan)
     lost = np.full(len(counts), np.nan)
     if steps is not None:
-        volume = windows.clipped(steps, found.started_s, found.ended_s).volume_bytes
+        volume = windows.clip_steps(steps, found.started_s, found.ended_s).volume_bytes
         np.divide(np.abs(total / found.sampling_hz - volume), volume, out=lost, where=volume > 0)
     return pl.DataFrame(
         {
@@ -140,8 +140,8 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
         "window_end_s": found.window_end_s,
         "frequency_hz": found.frequency_hz,
         "period_s": found.period_s,
-        "period_error_s": found.told.period_error_s,
-        "window_bytes_ratio": found.told.window_bytes_ratio,
+        "period_error_s": found.details_or_nan.period_error_s,
+        "window_bytes_ratio": found.details_or_nan.window_bytes_ratio,
         "burst_width_s": answer.burst_width_s,
         "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
         "confidence": found.confidence,

@@ -27,9 +27,15 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.transforms.arrays import Ints, Ragged, Reals, beside, cut, pieces_of
 from iosig.transforms.periods import windows
-from iosig.transforms.periods.answers import Detections, Segments, gathered
-from iosig.transforms.periods.even_signals import EvenSignals, by_length
-from iosig.transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
+from iosig.transforms.periods.interface.detections import Detections, Segments, gather
+from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
+from iosig.transforms.periods.search import (
+    METHODS,
+    PeriodParams,
+    Periods,
+    find_periods as find_by_method,
+    measure_periodicity,
+)
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.intervals import StepParams
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
@@ -221,7 +227,7 @@ def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[
         if methods:
             wanted = replace(params, methods=tuple(methods))
             judged = judged_of(subjects, signals.steps)
-            made = find(subjects.samples, subjects.sampling_hz, subjects.started_s, wanted, signals.steps)
+            made = find_by_method(subjects.samples, subjects.sampling_hz, subjects.started_s, wanted, signals.steps)
             yield from ((subjects, judged, answer) for answer in made)
     if asked.method in ("ftio", "all", WAVELET):
         yield signals.binned, judged_of(signals.binned, signals.steps), _compatible(signals, asked)
@@ -244,10 +250,10 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
     low, high = _bounds(asked, zero_s)
     start_s, end_s = np.maximum(subjects.started_s, low), np.minimum(subjects.ended_s, high)
     if asked.skip_first_phase:
-        start_s = windows.first_phases(steps, start_s, end_s).skipped(start_s)
+        start_s = windows.find_first_phases(steps, start_s, end_s).skip_first(start_s)
     hz = np.full(len(start_s), asked.sampling_hz) if asked.sampling_hz else subjects.sampling_hz
     count = _sample_counts(end_s - start_s, hz)
-    inside = windows.clipped(steps, start_s, end_s).requests()
+    inside = windows.clip_steps(steps, start_s, end_s).requests()
     bins = even_values.binned(inside, even_values.Grid(start_s, 1.0 / hz, count))
     points = even_values.at_instants(steps, even_values.Instants(start_s, hz, count))
     return _Signals(
@@ -330,8 +336,8 @@ def _of_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
 def _without_first_phase(subjects: Subjects) -> Subjects:
     """Return signals that begin with their second phase."""
     start_s = subjects.started_s.copy()
-    for place, group in by_length(subjects.samples, subjects.sampling_hz, subjects.started_s):
-        start_s[place] = windows.first_phases_of_signals(group).skipped(group.started_s)
+    for place, group in group_by_length(subjects.samples, subjects.sampling_hz, subjects.started_s):
+        start_s[place] = windows.find_first_phases_of_signals(group).skip_first(group.started_s)
     first = np.rint((start_s - subjects.started_s) * subjects.sampling_hz).astype(np.int64)
     begin, end = subjects.samples.offsets[:-1] + first, subjects.samples.offsets[1:] - 1
     return replace(subjects, samples=cut(subjects.samples.values, begin, end), started_s=start_s)
@@ -379,17 +385,17 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
             window_end_s=end_s if math.isfinite(end_s) else 0.0,
         )
         if is_wavelet:
-            found, segments = _wavelet(ftio_0_0_9.overlapped(signals.requests), params)
+            found, segments = _wavelet(ftio_0_0_9.sum_bandwidth(signals.requests), params)
         else:
-            found = ftio_0_0_9.detect(ftio_0_0_9.overlapped(signals.requests), params)
+            found = ftio_0_0_9.detect(ftio_0_0_9.sum_bandwidth(signals.requests), params)
     elif is_wavelet:
         found, segments = _wavelet(subjects, None)
     else:
-        groups = list(by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
-        parts = [ftio_0_0_9.judge(group) for _, group in groups]
-        found = gathered(parts, [place for place, _ in groups])
+        groups = list(group_by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
+        parts = [ftio_0_0_9.detect_sampled(group) for _, group in groups]
+        found = gather(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
-    measured = compared(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
+    measured = measure_periodicity(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
     return Periods(WAVELET if is_wavelet else "ftio", found, none, measured, segments)
 
 
@@ -399,11 +405,11 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
 
     if isinstance(found, Steps):
         return ftio_wavelet.detect(found, params)
-    groups = list(by_length(found.samples, found.sampling_hz, found.started_s))
-    parts = [(place, ftio_wavelet.judge(group)) for place, group in groups]
+    groups = list(group_by_length(found.samples, found.sampling_hz, found.started_s))
+    parts = [(place, ftio_wavelet.detect_sampled(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
     segments = pieces_of(beside([own for _, (_, own) in parts]), order)
-    return gathered([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
+    return gather([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 
 def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> tuple[Drawn, ...]:
@@ -427,8 +433,8 @@ def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, An
     at = next(place for place, one in enumerate(subjects.keys.iter_rows(named=True)) if one == key)
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
-    signals = EvenSignals.of_one(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
-    found = answer.detections.chosen(np.array([at]))
+    signals = EvenSignals.from_samples(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
+    found = answer.detections.select(np.array([at]))
     refined = answer.refined_confidence[[at]]
     moved = replace(
         found,
@@ -437,5 +443,5 @@ def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, An
         window_start_s=found.window_start_s + shift,
         window_end_s=found.window_end_s + shift,
     )
-    segments = answer.segments and answer.segments.of_one(at, shift)
+    segments = answer.segments and answer.segments.select_signal(at, shift)
     return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)

@@ -13,8 +13,9 @@ from iosig.estimates.periods import params_of
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, landed_of_traces
 from iosig.transforms.arrays import Ragged, offsets_of
-from iosig.transforms.periods import finding
-from iosig.transforms.periods.finding import PeriodParams, Periods
+from iosig.transforms.periods import search
+from iosig.transforms.periods.null_model.params import NullModelParams
+from iosig.transforms.periods.search import PeriodParams, Periods
 from iosig.transforms.throughput import signals
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import frames
@@ -65,19 +66,17 @@ def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams
 
 def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of some kinds of calls of runs that have equally many kinds."""
-    from iosig.transforms.periods.controlled import ControlledParams  # its import takes long
-
     hz, counts = 1.0 / subjects["interval_s"].to_numpy(), subjects["step_count"].to_numpy()
     offsets = offsets_of(counts)
     placed = steps.join(subjects.select(*_SUBJECT, first=offsets[:-1]), on=_SUBJECT, how="inner")
     calls = np.zeros(offsets[-1])
     calls[(placed["first"] + placed["call_step"]).to_numpy()] = placed["metadata_call_count"].to_numpy()
     share = float(subjects["share"][0])
-    own = params.controlled or ControlledParams()
+    own = params.controlled or NullModelParams()
     level = replace(own, false_alarm_probability=own.false_alarm_probability / share)
     of_level = replace(params, methods=("controlled",), controlled=level)
     signals = Ragged(calls * np.repeat(hz, counts), offsets)
-    (answer,) = finding.find(signals, hz, np.zeros(len(hz)), of_level)
+    (answer,) = search.find_periods(signals, hz, np.zeros(len(hz)), of_level)
     known = {
         "metadata_call_count": np.add.reduceat(calls, offsets[:-1]).astype(np.int64),
         "sampling_hz": hz,
@@ -98,8 +97,8 @@ def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]
         "window_end_s": found.window_end_s,
         "frequency_hz": found.frequency_hz,
         "period_s": found.period_s,
-        "period_error_s": found.told.period_error_s,
-        "window_call_ratio": found.told.window_bytes_ratio,
+        "period_error_s": found.details_or_nan.period_error_s,
+        "window_call_ratio": found.details_or_nan.window_bytes_ratio,
         "burst_width_s": answer.burst_width_s,
         "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
         "confidence": found.confidence,

@@ -14,8 +14,8 @@ from iosig.flows.steps.metadata_periods import columns_of
 from iosig.flows.steps.step import Step, built
 from iosig.transforms import classes
 from iosig.transforms.classes import ClassParams
-from iosig.transforms.periods import finding
-from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.periods import search
+from iosig.transforms.periods.search import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES
@@ -65,7 +65,7 @@ def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParam
     labelled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
         "label", "cov", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
     )
-    (answer,) = finding.find(rates, hz, grid_s - started_s, params)
+    (answer,) = search.find_periods(rates, hz, grid_s - started_s, params)
     periods = pl.DataFrame({"sampling_hz": hz, **dict(columns_of(answer, 1.0))}).with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )

@@ -11,9 +11,10 @@ import polars as pl
 from iosig.estimates.columns import floats
 from iosig.estimates.subjects import Subjects, traced_nodes
 from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
-from iosig.transforms.periods.answers import Detections, gathered
-from iosig.transforms.periods.finding import PeriodParams, detect
-from iosig.transforms.periods.node_phases import node_phases
+from iosig.transforms.periods.interface.detections import Detections, gather
+from iosig.transforms.periods.node_phases import estimate_node_phases
+from iosig.transforms.periods.null_model.params import NullModelParams
+from iosig.transforms.periods.search import PeriodParams, detect_periods
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Requests
 from iosig.warehouse.contracts import frames
@@ -62,7 +63,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
     answers = _judged(samples, hz, shares, params)
     _, first, run = np.unique(subject, return_index=True, return_inverse=True)
     window = np.stack([floats(nodes[name])[first] for name in ("window_start_s", "window_end_s")], axis=1)
-    phases = node_phases(samples, hz, run.astype(np.int64), floats(nodes["frequency_hz"])[first], window)
+    phases = estimate_node_phases(samples, hz, run.astype(np.int64), floats(nodes["frequency_hz"])[first], window)
     columns = pl.DataFrame(
         {
             "outcome": pl.Series(answers.outcome.tolist(), dtype=pl.String),
@@ -72,7 +73,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
             "sampling_hz": hz,
             "frequency_hz": answers.frequency_hz,
             "period_s": answers.period_s,
-            "period_error_s": answers.told.period_error_s,
+            "period_error_s": answers.details_or_nan.period_error_s,
             "confidence": answers.confidence,
             "false_alarm_probability": np.minimum(answers.false_alarm_probability * shares, 1.0),
             "delay_s": phases.delay_s,
@@ -95,15 +96,13 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
     """Return what is found in nodes' signals as a whole, each with its share of the level."""
-    from iosig.transforms.periods.controlled import ControlledParams  # its import takes long
-
-    own = params.controlled or ControlledParams()
+    own = params.controlled or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):
         at = np.flatnonzero(shares == share)
         level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
         of_level = replace(params, methods=("controlled",), controlled=level)
         signals = pieces_of(samples, at)
-        parts.append(detect(signals, sampling_hz[at], np.zeros(len(at)), of_level)["controlled"][0])
+        parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["controlled"][0])
         places.append(at)
-    return gathered(parts, places)
+    return gather(parts, places)

@@ -14,7 +14,7 @@ from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.node_periods import node_rows
 from iosig.flows.steps.step import Step, built, carried, landed_of_traces
 from iosig.flows.steps.subjects import counted_samples, of_applications
-from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.throughput.requests import step_function
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import MEASURED_PERIODS, NODE_PERIODS, PERIOD_SEGMENTS, PERIODS

@@ -29,7 +29,7 @@ from iosig.reports.texts import (
     unit_for,
 )
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from iosig.reports.texts import duration_text, exact_duration_text, plain, ratio_text
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.periods import autocorrelation as autocorrelations
-from iosig.transforms.periods.answers import Detections, Segments
 from iosig.transforms.periods.autocorrelation import AutocorrelationParams
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio_outliers import OutlierParams
-from iosig.transforms.periods.ftio_spectra import spectra
+from iosig.transforms.periods.ftio_spectra import compute_spectra
+from iosig.transforms.periods.interface.detections import Detections, Segments
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 #: with fewer samples there is no lag to compare
 _FEWEST_LAGS = 3
@@ -102,8 +102,8 @@ class PeriodView:
     """All that is drawn of one signal.
 
     title, direction, method: names; whatever they hold is shown as it is. signals: the one signal. outcome: one of
-    `iosig.transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if absent.
-    window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
+    `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
+    absent. window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
     whether instants are seconds since 1970-01-01 UTC, not of the run's own clock. segments: all periods, where the
     method looks for several.
     """
@@ -199,7 +199,7 @@ def view_of(
     has_z_score: whether the spectrum's threshold is one of the Z-score; of other ways to find outliers none is drawn.
     segments: all periods of that signal alone.
     """
-    one = signals.chosen(slice(signal, signal + 1))
+    one = signals.select(slice(signal, signal + 1))
     first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
     view = PeriodView(
         title,
@@ -215,7 +215,7 @@ def view_of(
         has_utc_clock=has_utc_clock,
         segments=segments,
     )
-    judged = one.between(*view.window_samples)
+    judged = one.slice_samples(*view.window_samples)
     return replace(
         view,
         cosines=_cosines(view, judged, found, slice(first, last)),
@@ -258,7 +258,7 @@ def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float
 
 
 def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -> Spectrum:
-    found, threshold_z = spectra(judged), OutlierParams().z_threshold
+    found, threshold_z = compute_spectra(judged), OutlierParams().z_threshold
     if not found.bin_count or found.is_constant[0]:
         return Spectrum()
     shares = found.shares[0]
@@ -271,12 +271,12 @@ def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelati
     if judged.sample_count < _FEWEST_LAGS:
         return Autocorrelation()
     if judged.is_known.all():
-        function = autocorrelations.circular if is_circular else autocorrelations.linear
+        function = autocorrelations.correlate_circular if is_circular else autocorrelations.correlate_linear
         values = function(judged.bytes_per_s)
     else:
-        values = autocorrelations.masked(judged.bytes_per_s, is_circular=is_circular)
+        values = autocorrelations.correlate_masked(judged.bytes_per_s, is_circular=is_circular)
     values = values[:, : judged.sample_count // 2 + 1] if is_circular else values
-    peaks = autocorrelations.peaks(np.nan_to_num(values), AutocorrelationParams().least_height)
+    peaks = autocorrelations.find_row_peaks(np.nan_to_num(values), AutocorrelationParams().min_height)
     with np.errstate(over="ignore"):
         lag_s = np.arange(values.shape[1]) / judged.sampling_hz[0]
     return Autocorrelation(lag_s, values[0], peaks.place)

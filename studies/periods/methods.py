@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from iosig.transforms.periods import autocorrelation, autoperiod, controlled, ftio, ftio_0_0_9
-from iosig.transforms.periods.answers import Detections
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods import autocorrelation, autoperiod, ftio, ftio_0_0_9
+from iosig.transforms.periods.interface.detections import Detections
+from iosig.transforms.periods.interface.even_signals import EvenSignals
+from iosig.transforms.periods.null_model import detection
 
 #: how a method takes its samples: mean rates over intervals, or rates at instants
 Sampling = Literal["bins", "instants"]
@@ -25,17 +26,17 @@ class Method:
 
 
 def _compatible(signals: EvenSignals) -> Detections:
-    return ftio_0_0_9.judge(signals)
+    return ftio_0_0_9.detect_sampled(signals)
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
-#: (`iosig.transforms.periods.finding`): errors and false alarms are those of `dft`.
+#: (`iosig.transforms.periods.search`): errors and false alarms are those of `dft`.
 METHODS: tuple[Method, ...] = (
     Method(
         "controlled",
         "our default: a period is claimed only where noise would hardly show one",
         "bins",
-        controlled.detect,
+        detection.detect,
     ),
     Method("dft", "FTIO as its paper states it (section II)", "instants", ftio.detect),
     Method("autocorrelation", "FTIO's second method, by itself (section II-C)", "instants", autocorrelation.detect),

@@ -15,9 +15,9 @@ from iosig.studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, s
 from iosig.studies.periods.semi_synthetic import Applications, Library, applications, library
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.transforms.arrays import Ragged, Reals
-from iosig.transforms.periods.answers import Detections, gathered
-from iosig.transforms.periods.even_signals import EvenSignals, by_length
-from iosig.transforms.periods.periodicity import of_steps
+from iosig.transforms.periods.interface.detections import Detections, gather
+from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
+from iosig.transforms.periods.periodicity import characterize_steps
 
 #: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
 TRACE_CHUNK = 100
@@ -169,7 +169,7 @@ def _trace_rows(piece: _Piece, setting: Setting) -> pl.DataFrame:
             "false_alarm_probability": found.false_alarm_probability,
             "true_io_ratio": drawn.io_ratio,
         }
-        metrics = of_steps(steps, drawn.window_start_s, drawn.window_end_s, found.frequency_hz)
+        metrics = characterize_steps(steps, drawn.window_start_s, drawn.window_end_s, found.frequency_hz)
         columns |= {name: getattr(metrics, name) for name in _METRICS}
         frames.append(pl.DataFrame(columns))
     return _nulled(pl.concat(frames))
@@ -195,10 +195,10 @@ def searched(method: Method, samples: Ragged) -> Detections:
     """Return what a method finds in signals of many lengths (n)."""
     count = len(samples.offsets) - 1
     places, parts = [], []
-    for place, signals in by_length(samples, np.full(count, SAMPLING_HZ), np.zeros(count)):
+    for place, signals in group_by_length(samples, np.full(count, SAMPLING_HZ), np.zeros(count)):
         places.append(place)
         parts.append(method.detect(signals))
-    return gathered(parts, places)
+    return gather(parts, places)
 
 
 def _nulled(frame: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from iosig.studies.periods.memoryless import HOLES, SAMPLE_COUNTS, TICKS, Genera
 from iosig.studies.periods.methods import Method
 from iosig.studies.periods.rhythms import ERRORS, RHYTHMS, Rhythm
 from iosig.transforms.arrays import Bools, Reals
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 #: signals of one period that are drawn at a time
 _RHYTHM_CHUNK = 10
@@ -92,7 +92,7 @@ def counted(piece: Piece) -> pl.DataFrame:
         found = method.detect(signals)
         error = np.abs(found.period_s / period - 1.0)
         is_right = error <= _RIGHT
-        told = found.told.period_error_s / period
+        told = found.details_or_nan.period_error_s / period
         are = (found.is_periodic, is_right, error <= _GOOD, is_right & (error <= told), is_right & (error <= 2 * told))
         counts = [int(np.count_nonzero(each)) for each in are]
         rows.append((piece.group, name, piece.sample_count, method.name, piece.count, *counts))

@@ -18,8 +18,8 @@ from iosig.studies.attribution.ways import attribution, known_jobs
 from iosig.studies.sites import MINUTE_S, Known, Seen, Transfers, cut, steps_of
 from iosig.transforms import classes, inference
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
-from iosig.transforms.periods import finding
-from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.periods import search
+from iosig.transforms.periods.search import PeriodParams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,12 +134,12 @@ def _signature_periods(own: Sequence[Signature]) -> dict[str, pl.Series]:
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
     params = params_of(settings, settings.server_methods)
-    (answer,) = finding.find(samples, np.ones(len(own)), np.zeros(len(own)), params)
+    (answer,) = search.find_periods(samples, np.ones(len(own)), np.zeros(len(own)), params)
     found = answer.detections
     numbers = {
         "period_s": found.period_s,
         "frequency_hz": found.frequency_hz,
-        "period_error_s": found.told.period_error_s,
+        "period_error_s": found.details_or_nan.period_error_s,
         "burst_width_s": answer.burst_width_s,
         "window_start_s": found.window_start_s,
         "window_end_s": found.window_end_s,
@@ -182,5 +182,5 @@ def _labels(seen: Seen, job: Ints, sections: classes.Sections) -> pl.Series:
 
 def _periods(samples: Ragged, interval_s: float, began_s: Reals, params: PeriodParams) -> Reals:
     """Return the period of each signal [s]; NaN where it has none."""
-    (found,) = finding.find(samples, np.full(len(began_s), 1.0 / interval_s), began_s, params)
+    (found,) = search.find_periods(samples, np.full(len(began_s), 1.0 / interval_s), began_s, params)
     return found.detections.period_s

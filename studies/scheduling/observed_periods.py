@@ -11,8 +11,8 @@ from collections import deque
 
 import numpy as np
 
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio import detect
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Requests
 
@@ -60,6 +60,6 @@ class ObservedPeriods:
         grid = even_values.Grid.covering(began_s[0], now_s, _STEP_COUNT)
         # Each phase ends before the next begins: none reaches beyond now.
         rates = even_values.binned(Requests.of_one(began_s, ceased_s, volume_bytes), grid).bytes_per_s
-        answer = detect(EvenSignals.of_one(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])))
+        answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])))
         period_s = float(answer.period_s[0])
         return period_s if np.isfinite(period_s) else None

@@ -18,7 +18,7 @@ import scipy.signal, scipy.fft, scipy.stats
 import iosig.cli.predict, iosig.settings.model
 import iosig.answers.predictions, iosig.streams.following.follower, iosig.streams.following.inputs
 import iosig.warehouse.contracts.frames, iosig.warehouse.store.journal
-from iosig.transforms.periods import finding, phases
+from iosig.transforms.periods import phases, search
 from iosig.transforms.predictions import intervals
 from iosig.cli import main
 if os.environ.get("QUICK_JOURNALS"):

@@ -13,7 +13,7 @@ import pytest
 from iosig.flows import nightly
 from iosig.settings.model import PeriodSettings, Settings
 from iosig.streams.landing import Told, land_paths
-from iosig.transforms.periods.finding import METHODS
+from iosig.transforms.periods.search import METHODS
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace

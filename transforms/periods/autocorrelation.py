@@ -1,9 +1,14 @@
-"""How alike signals are to themselves some time later, and the period that this tells.
+"""Autocorrelation functions of signals, and the periods of their peaks: FTIO's second method.
 
-FTIO's second method (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C,
-"Autocorrelation"): peaks of the autocorrelation function, the distances between them, those that are no outliers,
-and their average. Wiener and Khinchin: the function is the inverse transform of the power spectrum, so it takes
-O(N log N). The circular function is what AUTOPERIOD works on (Vlachos, Yu and Castelli, SDM'05, section 3.2).
+Peaks of the autocorrelation, the distances between consecutive peaks without outliers, and their mean (section II-C,
+"Autocorrelation"). By the Wiener-Khinchin theorem the function is the inverse transform of the power spectrum, so it
+takes O(N log N). AUTOPERIOD uses the circular function (section 3.2).
+
+References
+----------
+A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, doi:10.1109/IPDPS57955.2024.00048
+M. Vlachos, P. Yu and V. Castelli, "On Periodicity Detection and Structural Periodic Similarity", SDM'05,
+doi:10.1137/1.9781611972757.40
 """
 
 from __future__ import annotations
@@ -15,130 +20,163 @@ import numpy.typing as npt
 from scipy.fft import dct, irfft, next_fast_len, rfft
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from iosig.transforms.periods.answers import Candidates, Detections, gathered
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import Candidates, Detections, gather
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 Texts = npt.NDArray[np.str_]
 
-#: samples that are transformed at a time: they and their padded spectrum fit the cache
+#: samples per chunk: they and their padded spectrum fit the CPU cache
 _CHUNK_SAMPLES = 1 << 16
-#: with fewer samples no two peaks have room
-_LEAST_SAMPLES = 5
-#: a signal that varies by less than this, of its largest value, varies by rounding alone
+#: minimum number of samples that leaves room for two peaks
+_MIN_SAMPLES = 5
+#: signals that vary by less than this share of their maximum do so by rounding
 _FLAT_RATIO = 1e-12
-#: squares of values beyond these leave the range of a float
-_LEAST_VALUE, _LARGEST_VALUE = 1e-100, 1e100
-#: two Z-scores that should be one may differ by rounding
-_SLACK = 1e-9
+#: range of values whose squares floats can hold
+_MIN_VALUE, _MAX_VALUE = 1e-100, 1e100
+#: relative tolerance of comparisons of Z-scores
+_Z_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class AutocorrelationParams:
     """When peaks of the autocorrelation make a period.
 
-    least_height: lower peaks do not count (section II-C: 0.15). most_z: distances whose Z-score is beyond it are
-    outliers; the paper names no bound, FTIO 0.0.9 has 1, and with 3 its example could not lose 12 of 17 distances.
-    The lag 0 is no peak: SciPy's `find_peaks`, which the paper names, has none at the edge. max_missing_ratio: the
-    share of samples that may be missing (ours: the paper has no gaps). least_pair_ratio: a lag for which fewer of its
-    pairs of samples are known is bridged from its neighbours (ours).
+    Attributes
+    ----------
+    min_height : float
+        Minimum height of a peak (section II-C: 0.15). Lag 0 is no peak, as in `scipy.signal.find_peaks`, which the
+        paper names.
+    max_z : float
+        Distances with a larger Z-score are outliers. The paper names no bound; FTIO 0.0.9 has 1, and at 3 the paper's
+        example could not lose 12 of 17 distances.
+    max_missing_ratio : float
+        Maximum share of missing samples (ours: the paper has no gaps).
+    min_pair_ratio : float
+        Lags with a smaller share of known pairs of samples are interpolated (ours).
     """
 
-    least_height: float = 0.15
-    most_z: float = 1.0
+    min_height: float = 0.15
+    max_z: float = 1.0
     max_missing_ratio: float = 0.5
-    least_pair_ratio: float = 0.1
+    min_pair_ratio: float = 0.1
 
 
 # ---- the functions
 
 
-def linear(values: Reals) -> Reals:
-    """Return each signal's autocorrelation at the lags 0 to samples - 1 (n, samples), its mean taken away.
+def correlate_linear(values: Reals) -> Reals:
+    """Autocorrelation of signals less their means, as FTIO computes it by `numpy.correlate`.
 
-    The sum of the products of samples that are a lag apart, over samples and variance: what FTIO has of NumPy's
-    `correlate`. NaN for a signal that lacks a sample or does not vary.
+    Parameters
+    ----------
+    values : (n, samples)
+
+    Returns
+    -------
+    (n, samples)
+        At the lags 0 to samples - 1: sums of products over samples and variance. NaN for signals that are incomplete or
+        constant.
     """
-    return _whole(values, _padded_length(values.shape[1]))
+    return _correlate_chunks(values, _choose_length(values.shape[1]))
 
 
-def circular(values: Reals) -> Reals:
-    """Return each signal's circular autocorrelation at the lags 0 to samples - 1 (n, samples), its mean taken away.
+def correlate_circular(values: Reals) -> Reals:
+    """Circular autocorrelation of signals less their means.
 
-    As `linear`, of a signal that begins anew where it ends. NaN for a signal that lacks a sample or does not vary.
+    Parameters
+    ----------
+    values : (n, samples)
+
+    Returns
+    -------
+    (n, samples)
+        As of `correlate_linear`, of signals that repeat after their end.
     """
-    return _whole(values, values.shape[1])
+    return _correlate_chunks(values, values.shape[1])
 
 
-def masked(values: Reals, *, is_circular: bool = False, least_pair_ratio: float = 0.1) -> Reals:
-    """Return each signal's autocorrelation where samples are missing (NaN): over pairs of known samples alone.
+def correlate_masked(values: Reals, *, is_circular: bool = False, min_pair_ratio: float = 0.1) -> Reals:
+    """Autocorrelation of signals with missing samples, over pairs of known samples.
 
-    The mean product of the known pairs of a lag, over the variance of the known samples. The linear one is weighted
-    with (samples - lag) / samples: without gaps it is `linear`, and far lags, of which there are few pairs, do not
-    stand out. Lags with too few known pairs are bridged from their neighbours; NaN behind the last that has enough.
+    Parameters
+    ----------
+    values : (n, samples)
+        NaN where missing.
+    is_circular : bool
+        Whether signals repeat after their end.
+    min_pair_ratio : float
+        Lags with a smaller share of known pairs are interpolated linearly.
+
+    Returns
+    -------
+    (n, samples)
+        Mean product of the known pairs over the variance of the known samples; NaN after the last lag with enough
+        pairs. The linear function is weighted with ``(samples - lag) / samples``: without gaps it equals
+        `correlate_linear`, and far lags, which have few pairs, do not stand out.
     """
-    found = np.empty(values.shape)
-    for place in _chunks(values):
-        found[place] = _masked(values[place], is_circular, least_pair_ratio)
-    return found
+    correlation = np.empty(values.shape)
+    for place in _chunk_rows(values):
+        correlation[place] = _correlate_known(values[place], is_circular, min_pair_ratio)
+    return correlation
 
 
-def _chunks(values: Reals) -> list[slice]:
-    """Return the rows of each chunk of `_CHUNK_SAMPLES` samples, at least one row each."""
+def _chunk_rows(values: Reals) -> list[slice]:
+    """Row slices of chunks of `_CHUNK_SAMPLES` samples, at least one row each."""
     rows = max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
     starts = range(0, len(values) if values.size else 0, rows)
     return [slice(start, min(start + rows, len(values))) for start in starts]
 
 
-def _whole(values: Reals, length: int) -> Reals:
-    found = np.empty(values.shape)
-    for place in _chunks(values):
-        found[place] = _correlated(values[place], length)
-    return found
+def _correlate_chunks(values: Reals, length: int) -> Reals:
+    correlation = np.empty(values.shape)
+    for place in _chunk_rows(values):
+        correlation[place] = _correlate(values[place], length)
+    return correlation
 
 
-def _padded_length(sample_count: int) -> int:
-    """Return a length of transform, even and fast, in which the ends of a signal do not meet."""
+def _choose_length(sample_count: int) -> int:
+    """Even, fast transform length that keeps the two ends of a signal apart."""
     length = int(next_fast_len(max(2 * sample_count - 1, 2), real=True))
     while length % 2:
         length = int(next_fast_len(length + 1, real=True))
     return length
 
 
-def _products(padded: Reals, count: int) -> Reals:
-    """Return the sums of the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
+def _sum_products(padded: Reals, count: int) -> Reals:
+    """Sum the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
     length = padded.shape[1]
     parts: Reals = rfft(padded, axis=1).view(np.float64)
     np.multiply(parts, parts, out=parts)
     power = parts[:, ::2] + parts[:, 1::2]
     if length % 2:
-        found: Reals = irfft(power, length, axis=1)
+        sums: Reals = irfft(power, length, axis=1)
     else:
-        # What is real and even has a cosine transform: half of the work.
-        found = dct(power, type=1, axis=1, norm="forward", overwrite_x=True)
-    if count > found.shape[1]:
-        places = np.arange(count)
-        found = found[:, np.minimum(places, length - places)]
-    return found[:, :count]
+        # The transform of a real, even sequence is a cosine transform, at half the cost.
+        sums = dct(power, type=1, axis=1, norm="forward", overwrite_x=True)
+    if count > sums.shape[1]:
+        lags = np.arange(count)
+        sums = sums[:, np.minimum(lags, length - lags)]
+    return sums[:, :count]
 
 
-def _correlated(values: Reals, length: int) -> Reals:
-    """Return autocorrelations (n, samples) by transforms of a length: the samples' own, or one with room for them."""
+def _correlate(values: Reals, length: int) -> Reals:
+    """Autocorrelations (n, samples) by transforms of `length`: the number of samples, or one with room for the lags."""
     work = np.zeros((len(values), length))
     is_varying = _centre(values, work[:, : values.shape[1]])
-    found = _products(work, values.shape[1])
-    found[:, 0] = 1.0
+    correlation = _sum_products(work, values.shape[1])
+    correlation[:, 0] = 1.0
     if not is_varying.all():
-        found[~is_varying] = np.nan
-    return found
+        correlation[~is_varying] = np.nan
+    return correlation
 
 
 def _centre(values: Reals, into: Reals) -> Bools:
-    """Write signals without their means, of a sum of squares of 1; return which vary and are known throughout (n)."""
+    """Write signals less their means, with a sum of squares of 1; return which are complete and vary (n)."""
     low, high = values.min(axis=1), values.max(axis=1)
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
         is_varying: Bools = (high / 2 - low / 2 > _FLAT_RATIO * size) & np.isfinite(size)
-    is_extreme = is_varying & ((size > _LARGEST_VALUE) | (size < _LEAST_VALUE))
+    is_extreme = is_varying & ((size > _MAX_VALUE) | (size < _MIN_VALUE))
     if is_extreme.any():
         values = values.copy()
         values[is_extreme] /= size[is_extreme, None]
@@ -150,44 +188,44 @@ def _centre(values: Reals, into: Reals) -> Bools:
     return is_varying
 
 
-def _masked(values: Reals, is_circular: bool, least_pair_ratio: float) -> Reals:
+def _correlate_known(values: Reals, is_circular: bool, min_pair_ratio: float) -> Reals:
     count = values.shape[1]
     known = np.isfinite(values)
     known_counts = known.sum(axis=1)
-    # What stands in a gap is taken out again below; until then it must not change the signal's range.
-    least = np.where(known, values, np.inf).min(axis=1)
-    padded = np.zeros((len(values), count if is_circular else _padded_length(count)))
+    # Placeholders in gaps are removed below; until then they must not change the signal's range.
+    minimum = np.where(known, values, np.inf).min(axis=1)
+    padded = np.zeros((len(values), count if is_circular else _choose_length(count)))
     signal = padded[:, :count]
-    is_varying = _centre(np.where(known, values, np.where(known_counts > 0, least, 0.0)[:, None]), signal)
+    is_varying = _centre(np.where(known, values, np.where(known_counts > 0, minimum, 0.0)[:, None]), signal)
     signal[~known] = 0.0
     signal -= (signal.sum(axis=1) / np.maximum(known_counts, 1))[:, None]
     signal[~known] = 0.0
     variance = np.square(signal).sum(axis=1) / np.maximum(known_counts, 1)
-    sums = _products(padded, count)
+    sums = _sum_products(padded, count)
     signal[:] = known
-    pairs = np.rint(_products(padded, count))
-    most = np.full(count, count) if is_circular else count - np.arange(count)
-    is_enough = pairs >= np.maximum(1.0, least_pair_ratio * most)
+    pairs = np.rint(_sum_products(padded, count))
+    max_pairs = np.full(count, count) if is_circular else count - np.arange(count)
+    has_pairs = pairs >= np.maximum(1.0, min_pair_ratio * max_pairs)
     scale = np.where(is_varying, variance, 1.0)[:, None] * np.maximum(pairs, 1.0)
-    found = np.where(is_enough, sums / scale * (most / count), np.nan)
-    _bridge(found)
-    found[:, 0] = 1.0
-    found[~is_varying] = np.nan
-    return found
+    correlation = np.where(has_pairs, sums / scale * (max_pairs / count), np.nan)
+    _interpolate_gaps(correlation)
+    correlation[:, 0] = 1.0
+    correlation[~is_varying] = np.nan
+    return correlation
 
 
-def _bridge(values: Reals) -> None:
-    """Fill gaps between known values with straight lines, in place, row by row."""
+def _interpolate_gaps(values: Reals) -> None:
+    """Interpolate gaps between known values linearly, in place, row by row."""
     rows = np.flatnonzero(np.isnan(values).any(axis=1))
     part = values[rows]
     count, known = part.shape[1], np.isfinite(part)
-    places = np.arange(count)
-    before = np.maximum.accumulate(np.where(known, places, -1), axis=1)
-    after = np.minimum.accumulate(np.where(known, places, count)[:, ::-1], axis=1)[:, ::-1]
-    row, place = np.nonzero(~known & (before >= 0) & (after < count))
-    left, right = before[row, place], after[row, place]
-    share = (place - left) / (right - left)
-    part[row, place] = (1.0 - share) * part[row, left] + share * part[row, right]
+    columns = np.arange(count)
+    before = np.maximum.accumulate(np.where(known, columns, -1), axis=1)
+    after = np.minimum.accumulate(np.where(known, columns, count)[:, ::-1], axis=1)[:, ::-1]
+    row, column = np.nonzero(~known & (before >= 0) & (after < count))
+    left, right = before[row, column], after[row, column]
+    weight = (column - left) / (right - left)
+    part[row, column] = (1.0 - weight) * part[row, left] + weight * part[row, right]
     values[rows] = part
 
 
@@ -196,27 +234,39 @@ def _bridge(values: Reals) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Peaks of many rows (peaks): the row, the place in it, the height; in order of rows, then places."""
+    """Peaks of many rows (peaks): row, column and height, in order of rows, then columns."""
 
     row: Ints
     place: Ints
     height: Reals
 
 
-def peaks(values: Reals, least_height: float) -> Peaks:
-    """Return what `scipy.signal.find_peaks(row, height=least_height)` finds in each row (n, samples)."""
-    # SciPy's takes one row at a time, and a second to be imported. Beside the infinite wall between rows is no peak.
+def find_row_peaks(values: Reals, min_height: float) -> Peaks:
+    """Find peaks as `scipy.signal.find_peaks(row, height=min_height)` does, in all rows at once.
+
+    Parameters
+    ----------
+    values : (n, samples)
+    min_height : float
+        Minimum height of a peak.
+
+    Returns
+    -------
+    Peaks
+        Of a plateau, the middle; the left one of two.
+    """
+    # SciPy's takes one row at a time, and a second to import. The infinite wall between rows suppresses peaks at edges.
     walled = np.full((len(values), values.shape[1] + 1), np.inf)
     walled[:, 1:] = values
     line = np.append(walled.ravel(), np.inf)
     starts = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
     level = line[starts]
     inner = level[1:-1]
-    is_peak = (inner > level[:-2]) & (inner > level[2:]) & (inner >= least_height) & (inner < np.inf)
-    at = np.flatnonzero(is_peak) + 1
-    # of a plateau the middle, the left one of two
-    row, place = np.divmod((starts[at] + starts[at + 1] - 1) // 2, walled.shape[1])
-    return Peaks(row, place - 1, level[at])
+    is_peak = (inner > level[:-2]) & (inner > level[2:]) & (inner >= min_height) & (inner < np.inf)
+    peak_runs = np.flatnonzero(is_peak) + 1
+    # the middle of a plateau, the left one of two
+    row, column = np.divmod((starts[peak_runs] + starts[peak_runs + 1] - 1) // 2, walled.shape[1])
+    return Peaks(row, column - 1, level[peak_runs])
 
 
 # ---- the period
@@ -224,40 +274,53 @@ def peaks(values: Reals, least_height: float) -> Peaks:
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Distances between consecutive peaks (distances): the row, how many samples, the weight, whether it is kept."""
+    """Distances between consecutive peaks: row, samples, weight, and whether each is no outlier (distances)."""
 
     row: Ints
     samples: Reals
     weight: Reals
     is_kept: Bools
 
-    def kept(self) -> Distances:
-        """Return those that are kept."""
+    def drop_outliers(self) -> Distances:
+        """Return the distances that are no outliers."""
         return rows_of(self, np.flatnonzero(self.is_kept))
 
 
-def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
-    """Return the distances between consecutive peaks of each row, and which of them are no outliers.
+def measure_distances(peaks: Peaks, row_count: int, max_z: float = 1.0) -> Distances:
+    """Measure the distances between consecutive peaks of each row, and mark outliers.
 
-    A distance's weight is the height of the lower one of its two peaks: it is as sure as the less sure of its ends.
-    (FTIO 0.0.9 takes the difference of the heights, which may be negative.) Its Z-score is its distance from the
-    weighted mean of its row, in weighted standard deviations (section II-C).
+    Parameters
+    ----------
+    peaks : Peaks
+    row_count : int
+    max_z : float
+        Distances with a larger Z-score are outliers.
+
+    Returns
+    -------
+    Distances
+
+    Notes
+    -----
+    The weight of a distance is the height of the lower one of its two peaks. (FTIO 0.0.9 takes the difference of the
+    heights, which may be negative.) The Z-score refers to the weighted mean and standard deviation of the row (section
+    II-C).
     """
-    begin = np.flatnonzero(found.row[1:] == found.row[:-1])
-    row = found.row[begin]
-    samples = (found.place[begin + 1] - found.place[begin]).astype(np.float64)
-    weight = np.minimum(found.height[begin + 1], found.height[begin])
-    # heights are positive unless the bound is not: then all count alike
+    left = np.flatnonzero(peaks.row[1:] == peaks.row[:-1])
+    row = peaks.row[left]
+    samples = (peaks.place[left + 1] - peaks.place[left]).astype(np.float64)
+    weight = np.minimum(peaks.height[left + 1], peaks.height[left])
+    # heights are positive unless `min_height` is not: then all weights are equal
     weight = np.where(weight > 0, weight, 0.0)
     total = np.bincount(row, weight, row_count)[row]
     weight = np.where(total > 0, weight, 1.0)
-    mean, deviation = _spread(row, samples, weight, row_count)
-    most = most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
-    return Distances(row, samples, weight, np.abs(samples - mean[row]) <= most)
+    mean, deviation = _compute_moments(row, samples, weight, row_count)
+    max_deviation = max_z * (1.0 + _Z_TOLERANCE) * deviation[row] + _Z_TOLERANCE
+    return Distances(row, samples, weight, np.abs(samples - mean[row]) <= max_deviation)
 
 
-def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
-    """Return the weighted mean and standard deviation of each row's values (rows); NaN where it has none."""
+def _compute_moments(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
+    """Weighted mean and standard deviation of each row's values (rows); NaN where it has none."""
     total = np.bincount(row, weight, row_count)
     with np.errstate(invalid="ignore"):
         mean = np.bincount(row, weight * values, row_count) / total
@@ -266,64 +329,74 @@ def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Re
 
 
 def detect(signals: EvenSignals, params: AutocorrelationParams | None = None) -> Detections:
-    """Return each signal's period as the mean of the distances between its peaks that are no outliers.
+    """Detect each signal's period as the mean distance between its peaks, without outliers.
 
-    The confidence is 1 - sigma / mean of these distances (section II-C); they are the candidates, as frequencies, in
-    order of their weights, without confidences of their own. The first outcome that holds is given: `no_data`,
-    `too_many_gaps`, `too_short`, `no_io` (all that is known is 0), `aperiodic` (fewer than two peaks, or the distances
-    vary as much as they are long: a confidence of 0), `periodic`.
+    Parameters
+    ----------
+    signals : EvenSignals
+        n signals.
+    params : AutocorrelationParams, optional
+
+    Returns
+    -------
+    Detections
+        The confidence is 1 - sigma / mean of the distances (section II-C). The distances are the candidates, as
+        frequencies, by weight. The outcome is the first that applies of `no_data`, `too_many_gaps`, `too_short`,
+        `no_io` (all known samples are 0), `aperiodic` (fewer than two peaks, or a confidence of 0) and `periodic`.
     """
     params = params or AutocorrelationParams()
-    places, parts = [], []
-    for place, part in signals.chunks(_CHUNK_SAMPLES):
-        places.append(np.arange(place.start, place.stop))
+    rows, parts = [], []
+    for chunk, part in signals.iter_chunks(_CHUNK_SAMPLES):
+        rows.append(np.arange(chunk.start, chunk.stop))
         parts.append(_detect(part, params))
-    return gathered(parts, places)
+    return gather(parts, rows)
 
 
 def _detect(signals: EvenSignals, params: AutocorrelationParams) -> Detections:
-    found, outcome = _peaks_of(signals, params)
-    kept = distances(found, signals.signal_count, params.most_z).kept()
-    kept = rows_of(kept, np.lexsort((-kept.weight, kept.row)))
-    mean, deviation = _spread(kept.row, kept.samples, np.ones(len(kept.row)), signals.signal_count)
-    is_alike = deviation < mean
-    frequency = np.where(is_alike, signals.sampling_hz / mean, np.nan)
-    confidence = np.where(is_alike, 1.0 - deviation / mean, np.nan)
-    outcome = np.where(outcome == "", np.where(is_alike, "periodic", "aperiodic"), outcome)
-    none = np.full(len(kept.row), np.nan)
-    offsets = offsets_of(np.bincount(kept.row, minlength=signals.signal_count))
-    candidates = Candidates(signals.sampling_hz[kept.row] / kept.samples, none, none, none, offsets)
+    peaks, outcome = _find_signal_peaks(signals, params)
+    distances = measure_distances(peaks, signals.signal_count, params.max_z).drop_outliers()
+    distances = rows_of(distances, np.lexsort((-distances.weight, distances.row)))
+    mean, deviation = _compute_moments(
+        distances.row, distances.samples, np.ones(len(distances.row)), signals.signal_count
+    )
+    is_periodic = deviation < mean
+    frequency = np.where(is_periodic, signals.sampling_hz / mean, np.nan)
+    confidence = np.where(is_periodic, 1.0 - deviation / mean, np.nan)
+    outcome = np.where(outcome == "", np.where(is_periodic, "periodic", "aperiodic"), outcome)
+    unknown = np.full(len(distances.row), np.nan)
+    offsets = offsets_of(np.bincount(distances.row, minlength=signals.signal_count))
+    candidates = Candidates(signals.sampling_hz[distances.row] / distances.samples, unknown, unknown, unknown, offsets)
     false_alarm = np.full(signals.signal_count, np.nan)
     return Detections(outcome, frequency, confidence, signals.started_s, signals.ended_s, false_alarm, candidates)
 
 
-def _peaks_of(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
-    """Return the peaks of signals' autocorrelations, and why a signal cannot be judged (n), empty where it can."""
+def _find_signal_peaks(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
+    """Peaks of the autocorrelations, and the outcome of signals that cannot be tested (n), else empty."""
     values = signals.bytes_per_s
-    outcome, is_whole = _unfit(values, params)
+    outcome, is_whole = _classify_untestable(values, params)
     is_fit = outcome == ""
     whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
     correlation = np.full(values.shape, np.nan)
     if len(whole):
-        correlation[whole] = _correlated(values[whole], _padded_length(signals.sample_count))
+        correlation[whole] = _correlate(values[whole], _choose_length(signals.sample_count))
     if len(gappy):
-        correlation[gappy] = _masked(values[gappy], False, params.least_pair_ratio)
-    return peaks(correlation, params.least_height), outcome
+        correlation[gappy] = _correlate_known(values[gappy], False, params.min_pair_ratio)
+    return find_row_peaks(correlation, params.min_height), outcome
 
 
-def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
-    """Return why signals cannot be judged (n), empty where they can, and whether they lack no sample (n)."""
+def _classify_untestable(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
+    """Outcome of signals that cannot be tested (n), else empty, and whether each signal is complete (n)."""
     count = values.shape[1]
     known_counts = np.full(len(values), count)
     low, high = values.min(axis=1, initial=0.0), values.max(axis=1, initial=0.0)
     is_whole: Bools = np.isfinite(low) & np.isfinite(high)
     is_io = (low < 0) | (high > 0)
-    doubtful = np.flatnonzero(~is_whole)
-    if len(doubtful):
-        known = np.isfinite(values[doubtful])
-        known_counts[doubtful] = known.sum(axis=1)
-        is_io[doubtful] = (known & (values[doubtful] != 0)).any(axis=1)
+    incomplete = np.flatnonzero(~is_whole)
+    if len(incomplete):
+        known = np.isfinite(values[incomplete])
+        known_counts[incomplete] = known.sum(axis=1)
+        is_io[incomplete] = (known & (values[incomplete] != 0)).any(axis=1)
     is_gappy = known_counts < (1.0 - params.max_missing_ratio) * count
     reasons = ("no_data", "too_many_gaps", "too_short", "no_io")
-    tests = [known_counts == 0, is_gappy, known_counts < _LEAST_SAMPLES, ~is_io]
+    tests = [known_counts == 0, is_gappy, known_counts < _MIN_SAMPLES, ~is_io]
     return np.select(tests, reasons, "").astype("<U16"), is_whole

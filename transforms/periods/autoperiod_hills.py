@@ -1,9 +1,13 @@
-"""Hills of a function: pieces of it that two straight lines fit best by going up, then down.
+"""Hills of a function: windows in which the best fit of two straight lines rises, then falls.
 
-AUTOPERIOD's test of a period on the autocorrelation (Vlachos, Yu & Castelli, "On Periodicity Detection and Structural
-Periodic Similarity", SDM'05, DOI 10.1137/1.9781611972757.40; White et al., PEARC'18, DOI 10.1145/3219104.3219121,
-section 4.2): a piece around the period is cut in two where the total error of two straight lines is least. All pieces
-and all cuts are tried at once: the error of a line is known from running sums.
+AUTOPERIOD verifies a period on the autocorrelation: a window around the period is split in two where the total error of
+two straight lines is smallest. All windows and all splits are tried at once, with errors from running sums.
+
+References
+----------
+M. Vlachos, P. Yu and V. Castelli, "On Periodicity Detection and Structural Periodic Similarity", SDM'05,
+doi:10.1137/1.9781611972757.40
+J. P. White et al., PEARC'18, section 4.2, doi:10.1145/3219104.3219121
 """
 
 from __future__ import annotations
@@ -15,17 +19,17 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals, rows_of
 
-#: points of a line: through two any line fits
-_LEAST_POINTS = 3
-#: the shortest piece that two lines can share a point of
-LEAST_WINDOW = 2 * _LEAST_POINTS - 1
-#: values that are worked on at a time: bounds the memory
+#: minimum number of points of a line: any line fits two
+_MIN_POINTS = 3
+#: minimum length of a window: two lines share a point
+MIN_WINDOW = 2 * _MIN_POINTS - 1
+#: values per batch: bounds the memory
 _CHUNK_VALUES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Pieces of the rows of a table: the row, the first and the last column (both included), each (n)."""
+    """Windows of the rows of a table (n): row, and first and last column, both included."""
 
     row: Ints
     first: Ints
@@ -33,12 +37,19 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Bends:
-    """Two straight lines through each window (n), which share the point where it is cut.
+class TwoLineFits:
+    """Two straight lines through each window, which share the point at which it is split.
 
-    cut: its column. rising, falling: the slopes of the first and of the second line, per column. residual: the sum of
-    the squared errors of both. NaN (and cut -1) where a window is too short or has a value that is not finite.
-    top: the column of the window's largest value, the first of several.
+    Attributes
+    ----------
+    cut : (n,)
+        Column of the split; -1 where a window is too short or has a value that is not finite.
+    rising, falling : (n,)
+        Slopes of the first and of the second line, per column; NaN as above.
+    residual : (n,)
+        Sum of squared residuals of both lines; NaN as above.
+    top : (n,)
+        Column of the window's maximum, the first one of ties.
     """
 
     cut: Ints
@@ -48,54 +59,65 @@ class Bends:
     top: Ints
 
 
-def fit(table: Reals, windows: Windows) -> Bends:
-    """Fit two straight lines to each window of a table (rows, columns), where the total squared error is least."""
+def fit_two_lines(table: Reals, windows: Windows) -> TwoLineFits:
+    """Fit two straight lines to each window, split where the sum of squared residuals is smallest.
+
+    Parameters
+    ----------
+    table : (rows, columns)
+    windows : Windows
+        n windows of the table.
+
+    Returns
+    -------
+    TwoLineFits
+    """
     count = len(windows.row)
-    found = Bends(
+    result = TwoLineFits(
         np.full(count, -1), np.full(count, np.nan), np.full(count, np.nan), np.full(count, np.nan), windows.first.copy()
     )
-    for places, most in _groups(windows.last - windows.first + 1):
-        part = _fit(table, rows_of(windows, places), most)
+    for positions, width in _batch_by_length(windows.last - windows.first + 1):
+        part = _fit_batch(table, rows_of(windows, positions), width)
         for name in ("cut", "rising", "falling", "residual", "top"):
-            getattr(found, name)[places] = getattr(part, name)
-    return found
+            getattr(result, name)[positions] = getattr(part, name)
+    return result
 
 
-def _groups(lengths: Ints) -> Iterator[tuple[Ints, int]]:
-    """Yield places of windows of about one length, with the largest of it."""
+def _batch_by_length(lengths: Ints) -> Iterator[tuple[Ints, int]]:
+    """Yield positions of windows of similar length, and the maximum length."""
     size_class = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
     for number in np.unique(size_class).tolist():
-        places = np.flatnonzero((size_class == number) & (lengths > 0))
+        positions = np.flatnonzero((size_class == number) & (lengths > 0))
         rows = max(1, _CHUNK_VALUES >> number)
-        for start in range(0, len(places), rows):
-            part = places[start : start + rows]
+        for start in range(0, len(positions), rows):
+            part = positions[start : start + rows]
             yield part, int(lengths[part].max())
 
 
-def _fit(table: Reals, windows: Windows, most: int) -> Bends:
-    steps = np.arange(most)
+def _fit_batch(table: Reals, windows: Windows, width: int) -> TwoLineFits:
+    steps = np.arange(width)
     length = (windows.last - windows.first + 1)[:, None]
     is_inside = steps < length
-    place = np.minimum(steps, length - 1)
-    values = table[windows.row[:, None], windows.first[:, None] + place]
+    position = np.minimum(steps, length - 1)
+    values = table[windows.row[:, None], windows.first[:, None] + position]
     is_whole = np.isfinite(values).all(axis=1)
     values = np.where(is_whole[:, None], values, 0.0)
     top = np.where(is_inside, values, -np.inf).argmax(axis=1)
-    # Running sums of values near 0 lose least.
+    # Running sums of values near 0 lose the least precision.
     mean = np.where(is_inside, values, 0.0).sum(axis=1, keepdims=True) / length
     values = np.where(is_inside, values - mean, 0.0)
-    backward = np.take_along_axis(values, length - 1 - place, axis=1)
-    before, rising = _lines(values)
-    after, falling = _lines(np.where(is_inside, backward, 0.0))
-    residual = before + np.take_along_axis(after, length - 1 - place, axis=1)
-    can_cut = (steps >= _LEAST_POINTS - 1) & (length - 1 - steps >= _LEAST_POINTS - 1)
+    backward = np.take_along_axis(values, length - 1 - position, axis=1)
+    before, rising = _fit_prefixes(values)
+    after, falling = _fit_prefixes(np.where(is_inside, backward, 0.0))
+    residual = before + np.take_along_axis(after, length - 1 - position, axis=1)
+    can_cut = (steps >= _MIN_POINTS - 1) & (length - 1 - steps >= _MIN_POINTS - 1)
     cut = np.where(can_cut, residual, np.inf).argmin(axis=1)[:, None]
-    is_fitted = is_whole & (length[:, 0] >= LEAST_WINDOW)
+    is_fitted = is_whole & (length[:, 0] >= MIN_WINDOW)
 
-    def at_cut(items: Reals, places: Ints) -> Reals:
-        return np.where(is_fitted, np.take_along_axis(items, places, axis=1)[:, 0], np.nan)
+    def at_cut(items: Reals, positions: Ints) -> Reals:
+        return np.where(is_fitted, np.take_along_axis(items, positions, axis=1)[:, 0], np.nan)
 
-    return Bends(
+    return TwoLineFits(
         np.where(is_fitted, windows.first + cut[:, 0], -1),
         at_cut(rising, cut),
         -at_cut(falling, np.maximum(length - 1 - cut, 0)),
@@ -104,12 +126,12 @@ def _fit(table: Reals, windows: Windows, most: int) -> Bends:
     )
 
 
-def _lines(values: Reals) -> tuple[Reals, Reals]:
-    """Return squared error and slope of the line through the first 1, 2, ... values of each row (n, most)."""
+def _fit_prefixes(values: Reals) -> tuple[Reals, Reals]:
+    """Squared residuals and slopes of the lines through the first 1, 2, ... values of each row (n, width)."""
     steps = np.arange(values.shape[1], dtype=np.float64)
     number = steps + 1.0
     total, squares = np.cumsum(values, axis=1), np.cumsum(values * values, axis=1)
-    # sums about the columns' and the values' own means
+    # centred about the means of columns and values
     crossed = np.cumsum(values * steps, axis=1) - total * (steps / 2.0)
     spread = number * (number * number - 1.0) / 12.0
     slope = crossed / np.where(spread > 0, spread, 1.0)
@@ -117,26 +139,36 @@ def _lines(values: Reals) -> tuple[Reals, Reals]:
     return np.maximum(residual, 0.0), slope
 
 
-def prominence(table: Reals, row: Ints, top: Ints, reach: Ints) -> Reals:
-    """Return how far each top stands above the lowest values within reach of it, the higher of both sides' (n).
+def compute_prominence(table: Reals, row: Ints, top: Ints, reach: Ints) -> Reals:
+    """Height of tops above the lowest values within reach, the higher one of both sides.
 
-    table (rows, columns); row, top (n); reach (n): columns to either side; what lies beyond the table's edges is
-    left out. A side with nothing on it leaves no prominence; NaN counts as nothing.
+    Parameters
+    ----------
+    table : (rows, columns)
+    row, top : (n,)
+        Row and column of each top.
+    reach : (n,)
+        Columns to either side, clipped at the edges of the table.
+
+    Returns
+    -------
+    (n,)
+        NaN values are ignored. A side without columns leaves a prominence of 0 or less.
     """
     columns = table.shape[1]
     low = np.maximum(top - reach, 0)
     high = np.minimum(top + reach, columns - 1)
-    left, right = _least(table, row, low, top), _least(table, row, top, high)
-    found: Reals = table[row, top] - np.maximum(left, right)
-    return found
+    left, right = _window_minima(table, row, low, top), _window_minima(table, row, top, high)
+    prominence: Reals = table[row, top] - np.maximum(left, right)
+    return prominence
 
 
-def _least(table: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
-    """Return the least value of each piece of a row, both ends included (n)."""
+def _window_minima(table: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
+    """Minimum of each window of a row, both ends included (n)."""
     if not len(row):
         return np.zeros(0)
     length = last - first + 1
     starts = np.concatenate([[0], np.cumsum(length)[:-1]])
     column = np.arange(int(length.sum())) - np.repeat(starts - first, length)
-    found: Reals = np.fmin.reduceat(table[np.repeat(row, length), column], starts)
-    return found
+    minima: Reals = np.fmin.reduceat(table[np.repeat(row, length), column], starts)
+    return minima

@@ -1,8 +1,12 @@
-"""The period of many signals by their discrete Fourier transform, as FTIO states it (sections II-B and II-C).
+"""Dominant frequencies of signals by the discrete Fourier transform, as FTIO defines them (sections II-B and II-C).
 
-Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24. What differs from the paper, or what it
-leaves open: an answer has at least two cycles in the window, harmonics are all integer multiples, and what varies no
-more than rounding has no spectrum. `iosig.transforms.periods.ftio_0_0_9` is what the tool of the paper computes.
+Differences from the paper, or details that it leaves open: a period has at least two cycles in the window, all integer
+multiples are harmonics, and a signal that varies by rounding only has no spectrum.
+`iosig.transforms.periods.ftio_0_0_9` reproduces the paper's tool.
+
+References
+----------
+A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, doi:10.1109/IPDPS57955.2024.00048
 """
 
 from __future__ import annotations
@@ -13,136 +17,166 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from iosig.transforms.periods.answers import Candidates, Detections, gathered
-from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
-from iosig.transforms.periods.ftio_spectra import Spectra, spectra
+from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, count_min_bins, find_outliers
+from iosig.transforms.periods.ftio_spectra import Spectra, compute_spectra
+from iosig.transforms.periods.interface.detections import Candidates, Detections, gather
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 Texts = npt.NDArray[np.str_]
 
-#: as long as the longest outcome
+#: wide enough for the longest outcome
 _OUTCOME = np.dtype("<U13")
 
 
 @dataclass(frozen=True, slots=True)
 class DftParams:
-    """When a frequency is a signal's own.
+    """When a frequency is the dominant frequency of a signal.
 
-    method: how outliers are found (section II-B2: the Z-score is the plain one). outliers: its thresholds.
-    most_candidates: with more candidates there is no dominant frequency (section II-B2: two). least_cycle_count: how
-    often a period is in the window at least (ours: the paper accepts one cycle, which is the window, not a period).
-    max_missing_ratio: the share of samples that may not have been measured (ours, as of the classes).
+    Attributes
+    ----------
+    method : str
+        How outliers are found (section II-B2: the Z-score by default).
+    outliers : OutlierParams
+        Thresholds of the method.
+    max_candidates : int
+        With more candidates there is no dominant frequency (section II-B2: two).
+    min_cycle_count : int
+        Minimum number of periods in the window (ours: the paper accepts one, which is the window itself).
+    max_missing_ratio : float
+        Maximum share of unmeasured samples (ours, as for classes).
     """
 
     method: Method = "z_score"
     outliers: OutlierParams = field(default_factory=OutlierParams)
-    most_candidates: int = 2
-    least_cycle_count: int = 2
+    max_candidates: int = 2
+    min_cycle_count: int = 2
     max_missing_ratio: float = 0.5
 
 
 def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
-    """Return each signal's dominant frequency, if it has one, with FTIO's confidence.
+    """Detect each signal's dominant frequency, with FTIO's confidence.
 
-    Candidates are what is left without harmonics and without what has too few cycles, by power; their confidence is
-    NaN where there are more of them than a dominant frequency may have.
+    Parameters
+    ----------
+    signals : EvenSignals
+        n signals.
+    params : DftParams, optional
+
+    Returns
+    -------
+    Detections
+        Candidates are sorted by power, without harmonics and frequencies of too few cycles. Their confidence is NaN
+        where there are more than a dominant frequency may have.
     """
     params = params or DftParams()
-    places, parts = [], []
-    for place, part in signals.chunks():
-        places.append(np.arange(place.start, place.stop))
+    rows, parts = [], []
+    for chunk, part in signals.iter_chunks():
+        rows.append(np.arange(chunk.start, chunk.stop))
         parts.append(_detect(part, params))
-    return gathered(parts, places)
+    return gather(parts, rows)
 
 
 # ---- one chunk
 
 
 def _detect(signals: EvenSignals, params: DftParams) -> Detections:
-    found = spectra(signals)
-    outcome = _unjudged(found, params)
-    standing = outliers(found.power, params.method, params.outliers)
-    is_judged = outcome == ""
-    if not is_judged.all():
-        standing = rows_of(standing, is_judged[standing.signal])
-    is_harmonic = harmonics(standing, found.signal_count, found.bin_count, params.least_cycle_count)
-    is_candidate = standing.is_candidate & ~is_harmonic
-    confidence = _confidences(standing, is_harmonic, found.signal_count, params.method)
-    counts = np.bincount(standing.signal[is_candidate], minlength=found.signal_count)
-    confidence[counts[standing.signal] > params.most_candidates] = np.nan
-    best = _by_power(standing, is_candidate, found)
-    signal, first = np.unique(standing.signal[best], return_index=True)
-    # what has too few cycles counts as a candidate, and where it is the strongest there is no answer
-    is_answer = (standing.bin[best[first]] >= params.least_cycle_count) & (counts[signal] <= params.most_candidates)
-    signal, top = signal[is_answer], best[first[is_answer]]
-    outcome[is_judged] = "aperiodic"
+    spectra = compute_spectra(signals)
+    outcome = _classify_untestable(spectra, params)
+    outliers = find_outliers(spectra.power, params.method, params.outliers)
+    is_testable = outcome == ""
+    if not is_testable.all():
+        outliers = rows_of(outliers, is_testable[outliers.signal])
+    is_harmonic = find_harmonics(outliers, spectra.signal_count, spectra.bin_count, params.min_cycle_count)
+    is_candidate = outliers.is_candidate & ~is_harmonic
+    confidence = _compute_confidence(outliers, is_harmonic, spectra.signal_count, params.method)
+    counts = np.bincount(outliers.signal[is_candidate], minlength=spectra.signal_count)
+    confidence[counts[outliers.signal] > params.max_candidates] = np.nan
+    ranked = _sort_by_power(outliers, is_candidate, spectra)
+    signal, first = np.unique(outliers.signal[ranked], return_index=True)
+    # frequencies of too few cycles count as candidates; where the strongest is one, there is no period
+    is_answer = (outliers.bin[ranked[first]] >= params.min_cycle_count) & (counts[signal] <= params.max_candidates)
+    signal, top = signal[is_answer], ranked[first[is_answer]]
+    outcome[is_testable] = "aperiodic"
     outcome[signal] = "periodic"
-    frequency, sure, false_alarm = np.full((3, found.signal_count), np.nan)
-    frequency[signal], sure[signal] = found.frequencies_of(signal, standing.bin[top]), confidence[top]
-    listed = best[standing.bin[best] >= params.least_cycle_count]
-    hz, amplitude, phase = found.cosines_of(standing.signal[listed], standing.bin[listed])
-    offsets = offsets_of(np.bincount(standing.signal[listed], minlength=found.signal_count))
+    frequency, sureness, false_alarm = np.full((3, spectra.signal_count), np.nan)
+    frequency[signal], sureness[signal] = spectra.get_frequencies(signal, outliers.bin[top]), confidence[top]
+    listed = ranked[outliers.bin[ranked] >= params.min_cycle_count]
+    hz, amplitude, phase = spectra.get_cosines(outliers.signal[listed], outliers.bin[listed])
+    offsets = offsets_of(np.bincount(outliers.signal[listed], minlength=spectra.signal_count))
     candidates = Candidates(hz, confidence[listed], amplitude, phase, offsets)
-    return Detections(outcome, frequency, sure, signals.started_s, signals.ended_s, false_alarm, candidates)
+    return Detections(outcome, frequency, sureness, signals.started_s, signals.ended_s, false_alarm, candidates)
 
 
-def _unjudged(found: Spectra, params: DftParams) -> Texts:
-    """Return why there is nothing to judge of each signal (n), or nothing."""
-    outcome = np.zeros(found.signal_count, dtype=_OUTCOME)
-    outcome[found.is_constant] = "aperiodic"
-    outcome[(found.total_power == 0) & (found.mean_bytes_per_s == 0)] = "no_io"
-    outcome[found.missing_ratio > params.max_missing_ratio] = "too_many_gaps"
-    if found.bin_count < max(fewest_bins(params.method, params.outliers), params.least_cycle_count):
+def _classify_untestable(spectra: Spectra, params: DftParams) -> Texts:
+    """Outcome of signals that cannot be tested (n), else empty."""
+    outcome = np.zeros(spectra.signal_count, dtype=_OUTCOME)
+    outcome[spectra.is_constant] = "aperiodic"
+    outcome[(spectra.total_power == 0) & (spectra.mean_bytes_per_s == 0)] = "no_io"
+    outcome[spectra.missing_ratio > params.max_missing_ratio] = "too_many_gaps"
+    if spectra.bin_count < max(count_min_bins(params.method, params.outliers), params.min_cycle_count):
         outcome[:] = "too_short"
-    outcome[found.missing_ratio >= 1.0] = "no_data"
+    outcome[spectra.missing_ratio >= 1.0] = "no_data"
     return outcome
 
 
-def harmonics(standing: Outliers, signal_count: int, bin_count: int, least_cycle_count: int) -> Bools:
-    """Return which candidates are integer multiples of a lower candidate of the same signal (m).
+def find_harmonics(outliers: Outliers, signal_count: int, bin_count: int, min_cycle_count: int) -> Bools:
+    """Mark candidates that are integer multiples of a lower candidate of the same signal.
 
-    Multiples are told by whole bins: frequencies divided as floats miss half of them. What has fewer than so many
-    cycles has no harmonics: every frequency is a multiple of the window's own.
+    Parameters
+    ----------
+    outliers : Outliers
+        m bins.
+    signal_count, bin_count : int
+    min_cycle_count : int
+        Frequencies with fewer cycles have no harmonics, since every frequency is a multiple of the window's own.
+
+    Returns
+    -------
+    (m,)
+
+    Notes
+    -----
+    Multiples are of integer bins; a division of frequencies as floats misses half of them.
     """
-    is_candidate = standing.is_candidate
-    counts = np.bincount(standing.signal[is_candidate], minlength=signal_count)
-    at = np.flatnonzero(is_candidate & (standing.bin >= least_cycle_count) & (counts[standing.signal] > 1))
-    if not len(at):
-        return np.zeros(len(standing.bin), dtype=np.bool_)
-    at = at[standing.bin[at] <= bin_count // 2]
-    cells, base = standing.signal * (bin_count + 1), standing.bin[at]
-    # All multiples of each, from twice it to the highest bin: sums of steps, of which a first one leads on from the
-    # last multiple of the one before.
+    is_candidate = outliers.is_candidate
+    counts = np.bincount(outliers.signal[is_candidate], minlength=signal_count)
+    base_rows = np.flatnonzero(is_candidate & (outliers.bin >= min_cycle_count) & (counts[outliers.signal] > 1))
+    if not len(base_rows):
+        return np.zeros(len(outliers.bin), dtype=np.bool_)
+    base_rows = base_rows[outliers.bin[base_rows] <= bin_count // 2]
+    cells, base = outliers.signal * (bin_count + 1), outliers.bin[base_rows]
+    # All multiples of each base, from twice it to the highest bin, as one cumulative sum: the first step of each base
+    # leads on from the last multiple of the previous one.
     lengths = bin_count // base - 1
     starts = np.cumsum(lengths) - lengths
-    first = cells[at] + 2 * base
+    first = cells[base_rows] + 2 * base
     multiples = np.repeat(base, lengths)
     multiples[starts] = first
     multiples[starts[1:]] -= (first + (lengths - 1) * base)[:-1]
     is_multiple = np.zeros(signal_count * (bin_count + 1), dtype=np.bool_)
     is_multiple[np.cumsum(multiples)] = True
-    found: Bools = is_candidate & is_multiple[cells + standing.bin]
-    return found
+    is_harmonic: Bools = is_candidate & is_multiple[cells + outliers.bin]
+    return is_harmonic
 
 
-def _confidences(standing: Outliers, is_harmonic: Bools, signal_count: int, method: Method) -> Reals:
-    """Return c_k of section II-C (m); for other methods than the Z-score, what the method says itself.
+def _compute_confidence(outliers: Outliers, is_harmonic: Bools, signal_count: int, method: Method) -> Reals:
+    """Confidence c_k of section II-C (m); for other methods than the Z-score, their own score.
 
-    Harmonics among the candidates are in neither sum: so the paper's example gains from 60.5 % to 62.5 % when a
-    lower tolerance makes a harmonic a candidate.
+    Harmonic candidates are excluded from both sums. So the paper's example gains from 60.5 % to 62.5 % when a lower
+    tolerance makes a harmonic a candidate.
     """
     if method != "z_score":
-        return standing.score.copy()
-    found = np.zeros(len(standing.score))
-    for is_in in (standing.is_outlier, standing.is_near):
-        weights = np.where(is_in & ~is_harmonic, standing.score, 0.0)
-        sums = np.bincount(standing.signal, weights, signal_count)[standing.signal]
-        found += 0.5 * standing.score / np.where(sums > 0, sums, np.inf)
-    return found
+        return outliers.score.copy()
+    confidence = np.zeros(len(outliers.score))
+    for is_member in (outliers.is_outlier, outliers.is_near):
+        weights = np.where(is_member & ~is_harmonic, outliers.score, 0.0)
+        sums = np.bincount(outliers.signal, weights, signal_count)[outliers.signal]
+        confidence += 0.5 * outliers.score / np.where(sums > 0, sums, np.inf)
+    return confidence
 
 
-def _by_power(standing: Outliers, rows: Bools, found: Spectra) -> Ints:
-    """Return chosen rows in order of signals, then from high power to low; of two alike, the lower frequency first."""
-    at = np.flatnonzero(rows)
-    power = found.power[standing.signal[at], standing.bin[at] - 1]
-    return at[np.lexsort((standing.bin[at], -power, standing.signal[at]))]
+def _sort_by_power(outliers: Outliers, rows: Bools, spectra: Spectra) -> Ints:
+    """Sort selected rows by signal, then by descending power; of ties, the lower frequency first."""
+    selected = np.flatnonzero(rows)
+    power = spectra.power[outliers.signal[selected], outliers.bin[selected] - 1]
+    return selected[np.lexsort((outliers.bin[selected], -power, outliers.signal[selected]))]

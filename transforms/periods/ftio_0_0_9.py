@@ -1,8 +1,9 @@
-"""What FTIO 0.0.9 computes, with its faults: to compare with its published numbers, not to be believed.
+"""Reproduce FTIO 0.0.9 with its faults, to compare with its published numbers.
 
-ftio-hpc 0.0.9 (PyPI), `ftio TRACE -f HZ [-ts S] [-te S]`, with its Z-score. Against the paper (Tarraf et al.,
-IPDPS'24): the inequalities are strict, the absolute value of the Z-score counts, harmonics are found by dividing floats
-(about half of them are missed; below 1e-5 Hz everything is one), and the window itself is a period.
+ftio-hpc 0.0.9 (PyPI), `ftio TRACE -f HZ [-ts S] [-te S]`, with its Z-score. Differences from the paper (Tarraf et al.,
+IPDPS'24, doi:10.1109/IPDPS57955.2024.00048): inequalities are strict, the absolute Z-score counts, and the window
+itself is a period. Harmonics are found by dividing floats: about half of them are missed, and below 1e-5 Hz every
+frequency is a harmonic.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 import scipy.fft
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
-from iosig.transforms.periods.answers import Candidates, Detections
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import Candidates, Detections
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Requests, Steps, summed_rates
 
 #: fixed in `analysis/anomaly_detection.py`; the tolerance is the default of `-t`
@@ -24,9 +25,14 @@ _HARMONIC_HZ, _Z_THRESHOLD, _TOLERANCE, _MAX_CANDIDATES = 1e-5, 3.0, 0.8, 2
 
 @dataclass(frozen=True, slots=True)
 class CompatibleParams:
-    """FTIO 0.0.9's arguments, with its defaults.
+    """Arguments of FTIO 0.0.9, with its defaults.
 
-    sampling_hz (`-f`). window_start_s, window_end_s (`-ts`, `-te`): 0 is none, as FTIO has it.
+    Attributes
+    ----------
+    sampling_hz : float
+        `-f`.
+    window_start_s, window_end_s : float
+        `-ts` and `-te`; 0 means no bound, as in FTIO.
     """
 
     sampling_hz: float = 10.0
@@ -34,40 +40,68 @@ class CompatibleParams:
     window_end_s: float = 0.0
 
 
-def overlapped(requests: Requests) -> Steps:
-    """Return the application's bandwidth over its requests' whole time, as `parse/bandwidth.py` has it.
+def sum_bandwidth(requests: Requests) -> Steps:
+    """Sum the bandwidth of overlapping requests, as `parse/bandwidth.py` does.
 
-    Unlike `step_function`, a request without bytes has edges too: FTIO's window begins and ends with it. Rates are
-    added exactly, where FTIO leaves a rounding error behind the last end.
+    Parameters
+    ----------
+    requests : Requests
+
+    Returns
+    -------
+    Steps
+        Unlike `step_function`, requests without bytes have edges, since FTIO's window begins and ends with them. Rates
+        are summed exactly, where FTIO leaves a rounding error after the last end.
     """
-    lasting = requests.durations_s
-    usable = np.flatnonzero((lasting >= 0) & (lasting < np.inf) & (requests.subject >= 0))
+    duration_s = requests.durations_s
+    usable = np.flatnonzero((duration_s >= 0) & (duration_s < np.inf) & (requests.subject >= 0))
     known = requests.chosen(usable)
-    moved = np.where((known.volume_bytes > 0) & (known.volume_bytes < np.inf), known.volume_bytes, 0.0)
+    volume = np.where((known.volume_bytes > 0) & (known.volume_bytes < np.inf), known.volume_bytes, 0.0)
     with np.errstate(invalid="ignore"):
-        rates = replace(known, volume_bytes=moved).rates()
+        rates = replace(known, volume_bytes=volume).rates()
     rates[~np.isfinite(rates)] = 0.0
     edges, levels, offsets = summed_rates(known, rates)
-    none = np.zeros(0)
-    return Steps(edges, levels, offsets, none, none, np.zeros(len(offsets), dtype=np.int64))
+    empty = np.zeros(0)
+    return Steps(edges, levels, offsets, empty, empty, np.zeros(len(offsets), dtype=np.int64))
 
 
 def detect(steps: Steps, params: CompatibleParams | None = None) -> Detections:
-    """Return what FTIO 0.0.9 finds in each step function: cut, sampled at instants, judged by the Z-score.
+    """Reproduce FTIO 0.0.9 for step functions: cut, sampled at instants, tested by the Z-score.
 
-    Its dominant frequencies are the candidates. Their amplitude is that of the paper's equation 1 (FTIO's is abs(X_k)).
+    Parameters
+    ----------
+    steps : Steps
+        n step functions.
+    params : CompatibleParams, optional
+
+    Returns
+    -------
+    Detections
+        FTIO's dominant frequencies are the candidates; the amplitude is that of the paper's equation 1 (FTIO's is
+        ``abs(X_k)``).
     """
     params = params or CompatibleParams()
-    return joined([judged(*sampled(times, rates, params.sampling_hz)) for times, rates in windows(steps, params)])
+    return combine_results(
+        [analyze_signal(*sample(times, rates, params.sampling_hz)) for times, rates in iter_windows(steps, params)]
+    )
 
 
-def judge(signals: EvenSignals) -> Detections:
-    """Return what FTIO 0.0.9 finds in signals that are sampled already; NaN samples are 0 to it."""
-    return joined([judged(*row) for row in sampled_rows(signals)])
+def detect_sampled(signals: EvenSignals) -> Detections:
+    """Reproduce FTIO 0.0.9 for sampled signals, in which FTIO treats NaN as 0.
+
+    Parameters
+    ----------
+    signals : EvenSignals
+
+    Returns
+    -------
+    Detections
+    """
+    return combine_results([analyze_signal(*row) for row in iter_sampled(signals)])
 
 
-def sampled_rows(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
-    """Yield each signal's samples as FTIO has them, its sampling frequency, and when it starts and ends."""
+def iter_sampled(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
+    """Yield each signal's samples as FTIO takes them, its sampling frequency, and its start and end."""
     values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
     times = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
     yield from zip(values, signals.sampling_hz.tolist(), times, strict=True)
@@ -76,25 +110,25 @@ def sampled_rows(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[flo
 # ---- samples
 
 
-def windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Reals]]:
-    """Yield each subject's time stamps and rates within the window: the rate at its start is lost."""
+def iter_windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Reals]]:
+    """Yield each subject's time stamps and rates within the window; the rate at the start of the window is lost."""
     for first, last in zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True):
         times, rates = steps.edges_s[first:last], steps.bytes_per_s[first:last]
-        is_in = np.ones(len(times), dtype=np.bool_)
+        is_inside = np.ones(len(times), dtype=np.bool_)
         if params.window_start_s:
-            is_in &= times >= params.window_start_s
+            is_inside &= times >= params.window_start_s
         if params.window_end_s:
-            is_in &= times <= params.window_end_s
-        yield times[is_in], rates[is_in]
+            is_inside &= times <= params.window_end_s
+        yield times[is_inside], rates[is_inside]
 
 
-def sampled(times: Reals, rates: Reals, hz: float) -> tuple[Reals, float, tuple[float, float]]:
-    """Return samples, their frequency and the window: `freq/discretize.py`."""
+def sample(times: Reals, rates: Reals, hz: float) -> tuple[Reals, float, tuple[float, float]]:
+    """Return samples, sampling frequency and window (`freq/discretize.py`)."""
     started, ended = (float(times[0]), float(times[-1])) if len(times) else (np.nan, np.nan)
     count = int(np.floor((ended - started) * hz)) if len(times) else 0
     if count <= 0:
         return np.zeros(0), np.nan, (started, ended)
-    # It adds the step over and over, and so do these sums.
+    # FTIO adds the step repeatedly; the cumulative sum has the same rounding errors.
     instants = np.full(count, 1.0 / hz)
     instants[0] = started
     instants = np.cumsum(instants)
@@ -105,8 +139,8 @@ def sampled(times: Reals, rates: Reals, hz: float) -> tuple[Reals, float, tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What is found in one signal."""
+class SignalResult:
+    """FTIO's result for one signal."""
 
     sampling_hz: float
     sample_count: int
@@ -121,35 +155,35 @@ class Judged:
 
     @property
     def order(self) -> Ints:
-        """The places of the dominant frequencies, greatest magnitude first: that is the answer."""
+        """Positions of the dominant frequencies by descending magnitude; the first one is the result."""
         return np.argsort(-self.magnitudes, kind="stable")
 
     @property
     def amplitudes(self) -> Reals:
-        """The amplitudes of the cosines: magnitudes do not tell that the highest bin counts once."""
+        """Amplitudes of the cosines; unlike in the magnitudes, the highest bin counts once."""
         return self.magnitudes * np.where(2 * self.bins == self.sample_count, 1.0, 2.0) / max(self.sample_count, 1)
 
 
-def judged(values: Reals, hz: float, window: tuple[float, float]) -> Judged:
-    """Judge one signal: `freq/_dft_workflow.py` and `z_score` of `analysis/anomaly_detection.py`."""
-    count, none = len(values), np.zeros(0)
+def analyze_signal(values: Reals, hz: float, window: tuple[float, float]) -> SignalResult:
+    """Analyze one signal (`freq/_dft_workflow.py` and `z_score` of `analysis/anomaly_detection.py`)."""
+    count, empty = len(values), np.zeros(0)
     bins = count // 2
     if not bins:
-        return Judged(hz, count, window, 0, 0, np.zeros(0, dtype=np.int64), none, none, none, none)
+        return SignalResult(hz, count, window, 0, 0, np.zeros(0, dtype=np.int64), empty, empty, empty, empty)
     coefficients = scipy.fft.rfft(values)
     frequencies = hz * np.arange(bins + 1) / count
     amplitude = np.abs(coefficients)
     power = 2.0 * (amplitude * amplitude / count)[1:]
-    scores = _scores(power / power.sum() if power.sum() > 0 else power)
-    greatest = scores.max()
+    scores = _compute_scores(power / power.sum() if power.sum() > 0 else power)
+    max_score = scores.max()
     is_outlier = scores > _Z_THRESHOLD
-    is_near = scores / greatest > _TOLERANCE if greatest > 0 else np.zeros(bins, dtype=np.bool_)
+    is_near = scores / max_score > _TOLERANCE if max_score > 0 else np.zeros(bins, dtype=np.bool_)
     candidates = np.flatnonzero(is_near & is_outlier) + 1
-    kept, dropped = _without_multiples(candidates, frequencies)
-    confidence = _confidences(scores, is_outlier, is_near, dropped)
-    # It looks for harmonics twice, and the second time finds none.
+    kept, dropped = _drop_multiples(candidates, frequencies)
+    confidence = _compute_confidence(scores, is_outlier, is_near, dropped)
+    # FTIO removes harmonics twice; the second pass finds none.
     chosen = kept if len(kept) <= _MAX_CANDIDATES else kept[:0]
-    return Judged(
+    return SignalResult(
         hz,
         count,
         window,
@@ -163,46 +197,46 @@ def judged(values: Reals, hz: float, window: tuple[float, float]) -> Judged:
     )
 
 
-def _scores(shares: Reals) -> Reals:
+def _compute_scores(shares: Reals) -> Reals:
     spread = float(np.std(shares))
-    found: Reals = np.abs(shares - np.mean(shares)) / spread if spread > 0 else np.zeros(len(shares))
-    return found
+    scores: Reals = np.abs(shares - np.mean(shares)) / spread if spread > 0 else np.zeros(len(shares))
+    return scores
 
 
-def _without_multiples(candidates: Ints, frequencies: Reals) -> tuple[Ints, Ints]:
-    """Return the bins that are kept and that are dropped: their frequencies are divided as floats."""
+def _drop_multiples(candidates: Ints, frequencies: Reals) -> tuple[Ints, Ints]:
+    """Bins that are kept, and those dropped as multiples; frequencies are divided as floats."""
     kept: list[int] = []
     dropped: list[int] = []
-    lower = np.zeros(len(candidates))
-    for place in candidates.tolist():
-        is_multiple = np.fmod(frequencies[place], lower[: len(kept)]) < _HARMONIC_HZ
+    kept_frequencies = np.zeros(len(candidates))
+    for bin_number in candidates.tolist():
+        is_multiple = np.fmod(frequencies[bin_number], kept_frequencies[: len(kept)]) < _HARMONIC_HZ
         if is_multiple.any():
-            dropped.append(place)
+            dropped.append(bin_number)
         else:
-            lower[len(kept)] = frequencies[place]
-            kept.append(place)
+            kept_frequencies[len(kept)] = frequencies[bin_number]
+            kept.append(bin_number)
     return np.array(kept, dtype=np.int64), np.array(dropped, dtype=np.int64)
 
 
-def _confidences(scores: Reals, is_outlier: Bools, is_near: Bools, dropped: Ints) -> Reals:
-    found = np.zeros(len(scores))
-    for is_in in (is_near, is_outlier):
-        counted = is_in.copy()
-        counted[dropped - 1] = False
-        total = scores[counted].sum()
+def _compute_confidence(scores: Reals, is_outlier: Bools, is_near: Bools, dropped: Ints) -> Reals:
+    confidence = np.zeros(len(scores))
+    for is_member in (is_near, is_outlier):
+        is_counted = is_member.copy()
+        is_counted[dropped - 1] = False
+        total = scores[is_counted].sum()
         if total > 0:
-            found[counted] += scores[counted] / total
-    return found / 2.0
+            confidence[is_counted] += scores[is_counted] / total
+    return confidence / 2.0
 
 
 # ---- all signals
 
 
-def joined(parts: list[Judged]) -> Detections:
-    """Return the answers for single signals as one."""
+def combine_results(parts: list[SignalResult]) -> Detections:
+    """Combine the results of single signals."""
     counts = np.array([len(part.bins) for part in parts], dtype=np.int64)
     samples = np.array([part.sample_count for part in parts], dtype=np.int64)
-    candidates = _candidates(parts, counts)
+    candidates = _collect_candidates(parts, counts)
     frequency, confidence = np.full((2, len(parts)), np.nan)
     best = candidates.offsets[:-1][counts > 0]
     frequency[counts > 0], confidence[counts > 0] = candidates.frequency_hz[best], candidates.confidence[best]
@@ -211,12 +245,12 @@ def joined(parts: list[Judged]) -> Detections:
     return Detections(outcome, frequency, confidence, started, ended, np.full(len(parts), np.nan), candidates)
 
 
-def _candidates(parts: list[Judged], counts: Ints) -> Candidates:
-    """Return the dominant frequencies of all signals, best first."""
+def _collect_candidates(parts: list[SignalResult], counts: Ints) -> Candidates:
+    """Collect the dominant frequencies of all signals, best first."""
     if not counts.sum():
-        return Candidates.none(len(parts))
-    hz, sure, amplitude, phase = (
+        return Candidates.empty(len(parts))
+    hz, confidence, amplitude, phase = (
         np.concatenate([getattr(part, name)[part.order] for part in parts])
         for name in ("frequencies_hz", "confidences", "amplitudes", "phases")
     )
-    return Candidates(hz, sure, amplitude, phase, offsets_of(counts))
+    return Candidates(hz, confidence, amplitude, phase, offsets_of(counts))

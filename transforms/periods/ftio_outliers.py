@@ -1,11 +1,13 @@
-"""Frequencies that stand out of a spectrum, by the methods that FTIO names (section II-B2).
+"""Outliers of a spectrum, by the methods that FTIO names (section II-B2).
 
-Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24: Z-score, DBSCAN, isolation forest, local
-outlier factor and SciPy's `find_peaks`. For all of them a candidate, by equation 3, both stands out and comes near the
-highest power: its distance from the mean is at least the tolerance's share of the greatest one.
+Z-score, DBSCAN, isolation forest, local outlier factor and SciPy's `find_peaks`. For each method, equation 3 defines a
+candidate as an outlier near the maximum: its distance from the mean is at least `tolerance` times the greatest one. The
+paper gives no parameters for the other methods. Isolation forest and local outlier factor take points (frequency over
+the highest frequency, share of power), as FTIO 0.0.9 does.
 
-The paper gives no parameters for the other methods. Isolation forest and local outlier factor judge points of a
-plane: the frequency over the highest one, and the share of the power, as FTIO 0.0.9 does.
+References
+----------
+A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, doi:10.1109/IPDPS57955.2024.00048
 """
 
 from __future__ import annotations
@@ -18,26 +20,31 @@ from typing import Literal
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
-from iosig.transforms.periods.autocorrelation import peaks
-from iosig.transforms.periods.ftio_spectra import moments
+from iosig.transforms.periods.autocorrelation import find_row_peaks
+from iosig.transforms.periods.ftio_spectra import compute_moments
 
 Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks"]
 
-#: bounds that are met but for rounding are met
-_NEARLY = 1.0 - 1e-12
-#: below it, no point can lie apart from others
-_FEWEST_BINS = 3
+#: relative tolerance of comparisons with thresholds
+_ROUNDING_FACTOR = 1.0 - 1e-12
+#: minimum number of bins for any outlier
+_MIN_BINS = 3
 #: neighbours of the local outlier factor (scikit-learn's default; the threshold is that of the method's own paper)
 _FACTOR_NEIGHBOUR_COUNT = 20
 
 
 @dataclass(frozen=True, slots=True)
 class OutlierParams:
-    """What stands out, and what comes near the highest.
+    """Thresholds of outliers and candidates.
 
-    z_threshold: the least Z-score of an outlier (equation 3: 3). tolerance: the least share of the greatest Z-score
-    that a candidate has (equation 3: 0.8). forest_tree_count, seed: of the isolation forest
-    (scikit-learn's default: 100; its threshold is that of the method's own paper).
+    Attributes
+    ----------
+    z_threshold : float
+        Minimum Z-score of an outlier (equation 3: 3).
+    tolerance : float
+        Minimum share of the greatest Z-score that a candidate has (equation 3: 0.8).
+    forest_tree_count, seed : int
+        Of the isolation forest (scikit-learn's default: 100; its threshold is that of the method's own paper).
     """
 
     z_threshold: float = 3.0
@@ -48,11 +55,18 @@ class OutlierParams:
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Bins (m) that stand out of the spectra of many signals, in order of signals, then bins.
+    """Outlying bins of the spectra of many signals, by signal, then by bin.
 
-    signal, bin (m): the number of the signal, and k from 1 up. score (m): the Z-score; for the other methods from 0 to
-    1, where 1 stands out most. is_outlier (m): whether the method says that it stands out. is_near (m): whether it
-    comes near the highest power. Bins that are neither are left out.
+    Attributes
+    ----------
+    signal, bin : (m,)
+        Number of the signal, and k from 1.
+    score : (m,)
+        The Z-score; for the other methods from 0 to 1, where 1 is the strongest outlier.
+    is_outlier : (m,)
+        Whether the method calls the bin an outlier.
+    is_near : (m,)
+        Whether the bin is near the maximum power. Bins that are neither are omitted.
     """
 
     signal: Ints
@@ -63,158 +77,199 @@ class Outliers:
 
     @property
     def is_candidate(self) -> Bools:
-        """Whether each is a candidate for the dominant frequency, by equation 3 (m)."""
+        """Whether each bin is a candidate for the dominant frequency, by equation 3 (m)."""
         return self.is_outlier & self.is_near
 
 
-def fewest_bins(method: Method, params: OutlierParams) -> int:
-    """Return how many bins a spectrum must have for any of them to stand out.
+def count_min_bins(method: Method, params: OutlierParams) -> int:
+    """Minimum number of bins in which an outlier is possible: the maximum Z-score among b bins is sqrt(b - 1)."""
+    return max(_MIN_BINS, math.ceil(params.z_threshold**2 + 1.0)) if method == "z_score" else _MIN_BINS
 
-    The highest Z-score that one of b bins can have is sqrt(b - 1).
+
+def find_outliers(power: Reals, method: Method = "z_score", params: OutlierParams | None = None) -> Outliers:
+    """Find the outliers of spectra.
+
+    Parameters
+    ----------
+    power : (n, bins)
+        In the units of `Spectra`.
+    method : str
+        One of `Method`.
+    params : OutlierParams, optional
+
+    Returns
+    -------
+    Outliers
     """
-    return max(_FEWEST_BINS, math.ceil(params.z_threshold**2 + 1.0)) if method == "z_score" else _FEWEST_BINS
-
-
-def outliers(power: Reals, method: Method = "z_score", params: OutlierParams | None = None) -> Outliers:
-    """Return what stands out of spectra (n, bins), by one of the methods; powers are in the units of `Spectra`."""
     return _METHODS[method](power, params or OutlierParams())
 
 
-def z_score(power: Reals, params: OutlierParams) -> Outliers:
-    """Return bins whose Z-score is at least the threshold, or near the greatest (sets I1 and I2 of section II-C).
+def find_z_score_outliers(power: Reals, params: OutlierParams) -> Outliers:
+    """Find bins whose Z-score reaches the threshold, or is near the greatest (sets I1 and I2 of section II-C).
 
-    Signals of which no bin reaches the threshold have none, nor have those with all powers alike.
+    Parameters and result as of `find_outliers`. Signals without a bin at the threshold, or with equal powers, have no
+    outliers.
     """
-    if power.shape[1] < _FEWEST_BINS:
-        return _no_outliers()
-    mean, spread = moments(power)
-    greatest = power.max(axis=1) - mean
-    outlying, near = params.z_threshold * spread * _NEARLY, params.tolerance * greatest * _NEARLY
-    has_any = (greatest >= outlying) & (spread > 0)
-    level = np.where(has_any, mean + np.minimum(outlying, near), np.inf)
-    at = np.flatnonzero(power >= level[:, None])
-    signal = at // power.shape[1]
-    height = power.ravel()[at] - mean[signal]
-    is_outlier, is_near = height >= outlying[signal], height >= near[signal]
-    return Outliers(signal, at - signal * power.shape[1] + 1, height / spread[signal], is_outlier, is_near)
+    if power.shape[1] < _MIN_BINS:
+        return _empty_outliers()
+    mean, spread = compute_moments(power)
+    max_deviation = power.max(axis=1) - mean
+    outlier_threshold, near_threshold = (
+        params.z_threshold * spread * _ROUNDING_FACTOR,
+        params.tolerance * max_deviation * _ROUNDING_FACTOR,
+    )
+    has_any = (max_deviation >= outlier_threshold) & (spread > 0)
+    level = np.where(has_any, mean + np.minimum(outlier_threshold, near_threshold), np.inf)
+    flat = np.flatnonzero(power >= level[:, None])
+    signal = flat // power.shape[1]
+    height = power.ravel()[flat] - mean[signal]
+    is_outlier, is_near = height >= outlier_threshold[signal], height >= near_threshold[signal]
+    return Outliers(signal, flat - signal * power.shape[1] + 1, height / spread[signal], is_outlier, is_near)
 
 
-def dbscan(power: Reals, params: OutlierParams) -> Outliers:
-    """Return bins above the mean power that are in no cluster; the score is the share of the highest power.
+def find_dbscan_outliers(power: Reals, params: OutlierParams) -> Outliers:
+    """Find bins above the mean power that belong to no cluster; the score is the share of the maximum power.
 
-    The plane's units are the frequency step and the tolerance's remainder of the range of powers, and points are
-    neighbours up to the length of one of each, square root of 2: only neighbouring frequencies are, if their powers
-    are no further apart. The paper computes the distance from the frequency step and gives no formula. FTIO 0.0.9
-    puts the same two lengths together, but of shares: there frequencies far apart are neighbours, and the more of
-    them, the higher the sampling frequency.
+    Parameters and result as of `find_outliers`.
+
+    Notes
+    -----
+    Distances are in units of the frequency step, and of the remainder of the tolerance in the range of powers. The
+    radius is the length of one of each, the square root of 2, so only adjacent bins of similar power are neighbours.
+    The paper derives the radius from the frequency step without a formula. FTIO 0.0.9 combines the same two lengths,
+    but as shares: there distant frequencies become neighbours, the more so the higher the sampling frequency.
     """
-    shares, mean, greatest = _plane(power)
+    shares, mean, max_deviation = _normalize(power)
     if not shares.size:
-        return _no_outliers()
-    remainder = max(1.0 - params.tolerance, 1.0 - _NEARLY)
+        return _empty_outliers()
+    remainder = max(1.0 - params.tolerance, 1.0 - _ROUNDING_FACTOR)
     span = (shares.max(axis=1) - shares.min(axis=1)) * remainder
-    heights = shares / np.where(greatest > 0, span, np.inf)[:, None]
-    is_alone = is_noise(heights) & (shares > mean[:, None])
+    heights = shares / np.where(max_deviation > 0, span, np.inf)[:, None]
+    is_alone = is_dbscan_noise(heights) & (shares > mean[:, None])
     highest = shares.max(axis=1)
     score = shares / np.where(highest > 0, highest, 1.0)[:, None]
-    return _standing_out(is_alone, score, shares, mean, greatest, params)
+    return _select_outliers(is_alone, score, shares, mean, max_deviation, params)
 
 
-def is_noise(heights: Reals) -> Bools:
-    """Return which points (bin, height) DBSCAN calls noise, with a reach of square root of 2 and 2 points (n, bins).
+def is_dbscan_noise(heights: Reals) -> Bools:
+    """Points (bin, height) that DBSCAN calls noise, with a radius of square root of 2 and 2 points.
 
-    With FTIO 0.0.9's 2 points, itself included, noise is what has no other point within reach; as bins are whole
-    numbers apart, that can only be the next ones. DBSCAN would search a tree for each signal.
+    Parameters
+    ----------
+    heights : (n, bins)
+
+    Returns
+    -------
+    (n, bins)
+        With FTIO 0.0.9's 2 points, including the point itself, noise has no other point within the radius. As bins are
+        whole numbers apart, only adjacent ones can be, so no search tree is needed.
     """
-    is_linked = np.abs(np.diff(heights, axis=1)) * _NEARLY <= 1.0
-    found = np.ones(heights.shape, dtype=np.bool_)
-    found[:, 1:] &= ~is_linked
-    found[:, :-1] &= ~is_linked
-    return found
+    is_linked = np.abs(np.diff(heights, axis=1)) * _ROUNDING_FACTOR <= 1.0
+    is_noise = np.ones(heights.shape, dtype=np.bool_)
+    is_noise[:, 1:] &= ~is_linked
+    is_noise[:, :-1] &= ~is_linked
+    return is_noise
 
 
-def isolation_forest(power: Reals, params: OutlierParams) -> Outliers:
-    """Return bins above the mean power that trees of random cuts isolate early (Liu, Ting and Zhou, ICDM 2008)."""
+def find_isolation_forest_outliers(power: Reals, params: OutlierParams) -> Outliers:
+    """Find bins above the mean power that random trees isolate early.
+
+    Parameters and result as of `find_outliers`.
+
+    References
+    ----------
+    F. T. Liu, K. M. Ting and Z.-H. Zhou, "Isolation Forest", ICDM 2008, doi:10.1109/ICDM.2008.17
+    """
     from sklearn.ensemble import IsolationForest  # type: ignore[import-untyped,unused-ignore]
 
-    def judge(points: Reals) -> tuple[Bools, Reals]:
+    def classify(points: Reals) -> tuple[Bools, Reals]:
         model = IsolationForest(n_estimators=params.forest_tree_count, random_state=params.seed).fit(points)
-        decided = np.asarray(model.decision_function(points), dtype=np.float64)
-        return decided < 0, decided
+        decision = np.asarray(model.decision_function(points), dtype=np.float64)
+        return decision < 0, decision
 
-    return _each(power, params, judge)
+    return _apply_model(power, params, classify)
 
 
-def local_outlier_factor(power: Reals, params: OutlierParams) -> Outliers:
-    """Return bins above the mean power in places less dense than their neighbours' (Breunig et al., SIGMOD 2000)."""
+def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
+    """Find bins above the mean power whose local density is below that of their neighbours.
+
+    Parameters and result as of `find_outliers`.
+
+    References
+    ----------
+    M. M. Breunig et al., "LOF: Identifying Density-Based Local Outliers", SIGMOD 2000, doi:10.1145/342009.335388
+    """
     from sklearn.neighbors import LocalOutlierFactor  # type: ignore[import-untyped,unused-ignore]
 
-    def judge(points: Reals) -> tuple[Bools, Reals]:
+    def classify(points: Reals) -> tuple[Bools, Reals]:
         model = LocalOutlierFactor(n_neighbors=min(_FACTOR_NEIGHBOUR_COUNT, len(points) - 1))
         is_outlier = model.fit_predict(points) < 0
         return is_outlier, np.asarray(model.negative_outlier_factor_, dtype=np.float64)
 
-    return _each(power, params, judge)
+    return _apply_model(power, params, classify)
 
 
-def find_peaks(power: Reals, params: OutlierParams) -> Outliers:
-    """Return bins that are higher than both neighbours; the score is 1. The lowest and the highest bin never are."""
-    shares, mean, greatest = _plane(power)
+def find_peak_outliers(power: Reals, params: OutlierParams) -> Outliers:
+    """Find bins higher than both neighbours and than the mean; the score is 1.
+
+    Parameters and result as of `find_outliers`. The lowest and the highest bin are never outliers.
+    """
+    shares, mean, max_deviation = _normalize(power)
     if not shares.size:
-        return _no_outliers()
-    found = peaks(shares, 0.0)
+        return _empty_outliers()
+    peaks = find_row_peaks(shares, 0.0)
     is_outlier = np.zeros(shares.shape, dtype=np.bool_)
-    is_outlier[found.row, found.place] = found.height > mean[found.row]
-    return _standing_out(is_outlier, np.ones(shares.shape), shares, mean, greatest, params)
+    is_outlier[peaks.row, peaks.place] = peaks.height > mean[peaks.row]
+    return _select_outliers(is_outlier, np.ones(shares.shape), shares, mean, max_deviation, params)
 
 
 _METHODS: dict[str, Callable[[Reals, OutlierParams], Outliers]] = {
-    "z_score": z_score,
-    "dbscan": dbscan,
-    "isolation_forest": isolation_forest,
-    "local_outlier_factor": local_outlier_factor,
-    "find_peaks": find_peaks,
+    "z_score": find_z_score_outliers,
+    "dbscan": find_dbscan_outliers,
+    "isolation_forest": find_isolation_forest_outliers,
+    "local_outlier_factor": find_local_outlier_factors,
+    "find_peaks": find_peak_outliers,
 }
 
 
-def _no_outliers() -> Outliers:
-    none, empty = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
-    return Outliers(none, none, np.zeros(0), empty, empty)
+def _empty_outliers() -> Outliers:
+    empty, no_flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    return Outliers(empty, empty, np.zeros(0), no_flags, no_flags)
 
 
-def _plane(power: Reals) -> tuple[Reals, Reals, Reals]:
-    """Return shares of power (n, bins), their means (n), and how far the greatest lies above (n); no bins, no plane.
+def _normalize(power: Reals) -> tuple[Reals, Reals, Reals]:
+    """Shares of power (n, bins), their means (n), and the maximum deviation from the mean (n).
 
-    Where all powers are alike, nothing is above.
+    Without enough bins there are no columns. The deviation is 0 where all powers are equal.
     """
-    if power.shape[1] < _FEWEST_BINS:
+    if power.shape[1] < _MIN_BINS:
         return power[:, :0], np.zeros(len(power)), np.zeros(len(power))
     total = power.sum(axis=1)
     shares = power / np.where(total > 0, total, 1.0)[:, None]
-    mean, spread = moments(shares)
+    mean, spread = compute_moments(shares)
     return shares, mean, np.where(spread > 0, shares.max(axis=1) - mean, 0.0)
 
 
-def _standing_out(
-    is_outlier: Bools, score: Reals, shares: Reals, mean: Reals, greatest: Reals, params: OutlierParams
+def _select_outliers(
+    is_outlier: Bools, score: Reals, shares: Reals, mean: Reals, max_deviation: Reals, params: OutlierParams
 ) -> Outliers:
-    """Return what a method calls outliers (n, bins), told whether they come near the highest."""
-    is_outlier &= (greatest > 0)[:, None]
+    """Convert a mask of outliers (n, bins) to rows, and mark those near the maximum."""
+    is_outlier &= (max_deviation > 0)[:, None]
     signal, column = np.nonzero(is_outlier)
     height = shares[signal, column] - mean[signal]
-    is_near = height >= params.tolerance * greatest[signal] * _NEARLY
+    is_near = height >= params.tolerance * max_deviation[signal] * _ROUNDING_FACTOR
     return Outliers(signal, column + 1, score[signal, column], np.ones(len(signal), dtype=np.bool_), is_near)
 
 
-def _each(power: Reals, params: OutlierParams, judge: Callable[[Reals], tuple[Bools, Reals]]) -> Outliers:
-    """Return what a model of each signal's points calls outliers; the score is 1 for what it decides the least for."""
-    shares, mean, greatest = _plane(power)
+def _apply_model(power: Reals, params: OutlierParams, classify: Callable[[Reals], tuple[Bools, Reals]]) -> Outliers:
+    """Fit a model to the points of each signal; the score is 1 for the lowest decision value, 0 for the highest."""
+    shares, mean, max_deviation = _normalize(power)
     is_outlier, score = np.zeros(shares.shape, dtype=np.bool_), np.zeros(shares.shape)
-    at = np.arange(1, shares.shape[1] + 1) / max(shares.shape[1], 1)
-    for number in np.flatnonzero(greatest > 0) if shares.size else ():
-        is_outlier[number], decided = judge(np.column_stack([at, shares[number]]))
-        low, high = float(decided.min()), float(decided.max())
-        score[number] = (high - decided) / (high - low) if high > low else 0.0
+    frequency = np.arange(1, shares.shape[1] + 1) / max(shares.shape[1], 1)
+    for signal in np.flatnonzero(max_deviation > 0) if shares.size else ():
+        is_outlier[signal], decision = classify(np.column_stack([frequency, shares[signal]]))
+        low, high = float(decision.min()), float(decision.max())
+        score[signal] = (high - decision) / (high - low) if high > low else 0.0
     if not shares.size:
-        return _no_outliers()
-    return _standing_out(is_outlier & (shares > mean[:, None]), score, shares, mean, greatest, params)
+        return _empty_outliers()
+    return _select_outliers(is_outlier & (shares > mean[:, None]), score, shares, mean, max_deviation, params)

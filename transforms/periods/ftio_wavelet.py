@@ -1,9 +1,11 @@
-"""What FTIO 0.0.9 computes with `-tr wave_disc`: stretches in which a period holds, by a discrete wavelet transform.
+"""Reproduce FTIO 0.0.9 with `-tr wave_disc`: time ranges in which a period holds, by a discrete wavelet transform.
 
-The period of the samples sets the level of the transform (a number of seconds over five, taken for a level), the
-dominant cosine of what is left at that level is correlated with it over one period at a time, and where that is 0.12 or
-more is a stretch (`freq/_wavelet_disc_workflow.py`, `analysis/_correlation.py`). To compare with, not to be believed:
-periods below 5 s have the level 0, at which FTIO fails, and long ones a level at which nothing is left.
+The dominant period sets the level of the transform: its number of seconds over five, used as a level. The dominant
+cosine of the approximation at that level is correlated with it over one period at a time; ranges with a correlation of
+0.12 or more are reported (`freq/_wavelet_disc_workflow.py`, `analysis/_correlation.py`).
+
+For comparison only: periods below 5 s give level 0, at which FTIO fails, and long ones a level at which nothing is
+left.
 """
 
 from __future__ import annotations
@@ -15,124 +17,192 @@ import pywt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of
-from iosig.transforms.periods.answers import Detections, Segments
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio_0_0_9 import (
     CompatibleParams,
-    Judged,
-    joined,
-    judged,
-    sampled,
-    sampled_rows,
-    windows,
+    SignalResult,
+    analyze_signal,
+    combine_results,
+    iter_sampled,
+    iter_windows,
+    sample,
 )
+from iosig.transforms.periods.interface.detections import Detections, Segments
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Steps
 
 #: fixed in `analysis/_correlation.py` and in `freq/_wavelet_disc_workflow.py`
-_LEAST_CORRELATION, _LEVELS_PER_PERIOD, _WAVELET = 0.12, 5.0, "db1"
-#: samples of windows that are correlated at a time
-_HELD_SAMPLES = 1 << 20
-#: of a higher level FTIO makes more samples than fit into any memory
-_HIGHEST_LEVEL = 30
+_MIN_CORRELATION, _SECONDS_PER_LEVEL, _WAVELET = 0.12, 5.0, "db1"
+#: samples of sliding windows per batch: bounds the memory
+_BATCH_SAMPLES = 1 << 20
+#: at higher levels FTIO needs more samples than fit into any memory
+_MAX_LEVEL = 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretches:
-    """One signal's answer, its stretches as places of samples (k, 2), and the samples."""
+class _SignalRanges:
+    """One signal's result, its ranges as first and last samples (k, 2), and its samples."""
 
-    found: Judged
-    places: Ints
+    result: SignalResult
+    ranges: Ints
     started_s: float
     values: Reals
 
 
 def detect(steps: Steps, params: CompatibleParams | None = None) -> tuple[Detections, Segments]:
-    """Return what FTIO finds in each step function at the wavelet's level, and its stretches: cut, then sampled."""
+    """Reproduce FTIO's periods at the wavelet's level, and their time ranges, for step functions.
+
+    Parameters
+    ----------
+    steps : Steps
+        n step functions; they are cut to the window, then sampled.
+    params : CompatibleParams, optional
+
+    Returns
+    -------
+    detections : Detections
+    segments : Segments
+    """
     params = params or CompatibleParams()
-    return _joined([_found(*sampled(times, rates, params.sampling_hz)) for times, rates in windows(steps, params)])
+    return _combine(
+        [_detect_ranges(*sample(times, rates, params.sampling_hz)) for times, rates in iter_windows(steps, params)]
+    )
 
 
-def judge(signals: EvenSignals) -> tuple[Detections, Segments]:
-    """Return what FTIO finds in signals that are sampled already; NaN samples are 0 to it."""
-    return _joined([_found(*row) for row in sampled_rows(signals)])
+def detect_sampled(signals: EvenSignals) -> tuple[Detections, Segments]:
+    """Reproduce FTIO's results for sampled signals, in which FTIO treats NaN as 0.
+
+    Parameters
+    ----------
+    signals : EvenSignals
+
+    Returns
+    -------
+    detections : Detections
+    segments : Segments
+    """
+    return _combine([_detect_ranges(*row) for row in iter_sampled(signals)])
 
 
-def _found(values: Reals, hz: float, window: tuple[float, float]) -> _Stretches:
-    """Return one signal's answer."""
-    none = np.zeros((0, 2), dtype=np.int64)
-    level = _level(judged(values, hz, window), len(values))
-    if not 1 <= level <= _HIGHEST_LEVEL:
-        # nothing is there to be judged: FTIO fails
-        return _Stretches(judged(values[:0], hz, window), none, window[0], values)
-    rest = approximation(values, level)
+def _detect_ranges(values: Reals, hz: float, window: tuple[float, float]) -> _SignalRanges:
+    """Detect the period of one signal, and the ranges in which it holds."""
+    empty = np.zeros((0, 2), dtype=np.int64)
+    level = _choose_level(analyze_signal(values, hz, window), len(values))
+    if not 1 <= level <= _MAX_LEVEL:
+        # FTIO fails at such levels
+        return _SignalRanges(analyze_signal(values[:0], hz, window), empty, window[0], values)
+    approximation = approximate(values, level)
     times = window[0] + np.arange(len(values)) / hz
-    found = judged(*sampled(times, rest, hz))
-    if not len(found.bins):
-        return _Stretches(found, none, window[0], values)
-    at = int(found.order[0])
-    frequency, phase = float(found.frequencies_hz[at]), float(found.phases[at])
-    wave = np.cos(2 * np.pi * frequency * np.arange(found.sample_count) / hz + phase)
-    correlation = sliding_correlation(wave, rest, int(hz / frequency))
-    return _Stretches(found, stretches(times[: len(correlation)], correlation, 1.0 / frequency), window[0], values)
+    result = analyze_signal(*sample(times, approximation, hz))
+    if not len(result.bins):
+        return _SignalRanges(result, empty, window[0], values)
+    dominant = int(result.order[0])
+    frequency, phase = float(result.frequencies_hz[dominant]), float(result.phases[dominant])
+    wave = np.cos(2 * np.pi * frequency * np.arange(result.sample_count) / hz + phase)
+    correlation = correlate_sliding(wave, approximation, int(hz / frequency))
+    return _SignalRanges(
+        result, find_ranges(times[: len(correlation)], correlation, 1.0 / frequency), window[0], values
+    )
 
 
-def _level(first: Judged, sample_count: int) -> int:
-    """Return the level of the transform: of the dominant period, else the highest that there is."""
+def _choose_level(first: SignalResult, sample_count: int) -> int:
+    """Level of the transform: from the dominant period, else the highest possible level."""
     if len(first.bins):
-        return int(1.0 / (_LEVELS_PER_PERIOD * float(first.frequencies_hz[first.order[0]])))
+        return int(1.0 / (_SECONDS_PER_LEVEL * float(first.frequencies_hz[first.order[0]])))
     return int(pywt.dwt_max_level(sample_count, _WAVELET)) if sample_count else 0
 
 
-def approximation(values: Reals, level: int) -> Reals:
-    """Return what is left of samples at a level of Haar's wavelet, as many samples (n)."""
-    left = pywt.downcoef("a", values, _WAVELET, level=level)
-    # each coefficient is that of so many samples
-    found: Reals = left[np.arange(len(values)) >> level] * 2.0 ** (-level / 2)
-    return found
+def approximate(values: Reals, level: int) -> Reals:
+    """Approximation of samples at a level of the Haar wavelet transform, with one value per sample.
+
+    Parameters
+    ----------
+    values : (n,)
+    level : int
+
+    Returns
+    -------
+    (n,)
+    """
+    coefficients = pywt.downcoef("a", values, _WAVELET, level=level)
+    # each coefficient covers 2**level samples
+    result: Reals = coefficients[np.arange(len(values)) >> level] * 2.0 ** (-level / 2)
+    return result
 
 
-def sliding_correlation(first: Reals, second: Reals, size: int) -> Reals:
-    """Return Pearson's correlation of so many samples from each on (n - size + 1); 0 where either is constant."""
+def correlate_sliding(first: Reals, second: Reals, size: int) -> Reals:
+    """Pearson correlation of two signals over sliding windows.
+
+    Parameters
+    ----------
+    first, second : (n,)
+    size : int
+        Samples per window.
+
+    Returns
+    -------
+    (n - size + 1,)
+        0 where either window is constant.
+    """
     count = len(first) - size + 1
-    found = np.zeros(count)
-    step = max(1, _HELD_SAMPLES // size)
+    correlation = np.zeros(count)
+    step = max(1, _BATCH_SAMPLES // size)
     for start in range(0, count, step):
-        one, two = (sliding_window_view(each, size)[start : min(start + step, count)] for each in (first, second))
-        is_told = (one.std(axis=1) > 0) & (two.std(axis=1) > 0)
-        one, two = (each - each.mean(axis=1, keepdims=True) for each in (one[is_told], two[is_told]))
-        norm = np.sqrt(np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", two, two))
-        found[start : start + len(is_told)][is_told] = np.clip(np.einsum("ij,ij->i", one, two) / norm, -1.0, 1.0)
-    return found
+        first_part, second_part = (
+            sliding_window_view(values, size)[start : min(start + step, count)] for values in (first, second)
+        )
+        is_varying = (first_part.std(axis=1) > 0) & (second_part.std(axis=1) > 0)
+        first_part, second_part = (
+            values - values.mean(axis=1, keepdims=True) for values in (first_part[is_varying], second_part[is_varying])
+        )
+        norm = np.sqrt(np.einsum("ij,ij->i", first_part, first_part) * np.einsum("ij,ij->i", second_part, second_part))
+        correlation[start : start + len(is_varying)][is_varying] = np.clip(
+            np.einsum("ij,ij->i", first_part, second_part) / norm, -1.0, 1.0
+        )
+    return correlation
 
 
-def stretches(times: Reals, correlation: Reals, least_s: float) -> Ints:
-    """Return where correlation is high for so long, and with shorter pauses made one: samples (k, 2), both included."""
-    is_high = np.concatenate([[False], correlation >= _LEAST_CORRELATION, [False]])
+def find_ranges(times: Reals, correlation: Reals, min_duration_s: float) -> Ints:
+    """Find the ranges of high correlation that last long enough, merged across shorter pauses.
+
+    Parameters
+    ----------
+    times : (n,)
+        In seconds.
+    correlation : (n,)
+    min_duration_s : float
+        Minimum duration of a range, and of a pause.
+
+    Returns
+    -------
+    (k, 2)
+        First and last sample, both included.
+    """
+    is_high = np.concatenate([[False], correlation >= _MIN_CORRELATION, [False]])
     edges = np.flatnonzero(is_high[1:] != is_high[:-1]).reshape(-1, 2)
     first, last = edges[:, 0], edges[:, 1] - 1
-    is_long = times[last] - times[first] >= least_s
+    is_long = times[last] - times[first] >= min_duration_s
     first, last = first[is_long], last[is_long]
     is_new = np.ones(len(first), dtype=np.bool_)
-    is_new[1:] = times[first[1:]] - times[last[:-1]] >= least_s
+    is_new[1:] = times[first[1:]] - times[last[:-1]] >= min_duration_s
     is_end = np.append(is_new[1:], True) if len(first) else is_new
     return np.stack([first[is_new], last[is_end]], axis=1)
 
 
-def _joined(parts: list[_Stretches]) -> tuple[Detections, Segments]:
-    """Return all answers; a stretch's bytes are those of the samples in it."""
+def _combine(parts: list[_SignalRanges]) -> tuple[Detections, Segments]:
+    """Combine the results of signals; the volume of a range is that of the samples in it."""
     rows, is_main = [], []
     for part in parts:
-        hz, places = part.found.sampling_hz, part.places.tolist()
-        volumes = [float(part.values[first : last + 1].sum() / hz) for first, last in places]
-        is_main += [place == int(np.argmax(volumes)) for place in range(len(volumes))]
-        for (first, last), volume in zip(places, volumes, strict=True):
-            at = int(part.found.order[0])
-            told = float(part.found.frequencies_hz[at]), float(part.found.confidences[at])
-            rows.append((part.started_s + first / hz, part.started_s + last / hz, *told, volume))
+        hz, ranges = part.result.sampling_hz, part.ranges.tolist()
+        volumes = [float(part.values[first : last + 1].sum() / hz) for first, last in ranges]
+        is_main += [number == int(np.argmax(volumes)) for number in range(len(volumes))]
+        for (first, last), volume in zip(ranges, volumes, strict=True):
+            dominant = int(part.result.order[0])
+            period = float(part.result.frequencies_hz[dominant]), float(part.result.confidences[dominant])
+            rows.append((part.started_s + first / hz, part.started_s + last / hz, *period, volume))
     started, ended, frequency, confidence, volume_bytes = np.array(rows, dtype=np.float64).reshape(-1, 5).T
-    none = np.full(len(rows), np.nan)
+    unknown = np.full(len(rows), np.nan)
     segments = Segments(
-        started, ended, frequency, none, confidence, volume_bytes, none, none, np.array(is_main, dtype=np.bool_),
-        offsets_of([len(part.places) for part in parts]),
+        started, ended, frequency, unknown, confidence, volume_bytes, unknown, unknown,
+        np.array(is_main, dtype=np.bool_), offsets_of([len(part.ranges) for part in parts]),
     )  # fmt: skip
-    return joined([part.found for part in parts]), segments
+    return combine_results([part.result for part in parts]), segments

@@ -1,11 +1,13 @@
-"""How periodic a signal is, given its period: volume and time per period, and the share of substantial I/O.
+"""How periodic a signal is at a given period: deviations of volume and time per period, and substantial I/O.
 
-FTIO's further metrics (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C,
-"Further characterization", a to c and equation 4), on the signal itself: a step function whose steps are cut at the
-periods' edges. Nothing is sampled.
+FTIO's further metrics, computed exactly on step functions that are cut at the edges of periods; nothing is sampled. The
+paper does not define what happens to an incomplete last period: here it is excluded from both deviations, while V(T),
+L(T), S and R_IO cover the whole trace.
 
-The paper leaves open what becomes of the last piece of a trace that is shorter than a period: its volume and time are
-no period's, so it is left out of both deviations; V(T), L(T), S and R_IO are of the whole trace.
+References
+----------
+A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C, "Further
+characterization", a to c and equation 4, doi:10.1109/IPDPS57955.2024.00048
 """
 
 from __future__ import annotations
@@ -18,34 +20,51 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
-from iosig.transforms.periods.windows import ROUNDING, clipped
+from iosig.transforms.periods.windows import ROUNDING, clip_steps
 from iosig.transforms.throughput.requests import Steps
 
-#: samples that are worked on at a time: a dozen arrays of that size fit the cache
+#: samples per chunk: a dozen arrays of that size fit the CPU cache
 _CHUNK_SAMPLES = 1 << 15
 
 
-# What periods count: ours, as the paper has neither gaps nor traces of a single period.
+# Which periods count: ours, as the paper has neither gaps nor traces of a single period.
 
-#: with fewer whole periods there is nothing that could deviate
-_LEAST_PERIOD_COUNT = 2
-#: periods of which less is known do not count
-_LEAST_KNOWN_RATIO = 0.5
-#: with more, which no spectrum can tell apart, there is no answer; bounds the memory
-_MOST_PERIOD_COUNT = 1 << 22
+#: minimum number of whole periods; with fewer there is no deviation
+_MIN_PERIOD_COUNT = 2
+#: minimum measured share of a period that counts
+_MIN_KNOWN_RATIO = 0.5
+#: maximum number of periods, beyond what any spectrum resolves: bounds the memory
+_MAX_PERIOD_COUNT = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Periodicity:
-    """The metrics of n signals over their windows.
+    """Metrics of n signals over their windows.
 
-    known_s: L(T), how much of the window is known; volume_bytes: V(T). threshold_bytes_per_s: V(T) / L(T).
-    substantial_s, substantial_bytes: L(S) and V(S), where the rate is above the threshold. r_io: L(S) / L(T).
-    b_io_bytes_per_s: V(S) / L(S); NaN where nothing is substantial for any time. These need no period.
+    Attributes
+    ----------
+    known_s, volume_bytes : (n,)
+        L(T), the measured time within the window, and V(T), the volume.
+    threshold_bytes_per_s : (n,)
+        V(T) / L(T).
+    substantial_s, substantial_bytes : (n,)
+        L(S) and V(S), where the rate exceeds the threshold.
+    r_io, b_io_bytes_per_s : (n,)
+        L(S) / L(T), and V(S) / L(S), which is NaN where no substantial I/O takes time.
+    period_count : (n,)
+        Number of whole periods that count.
+    sigma_vol : (n,)
+        Standard deviation of the periods' volumes over the largest one.
+    sigma_time : (n,)
+        Equation 4.
+    periodicity_score : (n,)
+        ``1 - sigma_vol - sigma_time``, at least 0.
+    bytes_per_period : (n,)
+        V(S) / (L(T) f).
 
-    period_count: whole periods that count. sigma_vol: the standard deviation of the periods' volumes over the largest
-    one. sigma_time: equation 4. periodicity_score: 1 - sigma_vol - sigma_time, at least 0. bytes_per_period:
-    V(S) / (L(T) f). NaN where there is no period, or too few of them.
+    Notes
+    -----
+    The last four are NaN without a period, or with too few periods.
     """
 
     known_s: Reals
@@ -62,41 +81,70 @@ class Periodicity:
     bytes_per_period: Reals
 
 
-def of_steps(
+def characterize_steps(
     steps: Steps,
     started_s: npt.ArrayLike,
     ended_s: npt.ArrayLike,
     frequency_hz: npt.ArrayLike,
 ) -> Periodicity:
-    """Return the metrics of step functions, each over a window and with a frequency; NaN where it has none.
+    """Compute the metrics of step functions.
 
-    started_s, ended_s, frequency_hz: one for all, or one for each subject. Where a subject has no edges the rate is 0.
+    Parameters
+    ----------
+    steps : Steps
+        n step functions; the rate is 0 where a function has no edges.
+    started_s, ended_s : scalar or (n,)
+        Windows.
+    frequency_hz : scalar or (n,)
+        NaN where there is no period.
 
-    An impulse moves bytes in no time. Its rate is above any threshold: it adds to V(T), to V(S) and to its period's
-    volume, and to no time. At the edge of two periods it is the later one's, at the window's end the last one's.
+    Returns
+    -------
+    Periodicity
+
+    Notes
+    -----
+    An impulse moves bytes in no time, so its rate exceeds any threshold: it adds to V(T), V(S) and the volume of its
+    period, but to no time. An impulse at the edge of two periods belongs to the later one, at the end of the window to
+    the last one.
     """
     count = steps.subject_count
     started, ended, frequency = (
-        np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)) for given in (started_s, ended_s, frequency_hz)
+        np.broadcast_to(np.asarray(value, dtype=np.float64), (count,)) for value in (started_s, ended_s, frequency_hz)
     )
     is_window = np.isfinite(started) & np.isfinite(ended) & (started < ended)
     started, ended = np.where(is_window, started, 0.0), np.where(is_window, ended, 0.0)
-    return _metrics(_framed(clipped(steps, started, ended), started, ended), frequency)
+    return _compute_metrics(_add_window_edges(clip_steps(steps, started, ended), started, ended), frequency)
 
 
-def of_samples(pieces: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:
-    """Return the metrics of evenly sampled signals (n) of any length: each sample's value holds until the next one.
+def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:
+    """Compute the metrics of evenly sampled signals, each sample of which holds until the next one.
 
-    pieces: in bytes per second, NaN where not measured. sampling_hz, frequency_hz (n). What was not measured is in no
-    volume and no length. A period's volume is that of its known part, taken for the whole; its time is relative to
-    what is known of it. For a part of the time give `iosig.transforms.periods.windows.clipped_samples`.
+    Parameters
+    ----------
+    samples : Ragged
+        n signals of any length, in bytes per second, NaN where not measured. `windows.clip_samples` restricts them to
+        a window.
+    sampling_hz, frequency_hz : (n,)
+
+    Returns
+    -------
+    Periodicity
+
+    Notes
+    -----
+    Unmeasured time belongs to no volume and no length. The volume of a partly measured period is extrapolated from its
+    measured part, and its time is relative to that part.
     """
-    parts = [_metrics(_held(pieces, sampling_hz, some), frequency_hz[some]) for some in _chunks(pieces.counts)]
+    parts = [
+        _compute_metrics(_to_steps(samples, sampling_hz, rows), frequency_hz[rows])
+        for rows in _iter_chunks(samples.counts)
+    ]
     return joined(parts)
 
 
-def _chunks(counts: Ints) -> Iterator[slice]:
-    """Yield signals that have about so many samples together as are worked on at a time, at least one signal each."""
+def _iter_chunks(counts: Ints) -> Iterator[slice]:
+    """Yield slices of about `_CHUNK_SAMPLES` samples in total, at least one signal each."""
     chunk = np.cumsum(counts + 1) // _CHUNK_SAMPLES
     bounds = np.flatnonzero(np.diff(chunk, prepend=-1, append=-1)) if len(counts) else np.zeros(2, dtype=np.int64)
     yield from (slice(first, last) for first, last in pairwise(bounds.tolist()))
@@ -107,9 +155,9 @@ def _chunks(counts: Ints) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True)
 class _Signals(InPieces):
-    """Steps of many subjects: from each edge on a rate, NaN where it is not known; edges may come twice.
+    """Step functions of many subjects: the rate from each edge on, NaN where unknown; edges may repeat.
 
-    The first edge of each subject is its window's start, the last one its end, with a rate of 0.
+    The first edge of each subject is the start of its window; the last one is its end, with a rate of 0.
     """
 
     edges_s: Reals
@@ -134,76 +182,76 @@ class _Signals(InPieces):
         return widths
 
 
-def _framed(steps: Steps, started: Reals, ended: Reals) -> _Signals:
-    """Return clipped step functions with an edge at the start and at the end of each window."""
+def _add_window_edges(steps: Steps, started: Reals, ended: Reals) -> _Signals:
+    """Add edges at the start and the end of each window to clipped step functions."""
     counts = steps.counts
     offsets = offsets_of(counts + 2)
     edges, levels = np.zeros((2, int(offsets[-1])))
-    place = np.arange(len(steps.edges_s)) + 2 * steps.owner + 1
-    edges[place], levels[place] = steps.edges_s, steps.bytes_per_s
+    position = np.arange(len(steps.edges_s)) + 2 * steps.owner + 1
+    edges[position], levels[position] = steps.edges_s, steps.bytes_per_s
     edges[offsets[:-1]], edges[offsets[1:] - 1] = started, ended
     return _Signals(edges, levels, offsets, steps.impulses_s, steps.impulse_bytes, steps.impulse_offsets)
 
 
-def _held(pieces: Ragged, sampling_hz: Reals, some: slice) -> _Signals:
-    """Return samples of some signals as steps, in seconds from their starts: late instants would cost digits."""
-    counts = pieces.counts[some]
+def _to_steps(samples: Ragged, sampling_hz: Reals, rows: slice) -> _Signals:
+    """Convert samples to steps, in seconds from the start of each signal, which keeps the precision of late times."""
+    counts = samples.counts[rows]
     offsets = offsets_of(counts + 1)
-    values = pieces.values[pieces.offsets[some.start] : pieces.offsets[some.stop]]
-    edges = places_within(counts + 1) / np.repeat(sampling_hz[some], counts + 1)
+    values = samples.values[samples.offsets[rows.start] : samples.offsets[rows.stop]]
+    edges = places_within(counts + 1) / np.repeat(sampling_hz[rows], counts + 1)
     levels = np.zeros(len(edges))
     levels[places_of(offsets[:-1], counts)] = np.where(np.isfinite(values), values, np.nan)
-    none = np.zeros(0)
-    return _Signals(edges, levels, offsets, none, none, np.zeros(len(counts) + 1, dtype=np.int64))
+    empty = np.zeros(0)
+    return _Signals(edges, levels, offsets, empty, empty, np.zeros(len(counts) + 1, dtype=np.int64))
 
 
 # ---- metrics
 
 
-def _metrics(signals: _Signals, frequency: Reals) -> Periodicity:
+def _compute_metrics(signals: _Signals, frequency: Reals) -> Periodicity:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         count, owner = len(frequency), signals.owner
         is_known = np.isfinite(signals.bytes_per_s)
         widths = signals.widths_s()
         known_s = np.where(is_known, widths, 0.0)
-        moved = np.where(is_known, signals.bytes_per_s, 0.0) * widths
+        moved_bytes = np.where(is_known, signals.bytes_per_s, 0.0) * widths
         impulses = np.bincount(owners(signals.impulse_offsets), signals.impulse_bytes, count)
-        length = _sums(known_s, signals.offsets)
-        volume = _sums(moved, signals.offsets) + impulses
-        threshold = volume / length
+        known_total_s = _segment_sums(known_s, signals.offsets)
+        volume = _segment_sums(moved_bytes, signals.offsets) + impulses
+        threshold = volume / known_total_s
         is_high = signals.bytes_per_s > (threshold * (1.0 + ROUNDING))[owner]
         high_s = np.where(is_high, widths, 0.0)
-        substantial_s = _sums(high_s, signals.offsets)
-        substantial_bytes = _sums(np.where(is_high, moved, 0.0), signals.offsets) + impulses
-        r_io = substantial_s / length
-        periods = _periods(signals, frequency)
-        cuts = _cuts(signals, widths, periods)
-        cells = [cuts.sums(moved) + _impulse_sums(signals, periods), cuts.sums(known_s), cuts.sums(high_s)]
-        number, sigma_vol, sigma_time = _deviations(cells, periods, r_io)
-        is_enough = (number >= _LEAST_PERIOD_COUNT) & (volume > 0)
+        substantial_s = _segment_sums(high_s, signals.offsets)
+        substantial_bytes = _segment_sums(np.where(is_high, moved_bytes, 0.0), signals.offsets) + impulses
+        r_io = substantial_s / known_total_s
+        periods = _lay_out_periods(signals, frequency)
+        cuts = _cut_periods(signals, widths, periods)
+        cells = [cuts.sums(moved_bytes) + _sum_impulses(signals, periods), cuts.sums(known_s), cuts.sums(high_s)]
+        number, sigma_vol, sigma_time = _compute_deviations(cells, periods, r_io)
+        is_enough = (number >= _MIN_PERIOD_COUNT) & (volume > 0)
         sigma_vol, sigma_time = (np.where(is_enough, sigma, np.nan) for sigma in (sigma_vol, sigma_time))
-        per_period = np.where(is_enough, substantial_bytes / (length * frequency), np.nan)
+        per_period = np.where(is_enough, substantial_bytes / (known_total_s * frequency), np.nan)
         b_io = np.where(substantial_s > 0, substantial_bytes / substantial_s, np.nan)
         score = np.clip(1.0 - sigma_vol - sigma_time, 0.0, 1.0)
     return Periodicity(
-        length, volume, threshold, substantial_s, substantial_bytes, r_io, b_io, number,
+        known_total_s, volume, threshold, substantial_s, substantial_bytes, r_io, b_io, number,
         sigma_vol, sigma_time, score, per_period,
     )  # fmt: skip
 
 
-def _sums(values: Reals, offsets: Ints) -> Reals:
-    """Return the sums of segments (n), none of which is empty."""
+def _segment_sums(values: Reals, offsets: Ints) -> Reals:
+    """Sum non-empty segments (n)."""
     if len(offsets) < 2:
         return np.zeros(0)
-    found: Reals = np.add.reduceat(values, offsets[:-1])
-    return found
+    sums: Reals = np.add.reduceat(values, offsets[:-1])
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
 class _Periods(InPieces):
-    """Whole periods of many subjects: those of subject i are from offsets[i] to offsets[i + 1].
+    """Whole periods of many subjects; those of subject i are ``offsets[i]`` to ``offsets[i + 1]``.
 
-    edges_s, edge_offsets: one edge more than periods for each subject that has any.
+    `edges_s`, `edge_offsets`: one edge more than periods for each subject that has any.
     """
 
     offsets: Ints
@@ -213,16 +261,16 @@ class _Periods(InPieces):
 
     @property
     def left(self) -> Ints:
-        """The place of each period's left edge."""
+        """Position of each period's left edge."""
         return np.arange(int(self.offsets[-1])) + np.repeat(np.cumsum(self.counts > 0) - 1, self.counts)
 
 
-def _periods(signals: _Signals, frequency: Reals) -> _Periods:
+def _lay_out_periods(signals: _Signals, frequency: Reals) -> _Periods:
     started, ended = signals.started_s, signals.ended_s
-    # a window of just so many periods may miss the last one's end by rounding
-    wanted = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
-    is_countable = np.isfinite(frequency) & (frequency > 0) & (wanted <= _MOST_PERIOD_COUNT)
-    counts = np.where(is_countable, wanted, 0.0).astype(np.int64)
+    # rounding must not drop the last of a whole number of periods
+    period_counts = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
+    is_countable = np.isfinite(frequency) & (frequency > 0) & (period_counts <= _MAX_PERIOD_COUNT)
+    counts = np.where(is_countable, period_counts, 0.0).astype(np.int64)
     offsets = offsets_of(counts)
     edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
     owner = owners(edge_offsets)
@@ -231,11 +279,8 @@ def _periods(signals: _Signals, frequency: Reals) -> _Periods:
     return _Periods(offsets, edges, edge_offsets, 1.0 / frequency)
 
 
-def _steps_at(signals: _Signals, periods: _Periods) -> Ints:
-    """Return the last step of the same subject that begins at or before each edge of periods (edges).
-
-    A binary search in all segments at a time.
-    """
+def _find_steps(signals: _Signals, periods: _Periods) -> Ints:
+    """Last step of the same subject that begins at or before each edge, by a binary search in all segments at once."""
     owner = owners(periods.edge_offsets)
     low, high = signals.offsets[owner], signals.offsets[owner + 1]
     for _ in range(int(signals.counts.max(initial=1)).bit_length()):
@@ -247,11 +292,11 @@ def _steps_at(signals: _Signals, periods: _Periods) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cuts:
-    """Which parts of which steps make up each period (periods).
+class _PeriodCuts:
+    """Which steps make up each period (periods).
 
-    first, last: the steps in which it begins and ends; first_share, last_share: how much of them is its own, 0 for the
-    last one where both are the same. Those between are whole.
+    `first`, `last`: the steps in which it begins and ends. `first_share`, `last_share`: the period's share of these
+    steps; the latter is 0 where both are the same. Steps in between are whole.
     """
 
     first: Ints
@@ -260,52 +305,52 @@ class _Cuts:
     last_share: Reals
 
     def sums(self, amounts: Reals) -> Reals:
-        """Return the sums of what each step holds (steps) over each period (periods)."""
-        found: Reals = amounts[self.first] * self.first_share + amounts[self.last] * self.last_share
+        """Sum amounts per step (steps) over each period (periods)."""
+        sums: Reals = amounts[self.first] * self.first_share + amounts[self.last] * self.last_share
         at = np.flatnonzero(self.last > self.first + 1)
         if len(at):
             pairs = np.stack([self.first[at] + 1, self.last[at]], axis=1).ravel()
-            found[at] += np.add.reduceat(amounts, pairs)[::2]
-        return found
+            sums[at] += np.add.reduceat(amounts, pairs)[::2]
+        return sums
 
 
-def _cuts(signals: _Signals, widths: Reals, periods: _Periods) -> _Cuts:
-    step, left = _steps_at(signals, periods), periods.left
+def _cut_periods(signals: _Signals, widths: Reals, periods: _Periods) -> _PeriodCuts:
+    step, left = _find_steps(signals, periods), periods.left
     first, last, low, high = step[left], step[left + 1], periods.edges_s[left], periods.edges_s[left + 1]
-    # a step without width has nothing to share
+    # steps of zero width have no amount
     width = np.where(widths > 0, widths, 1.0)
-    behind = signals.edges_s[first] + widths[first]
-    is_one = first == last
-    head = np.where(is_one, high, behind) - low
-    tail = np.where(is_one, 0.0, high - signals.edges_s[last])
-    return _Cuts(first, last, head / width[first], tail / width[last])
+    step_end = signals.edges_s[first] + widths[first]
+    is_single = first == last
+    head = np.where(is_single, high, step_end) - low
+    tail = np.where(is_single, 0.0, high - signals.edges_s[last])
+    return _PeriodCuts(first, last, head / width[first], tail / width[last])
 
 
-def _impulse_sums(signals: _Signals, periods: _Periods) -> Reals:
-    """Return what impulses move in each period (periods)."""
+def _sum_impulses(signals: _Signals, periods: _Periods) -> Reals:
+    """Sum the impulses in each period (periods)."""
     owner, period_count = owners(signals.impulse_offsets), int(periods.offsets[-1])
     number = np.floor((signals.impulses_s - signals.started_s[owner]) / periods.length_s[owner])
     counts = periods.counts[owner]
-    at_edges = np.flatnonzero(np.isfinite(number) & (counts > 0) & (number <= counts))
-    owner, time, counts = owner[at_edges], signals.impulses_s[at_edges], counts[at_edges]
-    place = number[at_edges].astype(np.int64)
-    # rounding may have put it one beside the edges as they are
+    candidates = np.flatnonzero(np.isfinite(number) & (counts > 0) & (number <= counts))
+    owner, instant, counts = owner[candidates], signals.impulses_s[candidates], counts[candidates]
+    position = number[candidates].astype(np.int64)
+    # corrects the period number where rounding is off by one
     edge = periods.edge_offsets[owner]
-    place -= (place > 0) & (periods.edges_s[edge + np.minimum(place, counts)] > time)
-    place += (place < counts) & (periods.edges_s[edge + np.minimum(place + 1, counts)] <= time)
-    place -= (place == counts) & (time == signals.ended_s[owner]) & (periods.edges_s[edge + counts] == time)
-    is_whole = place < counts
-    cell = (periods.offsets[owner] + place)[is_whole]
-    return np.bincount(cell, signals.impulse_bytes[at_edges][is_whole], period_count).astype(np.float64, copy=False)
+    position -= (position > 0) & (periods.edges_s[edge + np.minimum(position, counts)] > instant)
+    position += (position < counts) & (periods.edges_s[edge + np.minimum(position + 1, counts)] <= instant)
+    position -= (position == counts) & (instant == signals.ended_s[owner]) & (periods.edges_s[edge + counts] == instant)
+    is_whole = position < counts
+    cell = (periods.offsets[owner] + position)[is_whole]
+    return np.bincount(cell, signals.impulse_bytes[candidates][is_whole], period_count).astype(np.float64, copy=False)
 
 
-def _deviations(cells: list[Reals], periods: _Periods, r_io: Reals) -> tuple[Ints, Reals, Reals]:
-    """Return how many periods count, sigma_vol and sigma_time (n each)."""
+def _compute_deviations(cells: list[Reals], periods: _Periods, r_io: Reals) -> tuple[Ints, Reals, Reals]:
+    """Count the periods, and compute sigma_vol and sigma_time (n each)."""
     volume, known_s, high_s = cells
     owner, count = periods.owner, len(r_io)
     length_s = periods.length_s[owner]
-    counts_if = known_s >= _LEAST_KNOWN_RATIO * length_s * (1.0 - ROUNDING)
-    at = np.flatnonzero(counts_if & (known_s > 0))
+    is_counted = known_s >= _MIN_KNOWN_RATIO * length_s * (1.0 - ROUNDING)
+    at = np.flatnonzero(is_counted & (known_s > 0))
     owner, known_s, high_s = owner[at], known_s[at], high_s[at]
     volume = volume[at] * (length_s[at] / known_s)
     number = np.bincount(owner, minlength=count)
@@ -314,5 +359,5 @@ def _deviations(cells: list[Reals], periods: _Periods, r_io: Reals) -> tuple[Int
     ratio = volume / largest[owner]
     mean = np.bincount(owner, ratio, count) / number
     sigma_vol = np.sqrt(np.bincount(owner, np.square(ratio - mean[owner]), count) / number)
-    apart = np.bincount(owner, np.square(high_s / known_s - r_io[owner]), count)
-    return number.astype(np.int64, copy=False), sigma_vol, np.sqrt(apart / number)
+    squares = np.bincount(owner, np.square(high_s / known_s - r_io[owner]), count)
+    return number.astype(np.int64, copy=False), sigma_vol, np.sqrt(squares / number)

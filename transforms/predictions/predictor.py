@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 
 from iosig.transforms.arrays import SIGMAS_PER_MAD, Ragged, Reals, offsets_of
-from iosig.transforms.periods.even_signals import by_length
-from iosig.transforms.periods.finding import METHODS, PeriodParams, detect
-from iosig.transforms.periods.phases import PhaseTracker, window_phases
+from iosig.transforms.periods.interface.even_signals import group_by_length
+from iosig.transforms.periods.phases import PhaseTracker, find_window_phases
+from iosig.transforms.periods.search import METHODS, PeriodParams, detect_periods
 from iosig.transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
 from iosig.transforms.predictions.change_points import Change, Detector, detector
 from iosig.transforms.predictions.intervals import (
@@ -513,11 +513,11 @@ def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     samples, hz, started_s = _joined(windows)
     cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
     found: list[list[tuple[float, float]]] = [[] for _ in due]
-    for places, group in by_length(samples, hz, started_s):
-        phases = window_phases(group, cycle_s[places])
+    for places, group in group_by_length(samples, hz, started_s):
+        phases = find_window_phases(group, cycle_s[places])
         for signal, place in enumerate(places.tolist()):
             predictor = due[place].predictor
-            found[place] = predictor.tracker.take(phases, signal, predictor.pyramid.first_s)
+            found[place] = predictor.tracker.update(phases, signal, predictor.pyramid.first_s)
     return found
 
 
@@ -533,7 +533,7 @@ def _answers(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
     if not windows:
         return []
     samples, hz, started_s = _joined(windows)
-    found, refined = detect(samples, hz, started_s, PeriodParams(methods=(params.method,)))[params.method]
+    found, refined = detect_periods(samples, hz, started_s, PeriodParams(methods=(params.method,)))[params.method]
     confidence = np.where(np.isnan(refined), found.confidence, refined)
     return [
         Answer(

@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, places_of, rows_of
-from iosig.transforms.periods import finding
-from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.periods import search
+from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.unnamed_patterns.alike import Kind, Plane
 from iosig.transforms.unnamed_patterns.beside import Beside, Presences, begun_with, beside
 from iosig.transforms.unnamed_patterns.companions import Companions, borne_out, companions, slack
@@ -408,7 +408,7 @@ def _timed(pattern: Pattern, interval_s: float, params: PatternParams) -> Patter
     step = float(np.median(np.diff(begun))) / params.samples_a_cycle
     at = ((begun - begun[0]) / step + 0.5 * params.samples_a_cycle).astype(np.int64)
     signal: Reals = np.bincount(at, volume, at[-1] + params.samples_a_cycle // 2).astype(np.float64)
-    answers = finding.detect(
+    answers = search.detect_periods(
         Ragged(signal, np.array([0, len(signal)])),
         np.array([1.0 / step]),
         np.zeros(1),

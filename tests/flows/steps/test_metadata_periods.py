@@ -8,8 +8,8 @@ import pytest
 
 from iosig.flows.steps.metadata_periods import grid_rows, metadata_rows
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.periods.controlled import ControlledParams
-from iosig.transforms.periods.finding import PeriodParams, find
+from iosig.transforms.periods.null_model.params import NullModelParams
+from iosig.transforms.periods.search import PeriodParams, find_periods
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.periods import METADATA_PERIODS, METADATA_SPANS, METADATA_STEPS
@@ -63,9 +63,9 @@ def test_counts_are_judged_as_signals_that_share_the_level() -> None:
         own = own if row["operation_group"] == "all" else own.filter(operation=row["operation_group"])
         signal = np.bincount(np.floor(own["began_s"].to_numpy()).astype(int), minlength=600).astype(float)
         share = {"a": 3, "b": 2}[row["trace_id"]]
-        level = ControlledParams(false_alarm_probability=0.01 / share)
+        level = NullModelParams(false_alarm_probability=0.01 / share)
         params = PeriodParams(methods=("controlled",), controlled=level)
-        (alone,) = find(Ragged(signal, np.array([0, 600])), np.ones(1), np.zeros(1), params)
+        (alone,) = find_periods(Ragged(signal, np.array([0, 600])), np.ones(1), np.zeros(1), params)
         assert row["outcome"] == alone.detections.outcome[0]
         assert row["period_s"] == pytest.approx(alone.detections.period_s[0], nan_ok=True) or row["period_s"] is None
         assert row["false_alarm_probability"] == pytest.approx(

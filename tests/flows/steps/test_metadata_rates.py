@@ -10,7 +10,7 @@ import pytest
 
 from iosig.flows.steps.metadata_rates import rate_rows
 from iosig.transforms.classes import ClassParams
-from iosig.transforms.periods.finding import PeriodParams
+from iosig.transforms.periods.search import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.periods import finding
+from iosig.transforms.periods import search
 from iosig.transforms.throughput import even_values
 from iosig.transforms.throughput.requests import Requests, step_function
 
@@ -26,8 +26,8 @@ def answer(
         values = even_values.at_instants(step_function(requests), even_values.Instants(start, hz, count)).values
     else:
         values = even_values.binned(requests, even_values.Grid(start, 1.0 / hz, count)).bytes_per_s
-    (found,) = finding.find(
-        Ragged(values, np.array([0, sample_count])), hz, start, finding.PeriodParams(methods=(method,))
+    (found,) = search.find_periods(
+        Ragged(values, np.array([0, sample_count])), hz, start, search.PeriodParams(methods=(method,))
     )
     frequency = float(found.detections.frequency_hz[0])
     return str(found.detections.outcome[0]), None if np.isnan(frequency) else 1.0 / frequency

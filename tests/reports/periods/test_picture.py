@@ -20,8 +20,8 @@ from iosig.reports.periods.picture import draw
 from iosig.reports.periods.view import PeriodView, view_of
 from iosig.reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
 from iosig.transforms.periods import ftio
-from iosig.transforms.periods.answers import OUTCOMES, Candidates, Detections, Segments
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import OUTCOMES, Candidates, Detections, Segments
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.budget import examples
 from tests.drawn_figures import figure_of
 
@@ -40,11 +40,11 @@ def square(count: int, period: int, burst: int, rate: float = 2e9) -> np.ndarray
 def answer(outcome: str, period_s: float = math.nan, window: tuple[float, float] = (0.0, math.inf)) -> Detections:
     """Return one signal's answer, without candidates."""
     one = [np.array([value]) for value in (1 / period_s, math.nan, window[0], window[1], math.nan)]
-    return Detections(np.array([outcome]), *one, Candidates.none(1))
+    return Detections(np.array([outcome]), *one, Candidates.empty(1))
 
 
 def seen(values: np.ndarray, period_s: float = math.nan, hz: float = 1.0, **told: object) -> PeriodView:
-    signals = EvenSignals.of_one(values, hz)
+    signals = EvenSignals.from_samples(values, hz)
     found = answer("periodic" if math.isfinite(period_s) else "aperiodic", period_s)
     return view_of(signals, found, title="a trace", **told)  # type: ignore[arg-type]
 
@@ -89,7 +89,7 @@ def test_draws_any_signal(count: int, kind: str) -> None:
         "nothing": np.zeros(count),
         "infinite": np.where(np.arange(count) % 3, np.inf, -5.0),
     }[kind]
-    signals = EvenSignals.of_one(values, 10.0, 1.5e9)
+    signals = EvenSignals.from_samples(values, 10.0, 1.5e9)
     composed(view_of(signals, ftio.detect(signals), title="x"))
 
 
@@ -98,14 +98,14 @@ def test_draws_any_signal(count: int, kind: str) -> None:
     [(5e-323, 1e-307, 1e308), (1e307, 1e300, 0.0), (1e-200, 1e-307, -1e308), (1e20, 1e6, 1e308), (1e-3, 1e-12, 1e9)],
 )
 def test_draws_sizes_of_any_kind(rate: float, hz: float, started_s: float) -> None:
-    signals = EvenSignals.of_one(square(100, 10, 2, rate), hz, started_s)
+    signals = EvenSignals.from_samples(square(100, 10, 2, rate), hz, started_s)
     view = view_of(signals, answer("periodic", 10 / hz, (started_s, math.inf)), title="x", has_utc_clock=True)
     composed(view)
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_says_why_there_is_no_period(outcome: str) -> None:
-    view = view_of(EvenSignals.of_one(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
+    view = view_of(EvenSignals.from_samples(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
     figure = composed(view)
     assert view.finding in words(figure)
     assert ("found cosine" in labels(figure)) == (outcome == "periodic") == (not view.verdict.startswith("No period"))
@@ -121,7 +121,7 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
 @example([0.0, 1.3802093805217993e308], 2.0, 0.0, 4.0)
 @example([0.0, 1.3661614495213004e308], 2.0, 0.0, 3.0)
 def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: float, period_s: float) -> None:
-    signals = EvenSignals.of_one(np.array(values), hz, started_s)
+    signals = EvenSignals.from_samples(np.array(values), hz, started_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
     composed(view_of(signals, answer(outcome, period_s, (started_s, started_s + 3 / hz)), title="x"))
 
@@ -169,7 +169,7 @@ def test_scale_is_the_same_in_whole_and_excerpt() -> None:
 def test_periodic_part_is_shaded_and_judged_alone() -> None:
     values = np.random.default_rng(4).random(4000) * 3e9
     values[1000:1600] = square(600, 40, 8)
-    view = view_of(EvenSignals.of_one(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
+    view = view_of(EvenSignals.from_samples(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
     assert view.window_samples == (1000, 1600)
     assert "in 300 s of 33.33 min" in view.verdict
     assert "periodic here" in labels(composed(view))
@@ -183,21 +183,21 @@ def test_several_segments_have_a_bar_each(tmp_path: Path) -> None:
     rest = [np.ones(3) for _ in range(5)]
     found = Segments(*columns, *rest, np.array([False, True, False]), np.array([0, 3]))
     told = answer("periodic", 110.0, (800.0, 2000.0))
-    view = view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=found)
+    view = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found)
     figure = composed(view)
     assert [text for text in words(figure) if text in ("20 s", "110 s", "9 s")] == ["20 s", "110 s", "9 s"]
     bars = [text.get_position() for text in figure.axes[0].texts]
     assert bars[1][1] == bars[0][1] > bars[2][1]
     assert bars[0][0] < 800 / 60 < bars[1][0]
     draw(view).write(tmp_path / "a.png")
-    alone = view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=found.of_one(0))
+    alone = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found.of_one(0))
     assert len(composed(alone).axes[0].texts) == 3
     one = Segments(*(each[:1] for each in (*columns, *rest)), np.array([True]), np.array([0, 1]))
-    assert not composed(view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=one)).axes[0].texts
+    assert not composed(view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=one)).axes[0].texts
 
 
 def test_late_clocks_are_told_from_the_start() -> None:
-    signals = EvenSignals.of_one(square(100, 10, 2), 0.1, 1518184380.0)
+    signals = EvenSignals.from_samples(square(100, 10, 2), 0.1, 1518184380.0)
     found = ftio.detect(signals)
     utc = composed(view_of(signals, found, title="x", has_utc_clock=True)).axes[0]
     own = composed(view_of(signals, found, title="x")).axes[0]
@@ -214,7 +214,7 @@ def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
     at = np.arange(240)
     values = 5e6 + 2e6 * np.cos(2 * np.pi * at / 24 + 0.7)
     values[[10, 70, 71, 200]] = np.nan
-    signals = EvenSignals.of_one(values, 1.0, 50.0)
+    signals = EvenSignals.from_samples(values, 1.0, 50.0)
     view = view_of(signals, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
     cosines = view.cosines
     assert cosines.amplitude_bytes_per_s.tolist() == pytest.approx([2e6])
@@ -225,7 +225,7 @@ def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
 
 
 def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
-    signals = EvenSignals.of_one(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
+    signals = EvenSignals.from_samples(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
     found = ftio.detect(signals)
     view = view_of(signals, found, title="x")
     assert view.cosines.amplitude_bytes_per_s[0] == pytest.approx(found.candidates.amplitude_bytes_per_s[0])
@@ -235,14 +235,14 @@ def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
 def test_two_candidates_are_drawn_together() -> None:
     at = np.arange(400)
     values = 10 + 3 * np.cos(2 * np.pi * at / 40) + 2.9 * np.cos(2 * np.pi * at / 25 + 1)
-    signals = EvenSignals.of_one(values, 1.0)
+    signals = EvenSignals.from_samples(values, 1.0)
     view = view_of(signals, ftio.detect(signals), title="x")
     assert "all 2 candidates" in labels(composed(view))
     assert view.cosines.at(at.astype(float), 1.0) == pytest.approx(values)
 
 
 def test_spectrum_and_threshold_are_the_searchs() -> None:
-    signals = EvenSignals.of_one(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
+    signals = EvenSignals.from_samples(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
     view = view_of(signals, ftio.detect(signals), title="x")
     power = np.abs(np.fft.rfft(signals.bytes_per_s[0])[1:]) ** 2
     share = power / power.sum()
@@ -275,7 +275,7 @@ def test_real_trace(shared_data: Path) -> None:
     began, ceased, rate = (
         np.concatenate([band[name] for band in bands]) for name in ("t_rank_s", "t_rank_e", "b_rank_avr")
     )
-    signals = EvenSignals.of_one(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
+    signals = EvenSignals.from_samples(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
     composed(view_of(signals, ftio.detect(signals), title="8.jsonl", direction="write"))
 
 
@@ -300,7 +300,11 @@ def test_names_are_shown_as_they_are(text: str, shown: str) -> None:
 def test_hostile_names_are_drawn(tmp_path: Path) -> None:
     name = "$x_1$ \\undefined{ \x1b[31m\n\u202e\ud800 漢字 " + "W_" * 100_000 + ".csv"
     view = view_of(
-        EvenSignals.of_one(square(60, 7, 2), 1.0), answer("periodic", 7.0), title=name, direction="$\\a$", method="%"
+        EvenSignals.from_samples(square(60, 7, 2), 1.0),
+        answer("periodic", 7.0),
+        title=name,
+        direction="$\\a$",
+        method="%",
     )
     figure = composed(view)
     for text in figure.texts:

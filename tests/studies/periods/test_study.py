@@ -20,8 +20,8 @@ from iosig.studies.periods.semi_synthetic import ApplicationParams
 from iosig.studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
 from iosig.studies.periods.unseen import summed, with_rates
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.periods.answers import Candidates, Detections
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import Candidates, Detections
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.study_pages import page_of
 
 
@@ -34,7 +34,7 @@ def answer(signals: EvenSignals, frequency_hz: np.ndarray, is_periodic: np.ndarr
         signals.started_s,
         signals.ended_s,
         none,
-        Candidates.none(signals.signal_count),
+        Candidates.empty(signals.signal_count),
     )
 
 

@@ -14,8 +14,8 @@ from iosig.studies.periods.memoryless import HOLES, TICKS, generators
 from iosig.studies.periods.methods import Method
 from iosig.studies.periods.rhythms import ERRORS, RHYTHMS
 from iosig.studies.periods.running import StudyParams, study
-from iosig.transforms.periods.answers import Candidates, Claims, Detections
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import Candidates, Detections, PeriodDetails
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 
 
 def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Detections:
@@ -23,8 +23,8 @@ def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Dete
     count = signals.signal_count
     full = np.full(count, 1.0)
     is_told = np.full(count, "periodic")
-    none = Candidates.none(count)
-    claims = Claims(full * error_s, full)
+    none = Candidates.empty(count)
+    claims = PeriodDetails(full * error_s, full)
     return Detections(is_told, full / period_s, full, signals.started_s, signals.ended_s, full, none, claims)
 
 

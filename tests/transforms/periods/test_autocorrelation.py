@@ -10,19 +10,19 @@ from hypothesis import given, settings, strategies as st
 from scipy.signal import find_peaks
 
 from iosig.studies.periods import noise
-from iosig.transforms.periods.answers import OUTCOMES
 from iosig.transforms.periods.autocorrelation import (
     AutocorrelationParams,
     Peaks,
     Reals,
-    circular,
+    correlate_circular,
+    correlate_linear,
+    correlate_masked,
     detect,
-    distances,
-    linear,
-    masked,
-    peaks,
+    find_row_peaks,
+    measure_distances,
 )
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.detections import OUTCOMES
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.even_values import Grid, binned
 from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
@@ -47,16 +47,16 @@ def square(period: int, burst: int, count: int) -> Reals:
 @given(signals)
 def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
     values = np.array([row])
-    np.testing.assert_allclose(linear(values)[0], naive.autocorrelation(row), atol=1e-9)
-    np.testing.assert_allclose(circular(values)[0], naive.autocorrelation(row, is_circular=True), atol=1e-9)
+    np.testing.assert_allclose(correlate_linear(values)[0], naive.autocorrelation(row), atol=1e-9)
+    np.testing.assert_allclose(correlate_circular(values)[0], naive.autocorrelation(row, is_circular=True), atol=1e-9)
 
 
 @BOUNDED
 @given(signals)
 def test_without_gaps_the_masked_one_is_the_plain_one(row: list[float]) -> None:
     values = np.array([row])
-    np.testing.assert_allclose(masked(values), linear(values), atol=1e-9)
-    np.testing.assert_allclose(masked(values, is_circular=True), circular(values), atol=1e-9)
+    np.testing.assert_allclose(correlate_masked(values), correlate_linear(values), atol=1e-9)
+    np.testing.assert_allclose(correlate_masked(values, is_circular=True), correlate_circular(values), atol=1e-9)
 
 
 @pytest.mark.parametrize("is_circular", [False, True])
@@ -68,55 +68,55 @@ def test_with_gaps_it_equals_the_naive_twin(is_circular: bool, data: st.DataObje
     gappy = np.where(gaps, NAN, row)
     known = row[~np.array(gaps)]
     if not len(known) or np.ptp(known) <= 1e-6 * known.max():
-        assert np.isnan(masked(gappy[None])).all()
+        assert np.isnan(correlate_masked(gappy[None])).all()
         return
-    found = masked(gappy[None], is_circular=is_circular, least_pair_ratio=0.0)[0]
+    result = correlate_masked(gappy[None], is_circular=is_circular, min_pair_ratio=0.0)[0]
     expected = np.array(naive.autocorrelation(gappy.tolist(), is_circular=is_circular))
     is_known = np.isfinite(expected)
     scale = np.abs(expected[is_known]).max()
-    np.testing.assert_allclose(found[is_known], expected[is_known], atol=1e-9 * scale)
+    np.testing.assert_allclose(result[is_known], expected[is_known], atol=1e-9 * scale)
     places = np.arange(len(row))
     bridged = np.interp(places, places[is_known], expected[is_known], right=NAN)
-    np.testing.assert_allclose(found, bridged, atol=1e-9 * scale)
+    np.testing.assert_allclose(result, bridged, atol=1e-9 * scale)
 
 
 def test_it_is_what_ftio_computes() -> None:
     values = np.random.default_rng(1).exponential(1e9, (3, 501))
-    for row, found in zip(values, linear(values), strict=True):
+    for row, result in zip(values, correlate_linear(values), strict=True):
         centred = row - row.mean()
         expected = np.correlate(centred, centred, "full")[500:] / row.var() / 501
-        np.testing.assert_allclose(found, expected, atol=1e-14)
+        np.testing.assert_allclose(result, expected, atol=1e-14)
 
 
 def test_many_signals_are_worked_on_in_chunks() -> None:
     values = np.random.default_rng(2).random((300, 1000))
     values[::7, 10] = NAN
-    for function in (linear, circular, masked):
+    for function in (correlate_linear, correlate_circular, correlate_masked):
         alone = np.concatenate([function(values[place : place + 1]) for place in (0, 1, 150, 299)])
         np.testing.assert_array_equal(function(values)[[0, 1, 150, 299]], alone)
-    assert np.isnan(linear(values)[::7]).all()
-    assert np.isfinite(linear(values)[1]).all()
+    assert np.isnan(correlate_linear(values)[::7]).all()
+    assert np.isfinite(correlate_linear(values)[1]).all()
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1.0, 1e200, 1e307])
 def test_the_unit_does_not_matter(scale: float) -> None:
     values = np.random.default_rng(3).integers(0, 9, (2, 64)).astype(float)
-    np.testing.assert_allclose(linear(values * scale), linear(values), atol=1e-12)
+    np.testing.assert_allclose(correlate_linear(values * scale), correlate_linear(values), atol=1e-12)
     values[:, 5] = NAN
-    np.testing.assert_allclose(masked(values * scale), masked(values), atol=1e-12)
+    np.testing.assert_allclose(correlate_masked(values * scale), correlate_masked(values), atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e300, -3.0])
 def test_what_does_not_vary_has_none(value: float) -> None:
     values = np.full((2, 99), value)
     values[1, 3] = NAN
-    for function in (linear, circular, masked):
+    for function in (correlate_linear, correlate_circular, correlate_masked):
         assert np.isnan(function(values)).all()
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (3, 1)])
 def test_nothing_has_none(shape: tuple[int, int]) -> None:
-    for function in (linear, circular, masked):
+    for function in (correlate_linear, correlate_circular, correlate_masked):
         assert function(np.zeros(shape)).shape == shape
         assert np.isnan(function(np.zeros(shape))).all()
 
@@ -129,12 +129,12 @@ def test_nothing_has_none(shape: tuple[int, int]) -> None:
 def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) -> None:
     levels = st.sampled_from([0.0, 0.1, 0.15, 0.15, 0.5, 1.0, NAN])
     table = np.array([data.draw(st.lists(levels, min_size=count, max_size=count)) for _ in range(rows)])
-    found = peaks(table, 0.15)
+    result = find_row_peaks(table, 0.15)
     for number, row in enumerate(table):
         expected, properties = find_peaks(row, height=0.15)
-        assert found.place[found.row == number].tolist() == expected.tolist()
-        assert found.height[found.row == number].tolist() == properties["peak_heights"].tolist()
-    assert (np.diff(found.row) >= 0).all()
+        assert result.place[result.row == number].tolist() == expected.tolist()
+        assert result.height[result.row == number].tolist() == properties["peak_heights"].tolist()
+    assert (np.diff(result.row) >= 0).all()
 
 
 # ---- distances
@@ -142,24 +142,24 @@ def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) ->
 
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(2, 40), st.floats(0.15, 1.0)), min_size=2, max_size=12), st.floats(0.5, 3.0))
-def test_kept_distances_equal_the_naive_twin(steps: list[tuple[int, float]], most_z: float) -> None:
+def test_kept_distances_equal_the_naive_twin(steps: list[tuple[int, float]], max_z: float) -> None:
     place = np.cumsum([width for width, _ in steps])
     height = np.array([height for _, height in steps])
-    found = distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, most_z).kept()
-    assert found.samples.tolist() == naive.kept_distances(place.tolist(), height.tolist(), most_z)
+    result = measure_distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, max_z).drop_outliers()
+    assert result.samples.tolist() == naive.kept_distances(place.tolist(), height.tolist(), max_z)
 
 
 def test_two_distances_that_weigh_the_same_are_both_kept() -> None:
     """Both have the Z-score 1, up to rounding."""
-    found = distances(Peaks(np.zeros(3, dtype=np.int64), np.array([3, 10, 30]), np.full(3, 0.3)), 1)
-    assert found.is_kept.all()
+    result = measure_distances(Peaks(np.zeros(3, dtype=np.int64), np.array([3, 10, 30]), np.full(3, 0.3)), 1)
+    assert result.is_kept.all()
 
 
 def test_an_outlier_is_left_out() -> None:
     place = np.array([10, 20, 30, 33, 40, 50, 60])
     height = np.array([0.9, 0.8, 0.7, 0.2, 0.6, 0.5, 0.4])
-    found = distances(Peaks(np.zeros(7, dtype=np.int64), place, height), 1)
-    assert found.samples[~found.is_kept].tolist() == [3.0, 7.0]
+    result = measure_distances(Peaks(np.zeros(7, dtype=np.int64), place, height), 1)
+    assert result.samples[~result.is_kept].tolist() == [3.0, 7.0]
 
 
 # ---- detection
@@ -168,25 +168,25 @@ def test_an_outlier_is_left_out() -> None:
 @pytest.mark.parametrize(("period", "burst"), [(20, 3), (20, 9), (50, 1), (7, 2)])
 @pytest.mark.parametrize("hz", [0.1, 1.0, 10.0])
 def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> None:
-    found = detect(EvenSignals.of_one(1e9 * square(period, burst, 20 * period), hz, 5.0))
-    assert found.outcome.tolist() == ["periodic"]
-    assert found.period_s[0] == pytest.approx(period / hz)
-    assert found.confidence[0] == pytest.approx(1.0)
-    assert (found.window_start_s[0], found.window_end_s[0]) == (5.0, 5.0 + 20 * period / hz)
-    assert np.isnan(found.false_alarm_probability[0])
+    result = detect(EvenSignals.from_samples(1e9 * square(period, burst, 20 * period), hz, 5.0))
+    assert result.outcome.tolist() == ["periodic"]
+    assert result.period_s[0] == pytest.approx(period / hz)
+    assert result.confidence[0] == pytest.approx(1.0)
+    assert (result.window_start_s[0], result.window_end_s[0]) == (5.0, 5.0 + 20 * period / hz)
+    assert np.isnan(result.false_alarm_probability[0])
 
 
 def test_a_few_gaps_change_nothing() -> None:
     signal = square(20, 5, 600)
     signal[np.random.default_rng(4).random(600) < 0.2] = NAN
-    assert detect(EvenSignals.of_one(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
+    assert detect(EvenSignals.from_samples(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
 
 
 def test_half_of_the_samples_are_enough_even_if_every_second_is_missing() -> None:
     signal = square(40, 10, 800)
     signal[1::2] = NAN
-    found = detect(EvenSignals.of_one(signal, 1.0))
-    assert found.period_s[0] == pytest.approx(40.0, rel=0.01)
+    result = detect(EvenSignals.from_samples(signal, 1.0))
+    assert result.period_s[0] == pytest.approx(40.0, rel=0.01)
 
 
 def test_what_is_no_period_has_an_outcome() -> None:
@@ -200,41 +200,41 @@ def test_what_is_no_period_has_an_outcome() -> None:
     }
     ramp, infinite, gappy = np.arange(float(count)), np.full(count, np.inf), np.zeros(count)
     gappy[3] = NAN
-    found = detect(EvenSignals(np.stack([*rows.values(), ramp, infinite, gappy]), np.ones(8), np.zeros(8)))
-    assert found.outcome.tolist() == [*rows, "aperiodic", "no_data", "no_io"]
-    assert np.isfinite(found.frequency_hz).tolist() == found.is_periodic.tolist()
-    assert np.isfinite(found.confidence).tolist() == found.is_periodic.tolist()
-    assert np.diff(found.candidates.offsets)[~found.is_periodic].sum() == 0
+    result = detect(EvenSignals(np.stack([*rows.values(), ramp, infinite, gappy]), np.ones(8), np.zeros(8)))
+    assert result.outcome.tolist() == [*rows, "aperiodic", "no_data", "no_io"]
+    assert np.isfinite(result.frequency_hz).tolist() == result.is_periodic.tolist()
+    assert np.isfinite(result.confidence).tolist() == result.is_periodic.tolist()
+    assert np.diff(result.candidates.offsets)[~result.is_periodic].sum() == 0
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "no_data"), (1, "too_short"), (4, "too_short"), (5, "aperiodic")])
 def test_two_peaks_need_room(count: int, expected: str) -> None:
-    assert detect(EvenSignals.of_one(square(2, 1, count), 1.0), AutocorrelationParams(least_height=-1.0)).outcome == [
-        expected
-    ]
+    assert detect(
+        EvenSignals.from_samples(square(2, 1, count), 1.0), AutocorrelationParams(min_height=-1.0)
+    ).outcome == [expected]
     assert detect(EvenSignals(np.zeros((0, count)), np.zeros(0), np.zeros(0))).signal_count == 0
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])
 def test_rates_of_any_size_have_the_same_period(scale: float) -> None:
-    signal = EvenSignals.of_one(scale * square(20, 5, 400), 1.0)
+    signal = EvenSignals.from_samples(scale * square(20, 5, 400), 1.0)
     assert detect(signal).period_s[0] == pytest.approx(20.0)
 
 
 def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
-    signal = EvenSignals.of_one(square(20, 5, 200), 2.0)
-    found = detect(signal)
-    assert (1.0 / found.candidates.frequency_hz).tolist() == pytest.approx([10.0] * 7)
-    assert np.isnan(found.candidates.confidence).all()
+    signal = EvenSignals.from_samples(square(20, 5, 200), 2.0)
+    result = detect(signal)
+    assert (1.0 / result.candidates.frequency_hz).tolist() == pytest.approx([10.0] * 7)
+    assert np.isnan(result.candidates.confidence).all()
 
 
 def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
     signal = np.zeros(200)
     signal[[0, 3, 6, 60, 63, 66, 69, 190]] = 1.0
-    assert detect(EvenSignals.of_one(signal, 1.0)).period_s[0] == pytest.approx(3.0)
-    found = detect(EvenSignals.of_one(signal, 1.0), AutocorrelationParams(most_z=9.0))
-    assert found.outcome.tolist() == ["aperiodic"]
-    assert np.isnan([found.frequency_hz[0], found.confidence[0]]).all()
+    assert detect(EvenSignals.from_samples(signal, 1.0)).period_s[0] == pytest.approx(3.0)
+    result = detect(EvenSignals.from_samples(signal, 1.0), AutocorrelationParams(max_z=9.0))
+    assert result.outcome.tolist() == ["aperiodic"]
+    assert np.isnan([result.frequency_hz[0], result.confidence[0]]).all()
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
@@ -244,8 +244,8 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
     hz, count = 20.0, int(20 * (ended[-1] + 1))
     grid = Grid(np.zeros(1), np.full(1, 1 / hz), np.array([count]))
     bins = binned(Requests.of_one(onset, ended, volume), grid)
-    found = detect(EvenSignals.of_one(bins.bytes_per_s, hz))
-    assert found.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
+    result = detect(EvenSignals.from_samples(bins.bytes_per_s, hz))
+    assert result.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -256,9 +256,9 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
     ),
 )
 def test_anything_has_an_outcome(row: list[float]) -> None:
-    found = detect(EvenSignals.of_one(row, 1.0))
-    assert found.outcome[0] in OUTCOMES
-    assert np.isfinite([found.frequency_hz[0], found.confidence[0]]).tolist() == [found.is_periodic[0]] * 2
+    result = detect(EvenSignals.from_samples(row, 1.0))
+    assert result.outcome[0] in OUTCOMES
+    assert np.isfinite([result.frequency_hz[0], result.confidence[0]]).tolist() == [result.is_periodic[0]] * 2
 
 
 def many_kinds(count: int) -> Reals:
@@ -296,16 +296,16 @@ def many_kinds(count: int) -> Reals:
 @pytest.mark.parametrize("count", [7, 16, 63, 97, 256, 400, 499, 1000])
 @pytest.mark.parametrize(
     "params",
-    [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(most_z=2.5)],
+    [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(max_z=2.5)],
 )
 def test_many_signals_are_each_as_it_is_alone(count: int, params: AutocorrelationParams) -> None:
     table = many_kinds(count)
     signals = EvenSignals(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
-    found = detect(signals, params)
+    result = detect(signals, params)
     for place in range(len(table)):
-        alone = detect(signals.chosen(slice(place, place + 1)), params)
-        own = slice(*found.candidates.offsets[place : place + 2])
-        assert alone.outcome[0] == found.outcome[place]
-        np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
-        np.testing.assert_allclose(found.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
-        np.testing.assert_allclose(found.confidence[place], alone.confidence[0], rtol=0, atol=1e-12)
+        alone = detect(signals.select(slice(place, place + 1)), params)
+        own = slice(*result.candidates.offsets[place : place + 2])
+        assert alone.outcome[0] == result.outcome[place]
+        np.testing.assert_array_equal(alone.candidates.frequency_hz, result.candidates.frequency_hz[own])
+        np.testing.assert_allclose(result.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
+        np.testing.assert_allclose(result.confidence[place], alone.confidence[0], rtol=0, atol=1e-12)

@@ -11,21 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.arrays import Ragged
-from iosig.transforms.periods.answers import OUTCOMES, Detections
-from iosig.transforms.periods.autoperiod import (
-    AutoperiodParams,
-    Examined,
-    Reals,
-    detect,
-    detect_even,
-    examine,
-    examine_even,
-    periods,
-    resampled,
-)
-from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals, steps_s
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.arrays import Ragged, Reals
+from iosig.transforms.periods.autoperiod import detect, detect_even
+from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams, analyze, analyze_even
+from iosig.transforms.periods.autoperiod_periodogram import UnevenSignals
+from iosig.transforms.periods.interface.detections import OUTCOMES, Detections
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.budget import examples
 from tests.naive.periods import autoperiod as naive
 
@@ -38,14 +29,14 @@ def evenly(values: Reals, sampling_hz: float = 1.0) -> EvenSignals:
 
 
 def at_instants(times: Reals, values: Reals) -> UnevenSignals:
-    return UnevenSignals.of_intervals(
+    return UnevenSignals.from_intervals(
         times, np.zeros(len(times)), Ragged(np.asarray(values, np.float64), np.array([0, len(times)]))
     )
 
 
-def candidate_periods(found: Detections, row: int = 0) -> list[float]:
-    own = slice(*found.candidates.offsets[row : row + 2].tolist())
-    return (1.0 / found.candidates.frequency_hz[own]).tolist()
+def candidate_periods(result: Detections, row: int = 0) -> list[float]:
+    own = slice(*result.candidates.offsets[row : row + 2].tolist())
+    return (1.0 / result.candidates.frequency_hz[own]).tolist()
 
 
 def pulses(count: int, period: float, length: float = 1.0) -> Reals:
@@ -79,14 +70,14 @@ def series(shared_data: Path, golden: dict[str, dict[str, str]]) -> dict[str, tu
 def together(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSignals:
     times, lengths, values = (np.concatenate([part[place] for part in series.values()]) for place in range(3))
     offsets = np.concatenate([[0], np.cumsum([len(part[0]) for part in series.values()])])
-    return UnevenSignals.of_intervals(times / unit, lengths / unit, Ragged(values, offsets))
+    return UnevenSignals.from_intervals(times / unit, lengths / unit, Ragged(values, offsets))
 
 
-def assert_as_golden(found: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
+def assert_as_golden(result: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
     expected = [float(row["stat_period"] or NAN) for row in golden.values()]
-    assert found.is_periodic.tolist() == np.isfinite(expected).tolist()
-    assert set(found.outcome[~found.is_periodic]) <= {"aperiodic"}
-    np.testing.assert_allclose(found.period_s * unit, expected, rtol=0.01)
+    assert result.is_periodic.tolist() == np.isfinite(expected).tolist()
+    assert set(result.outcome[~result.is_periodic]) <= {"aperiodic"}
+    np.testing.assert_allclose(result.period_s * unit, expected, rtol=0.01)
 
 
 @pytest.mark.parametrize("unit", [1.0, 60.0, 3600.0])
@@ -102,7 +93,7 @@ def test_reference_series_in_seconds_minutes_and_hours(
         AutoperiodParams(confidence=0.99),
         AutoperiodParams(significance="monte_carlo"),
         AutoperiodParams(hill_standard_errors=1.6),
-        AutoperiodParams(least_window=8),
+        AutoperiodParams(min_window=8),
         AutoperiodParams(samples_per_peak=3),
         AutoperiodParams(refined_shoulder=2),
     ],
@@ -122,12 +113,12 @@ def test_reference_thresholds_from_its_own_even_samples(
         even = np.interp(np.linspace(left[0], left[-1], len(left)), left, values)
         signal = evenly(even, (len(left) - 1) / (left[-1] - left[0]))
         assert_as_golden(detect_even(signal), {name: row})
-        found = examine_even(signal)
+        result = analyze_even(signal)
         # where half of the sampling frequency lies between two frequencies, the reference takes one beyond it
-        assert found.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
+        assert result.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
         if row["stat_top_hint"]:
-            inner = np.where(np.arange(found.powers.shape[1]) > 5, found.powers[0], 0)
-            period = 5 * found.step_counts[0] * found.step_s[0] / (5 + inner.argmax())
+            inner = np.where(np.arange(result.powers.shape[1]) > 5, result.powers[0], 0)
+            period = 5 * result.step_counts[0] * result.step_s[0] / (5 + inner.argmax())
             assert period == pytest.approx(float(row["stat_top_hint"]), rel=1e-9)
 
 
@@ -137,9 +128,9 @@ def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Real
     samples = together({name: series[name]})
     assert detect(samples).period_s[0] == pytest.approx(180, rel=1e-3)
     assert detect(samples, AutoperiodParams(refined_shoulder=0)).period_s[0] == pytest.approx(194, rel=1e-2)
-    found = examine(samples)
-    assert found.correlation[0, 7] == pytest.approx(found.correlation[0, 6], rel=0.05)
-    assert found.correlation[0, 13] > found.correlation[0, 6]
+    result = analyze(samples)
+    assert result.correlation[0, 7] == pytest.approx(result.correlation[0, 6], rel=0.05)
+    assert result.correlation[0, 13] > result.correlation[0, 6]
 
 
 # ---- signals whose period is plain
@@ -147,15 +138,15 @@ def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Real
 
 def test_clean_sine() -> None:
     times = np.arange(0, 10, 0.01)
-    found = detect_even(evenly(3 * np.sin(2 * np.pi * times) + 5, 100))
-    assert found.outcome.tolist() == ["periodic"]
-    assert found.period_s[0] == pytest.approx(1, rel=1e-3)
-    assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(3, rel=1e-3)
-    assert found.candidates.phase_rad[0] == pytest.approx(-np.pi / 2, abs=1e-2)
-    assert found.false_alarm_probability[0] < 1e-100
-    assert np.isnan(found.confidence).all()
-    assert np.isnan(found.candidates.confidence).all()
-    assert (found.window_start_s[0], found.window_end_s[0]) == (0, 10)
+    result = detect_even(evenly(3 * np.sin(2 * np.pi * times) + 5, 100))
+    assert result.outcome.tolist() == ["periodic"]
+    assert result.period_s[0] == pytest.approx(1, rel=1e-3)
+    assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(3, rel=1e-3)
+    assert result.candidates.phase_rad[0] == pytest.approx(-np.pi / 2, abs=1e-2)
+    assert result.false_alarm_probability[0] < 1e-100
+    assert np.isnan(result.confidence).all()
+    assert np.isnan(result.candidates.confidence).all()
+    assert (result.window_start_s[0], result.window_end_s[0]) == (0, 10)
 
 
 @pytest.mark.parametrize("span", [20, 40])
@@ -175,9 +166,9 @@ def test_two_periods_of_a_day() -> None:
     # as the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
     times = np.arange(0, 86400, 30.0)
     values = (times % 780 < 60) * 1e9 + (times % 3600 < 90) * 1.2e9
-    found = detect_even(evenly(values, 1 / 30))
-    assert candidate_periods(found) == pytest.approx([780, 3600], rel=1e-3)
-    assert found.period_s[0] == pytest.approx(780, rel=1e-3)
+    result = detect_even(evenly(values, 1 / 30))
+    assert candidate_periods(result) == pytest.approx([780, 3600], rel=1e-3)
+    assert result.period_s[0] == pytest.approx(780, rel=1e-3)
 
 
 @pytest.mark.parametrize("period", [5, 8, 20, 31, 60])
@@ -201,8 +192,8 @@ def test_tops_are_found_between_samples() -> None:
 def test_samples_at_random_times() -> None:
     random = np.random.default_rng(1)
     times = np.sort(random.uniform(0, 2000, 900))
-    found = detect(at_instants(times, np.sin(2 * np.pi * times / 37.7) + random.normal(size=900) / 2))
-    assert found.period_s[0] == pytest.approx(37.7, rel=0.01)
+    result = detect(at_instants(times, np.sin(2 * np.pi * times / 37.7) + random.normal(size=900) / 2))
+    assert result.period_s[0] == pytest.approx(37.7, rel=0.01)
 
 
 def test_lost_polls_are_no_zeros() -> None:
@@ -211,9 +202,9 @@ def test_lost_polls_are_no_zeros() -> None:
     values[random.random(600) < 0.4] = NAN
     values[200:260] = NAN
     even = evenly(values, 0.1)
-    for found in (detect_even(even), detect(UnevenSignals.of_signals(even))):
-        assert found.period_s[0] == pytest.approx(240, rel=0.005)
-        assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
+    for result in (detect_even(even), detect(UnevenSignals.from_even(even))):
+        assert result.period_s[0] == pytest.approx(240, rel=0.005)
+        assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
 
 
 def test_less_than_two_cycles_are_no_period() -> None:
@@ -244,19 +235,19 @@ def test_periods_equal_the_naive_twin(missing: float) -> None:
     random = np.random.default_rng(4)
     values = np.stack([mixed(random, 110) for _ in range(12)])
     values[random.random(values.shape) < missing] = NAN
-    found = detect_even(evenly(values))
+    result = detect_even(evenly(values))
     expected = [naive.periods(row.tolist()) for row in values]
     assert sum(map(bool, expected)) > 6
     assert max(map(len, expected)) > 1
     for row, wanted in enumerate(expected):
-        assert candidate_periods(found, row) == pytest.approx(wanted, rel=1e-9)
+        assert candidate_periods(result, row) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_even_samples_are_judged_alike_by_either_way() -> None:
     random = np.random.default_rng(5)
     values = np.stack([mixed(random, 150) for _ in range(20)])
     signals = evenly(values, 1 / 30)
-    one, other = detect_even(signals), detect(UnevenSignals.of_signals(signals))
+    one, other = detect_even(signals), detect(UnevenSignals.from_even(signals))
     assert one.outcome.tolist() == other.outcome.tolist()
     np.testing.assert_allclose(one.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
     np.testing.assert_allclose(one.candidates.amplitude_bytes_per_s, other.candidates.amplitude_bytes_per_s, rtol=1e-6)
@@ -270,12 +261,12 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
     params = AutoperiodParams(significance=significance, permutation_count=19)  # type: ignore[arg-type]
     times, values = (np.concatenate([pair[place] for pair in pairs]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in pairs])])
-    found = detect(UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, offsets)), params)
+    result = detect(UnevenSignals.from_intervals(times, np.zeros(len(times)), Ragged(values, offsets)), params)
     for row, (time, value) in enumerate(pairs):
         alone = detect(at_instants(time, value), params)
-        assert found.outcome[row] == alone.outcome[0]
-        assert candidate_periods(found, row) == pytest.approx(candidate_periods(alone), rel=1e-9)
-        np.testing.assert_allclose(found.false_alarm_probability[row], alone.false_alarm_probability[0], rtol=1e-6)
+        assert result.outcome[row] == alone.outcome[0]
+        assert candidate_periods(result, row) == pytest.approx(candidate_periods(alone), rel=1e-9)
+        np.testing.assert_allclose(result.false_alarm_probability[row], alone.false_alarm_probability[0], rtol=1e-6)
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -299,10 +290,10 @@ def test_white_noise_is_seldom_periodic() -> None:
 def test_monte_carlo_has_the_reference_s_missing_factor() -> None:
     # for such noise the reference has a threshold of 5.56: half of what its powers are measured in
     values = np.random.default_rng(8).normal(size=(20, 600))
-    found = examine_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
-    assert found.thresholds.mean() == pytest.approx(9.1, abs=0.4)
-    assert (found.powers.max(axis=1) > found.thresholds).mean() <= 0.2
-    assert examine_even(evenly(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
+    result = analyze_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
+    assert result.thresholds.mean() == pytest.approx(9.1, abs=0.4)
+    assert (result.powers.max(axis=1) > result.thresholds).mean() <= 0.2
+    assert analyze_even(evenly(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
 
 
 def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
@@ -310,22 +301,22 @@ def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
     random = np.random.default_rng(9)
     values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
     values[:, 0] = 1e9
-    by_chance = examine_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
-    uneven = examine(UnevenSignals.of_signals(evenly(values)), AutoperiodParams(significance="monte_carlo"))
+    by_chance = analyze_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
+    uneven = analyze(UnevenSignals.from_even(evenly(values)), AutoperiodParams(significance="monte_carlo"))
     np.testing.assert_allclose(by_chance.thresholds, uneven.thresholds, rtol=1e-6)
-    assert (by_chance.thresholds != examine_even(evenly(values)).thresholds).all()
+    assert (by_chance.thresholds != analyze_even(evenly(values)).thresholds).all()
 
 
 def test_monte_carlo_probability_is_a_rank() -> None:
     params = AutoperiodParams(significance="monte_carlo", permutation_count=19)
-    found = detect_even(evenly(pulses(400, 20, 4)), params)
-    assert found.false_alarm_probability.tolist() == [1 / 20]
+    result = detect_even(evenly(pulses(400, 20, 4)), params)
+    assert result.false_alarm_probability.tolist() == [1 / 20]
 
 
 def test_permutations_come_from_the_seed() -> None:
     values = evenly(np.random.default_rng(10).normal(size=(1, 100)))
     params = AutoperiodParams(significance="monte_carlo")
-    first, again, other = (examine_even(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
+    first, again, other = (analyze_even(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
     assert first == again != other
 
 
@@ -348,17 +339,17 @@ def test_permutations_come_from_the_seed() -> None:
 )
 def test_outcomes(values: list[float], outcome: str) -> None:
     row = np.array([values], dtype=np.float64)
-    found = detect_even(evenly(row))
-    assert found.outcome.tolist() == [outcome]
+    result = detect_even(evenly(row))
+    assert result.outcome.tolist() == [outcome]
     assert outcome in OUTCOMES
-    assert np.isnan([found.frequency_hz[0], found.period_s[0], found.false_alarm_probability[0]]).all()
-    uneven = detect(UnevenSignals.of_signals(evenly(row)))
+    assert np.isnan([result.frequency_hz[0], result.period_s[0], result.false_alarm_probability[0]]).all()
+    uneven = detect(UnevenSignals.from_even(evenly(row)))
     # at any times, what is missing at the ends is not missed
     assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
 
 
 def test_no_signals() -> None:
-    none = UnevenSignals.of_intervals(np.zeros(0), np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
+    none = UnevenSignals.from_intervals(np.zeros(0), np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
     assert detect(none).signal_count == detect_even(evenly(np.zeros((0, 40)))).signal_count == 0
 
 
@@ -381,10 +372,10 @@ def test_times_that_tell_nothing(times: Reals) -> None:
 def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
     times, values = (np.array([pair[place] for pair in pairs], dtype=np.float64) for place in (0, 1))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
-    for found in (detect(at_instants(times, values), params), detect_even(evenly(values[None]), params)):
-        assert found.outcome[0] in OUTCOMES
-        assert np.isfinite(found.frequency_hz[0]) == found.is_periodic[0]
-        assert not found.is_periodic[0] or found.period_s[0] > 0
+    for result in (detect(at_instants(times, values), params), detect_even(evenly(values[None]), params)):
+        assert result.outcome[0] in OUTCOMES
+        assert np.isfinite(result.frequency_hz[0]) == result.is_periodic[0]
+        assert not result.is_periodic[0] or result.period_s[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -394,37 +385,10 @@ def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], si
         {"significance": "monte_carlo", "permutation_count": 8},
         {"significance": "other"},
         {"samples_per_peak": 0},
-        {"least_window": 4},
-        {"least_cycle_count": 0.5},
+        {"min_window": 4},
+        {"min_cycle_count": 0.5},
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         AutoperiodParams(**wrong)  # type: ignore[arg-type]
-
-
-# ---- what is looked at
-
-
-def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
-    times = np.array([0.0, 10.0, 20.0, 30.0, 60.0, 70.0, 80.0])
-    values = np.arange(7.0) * 1.5
-    samples = at_instants(times, values)
-    found, counts = resampled(samples, steps_s(samples))
-    np.testing.assert_array_equal(found, [[0, 1.5, 3, 4.5, NAN, NAN, 6, 7.5, 9]])
-    assert counts.tolist() == [8]
-
-
-def test_samples_between_are_joined_by_straight_lines() -> None:
-    times = np.array([0.0, 9.0, 20.0, 31.0, 40.0])
-    samples = at_instants(times, 2 * times)
-    found, _ = resampled(samples, steps_s(samples))
-    np.testing.assert_allclose(found, [[0, 20, 40, 60, 80]])
-
-
-def test_what_was_examined_can_be_drawn() -> None:
-    found: Examined = examine(at_instants(np.arange(200.0), pulses(200, 10, 2)))
-    assert found.powers.shape == (1, found.counts[0])
-    assert found.correlation[0, :11].argmax() == 0
-    assert found.correlation[0, 10] == pytest.approx(1)
-    assert periods(found).period_s.tolist() == [10]

@@ -7,20 +7,22 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.periods.autoperiod_hills import Bends, Windows, fit, prominence
+from iosig.transforms.periods.autoperiod_hills import TwoLineFits, Windows, compute_prominence, fit_two_lines
 from tests.budget import examples
 from tests.naive.periods import autoperiod as naive
 
 
-def fit_one(values: list[float]) -> Bends:
-    return fit(np.array([values]), Windows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([len(values) - 1])))
+def fit_one(values: list[float]) -> TwoLineFits:
+    return fit_two_lines(
+        np.array([values]), Windows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([len(values) - 1]))
+    )
 
 
 def test_a_tent_is_fitted_exactly() -> None:
-    found = fit_one([0, 1, 2, 3, 2.5, 2, 1.5, 1])
-    assert (found.cut[0], found.top[0]) == (3, 3)
-    assert (found.rising[0], found.falling[0]) == pytest.approx((1, -0.5))
-    assert found.residual[0] == pytest.approx(0, abs=1e-12)
+    result = fit_one([0, 1, 2, 3, 2.5, 2, 1.5, 1])
+    assert (result.cut[0], result.top[0]) == (3, 3)
+    assert (result.rising[0], result.falling[0]) == pytest.approx((1, -0.5))
+    assert result.residual[0] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +30,8 @@ def test_a_tent_is_fitted_exactly() -> None:
     [([3, 2, 1, 2, 3], False, False), ([1, 2, 3, 4, 6], True, False), ([6, 4, 3, 2, 1], False, True)],
 )
 def test_valleys_and_slopes_are_no_hills(values: list[float], rises: bool, falls: bool) -> None:
-    found = fit_one(values)
-    assert (found.rising[0] > 0, found.falling[0] < 0) == (rises, falls)
+    result = fit_one(values)
+    assert (result.rising[0] > 0, result.falling[0] < 0) == (rises, falls)
 
 
 def test_the_cut_is_where_the_total_error_is_least_not_where_slopes_are_surest() -> None:
@@ -47,19 +49,19 @@ def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
     table = random.normal(size=(3, 90)).cumsum(axis=1) * scale
     row, first = random.integers(0, 3, count), random.integers(0, 60, count)
     last = first + random.integers(-1, 30, count)
-    found = fit(table, Windows(row, first, last))
+    result = fit_two_lines(table, Windows(row, first, last))
     for place in range(count):
         piece = table[row[place], first[place] : last[place] + 1].tolist()
         expected = naive.bend(piece) if len(piece) >= 5 else None
         if expected is None:
-            assert found.cut[place] == -1
-            assert np.isnan([found.rising[place], found.falling[place], found.residual[place]]).all()
+            assert result.cut[place] == -1
+            assert np.isnan([result.rising[place], result.falling[place], result.residual[place]]).all()
         elif scale == 1.0:
-            assert found.cut[place] - first[place] == expected[1]
-            assert found.residual[place] == pytest.approx(expected[0], rel=1e-6, abs=1e-10)
-            assert (found.rising[place], found.falling[place]) == pytest.approx(expected[2:], abs=1e-9)
+            assert result.cut[place] - first[place] == expected[1]
+            assert result.residual[place] == pytest.approx(expected[0], rel=1e-6, abs=1e-10)
+            assert (result.rising[place], result.falling[place]) == pytest.approx(expected[2:], abs=1e-9)
         if piece:
-            assert found.top[place] - first[place] == piece.index(max(piece))
+            assert result.top[place] - first[place] == piece.index(max(piece))
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -73,26 +75,26 @@ def test_a_cut_depends_on_neither_scale_nor_level(seed: int, scale: float, level
 
 def test_long_windows_lose_no_digits() -> None:
     values = np.abs(np.arange(100_001) - 60_000.0) * -1e-9 + 1e3
-    found = fit_one(values.tolist())
-    assert found.cut[0] == 60_000
-    assert (found.rising[0], found.falling[0]) == pytest.approx((1e-9, -1e-9), rel=1e-3)
+    result = fit_one(values.tolist())
+    assert result.cut[0] == 60_000
+    assert (result.rising[0], result.falling[0]) == pytest.approx((1e-9, -1e-9), rel=1e-3)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_is_no_hill(bad: float) -> None:
-    found = fit_one([0, 1, 2, bad, 2, 1, 0])
-    assert (found.cut[0], np.isnan(found.rising[0])) == (-1, True)
+    result = fit_one([0, 1, 2, bad, 2, 1, 0])
+    assert (result.cut[0], np.isnan(result.rising[0])) == (-1, True)
 
 
 def test_no_windows() -> None:
     none = np.zeros(0, dtype=np.int64)
-    assert len(fit(np.zeros((1, 5)), Windows(none, none, none)).cut) == 0
-    assert len(prominence(np.zeros((1, 5)), none, none, none)) == 0
+    assert len(fit_two_lines(np.zeros((1, 5)), Windows(none, none, none)).cut) == 0
+    assert len(compute_prominence(np.zeros((1, 5)), none, none, none)) == 0
 
 
 def test_a_top_stands_above_the_higher_of_its_valleys() -> None:
     table: Reals = np.array([[9.0, 2.0, 5.0, 4.0, 1.0, 8.0, np.nan]])
     row, top = np.zeros(4, dtype=np.int64), np.array([2, 2, 5, 0])
-    found = prominence(table, row, top, np.array([1, 2, 1, 3]))
+    result = compute_prominence(table, row, top, np.array([1, 2, 1, 3]))
     # at an edge there is nothing to one side
-    assert found.tolist() == [1, 3, 0, 0]
+    assert result.tolist() == [1, 3, 0, 0]

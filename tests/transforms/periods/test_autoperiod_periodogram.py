@@ -12,21 +12,21 @@ from iosig.transforms.periods.autoperiod_periodogram import (
     FrequencyGrid,
     Reals,
     UnevenSignals,
-    even_grid,
-    even_powers,
-    even_waves,
-    exponential_probability,
-    exponential_threshold,
-    standardized,
-    standardized_pieces,
-    steps_s,
-    sums_at,
-    turns_of,
-    uneven_sums,
-    uneven_waves,
-    varying,
+    compute_even_powers,
+    compute_even_terms,
+    compute_exponential_probability,
+    compute_exponential_threshold,
+    compute_sums,
+    compute_uneven_sums,
+    compute_uneven_terms,
+    compute_variances,
+    count_turns,
+    estimate_steps_s,
+    make_even_grid,
+    standardize,
+    standardize_uneven,
 )
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from tests.budget import examples
 from tests.naive.periods import autoperiod_periodogram as naive
 
@@ -34,23 +34,27 @@ from tests.naive.periods import autoperiod_periodogram as naive
 def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSignals:
     times, values = (np.concatenate([pair[place] for pair in signals]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in signals])])
-    return UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, offsets))
+    return UnevenSignals.from_intervals(times, np.zeros(len(times)), Ragged(values, offsets))
 
 
 def grid_of(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
-    return FrequencyGrid.of(samples.span_s, steps_s(samples), samples_per_peak)
+    return FrequencyGrid.from_spans(samples.span_s, estimate_steps_s(samples), samples_per_peak)
 
 
 def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
-    turns, standard = turns_of(samples, grid), standardized_pieces(samples)
-    waves = uneven_waves(turns, samples.offsets, grid)
-    powers = waves.powers(uneven_sums(turns, standard, samples.offsets, grid), varying(standard, samples))
-    return np.where(grid.is_own, powers, np.nan)
+    turns, standard = count_turns(samples, grid), standardize_uneven(samples)
+    waves = compute_uneven_terms(turns, samples.offsets, grid)
+    powers = waves.compute_powers(
+        compute_uneven_sums(turns, standard, samples.offsets, grid), compute_variances(standard, samples)
+    )
+    return np.where(grid.has_frequency, powers, np.nan)
 
 
 def even(values: Reals, samples_per_peak: int = 5) -> Reals:
     known = np.isfinite(values)
-    return even_powers(standardized(values, known), even_waves(known, samples_per_peak), samples_per_peak)
+    return compute_even_powers(
+        standardize(values, known), compute_even_terms(known, samples_per_peak), samples_per_peak
+    )
 
 
 def signals(random: np.random.Generator, *counts: int) -> list[tuple[Reals, Reals]]:
@@ -61,7 +65,7 @@ def signals(random: np.random.Generator, *counts: int) -> list[tuple[Reals, Real
 
 
 def test_grid_is_that_of_astropys_autopower() -> None:
-    grid = FrequencyGrid.of(np.array([2884 * 30.0]), np.array([30.0]))
+    grid = FrequencyGrid.from_spans(np.array([2884 * 30.0]), np.array([30.0]))
     assert grid.counts.tolist() == [7206]
     assert grid.frequency_hz[0, [0, 1, -1]] == pytest.approx([1 / 86520, 1.2 / 86520, 1 / 60], rel=1e-12)
 
@@ -69,13 +73,13 @@ def test_grid_is_that_of_astropys_autopower() -> None:
 @settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 200), st.integers(1, 9), st.sampled_from([1.0, 1 / 60, 1 / 3600, 86400.0, 0.1]))
 def test_grid_equals_the_naive_twin_in_any_unit(count: int, samples_per_peak: int, unit: float) -> None:
-    found = FrequencyGrid.of(np.array([(count - 1) * unit]), np.array([unit]), samples_per_peak)
+    result = FrequencyGrid.from_spans(np.array([(count - 1) * unit]), np.array([unit]), samples_per_peak)
     expected = naive.frequencies(count - 1, 1.0, samples_per_peak)
-    assert found.frequency_hz[0] * unit == pytest.approx(expected, rel=1e-12)
+    assert result.frequency_hz[0] * unit == pytest.approx(expected, rel=1e-12)
 
 
 def test_signals_of_one_grid_have_their_own_frequencies_alone() -> None:
-    grid = FrequencyGrid.of(np.array([10.0, 20.0, 0.0]), np.array([1.0, 1.0, 0.0]))
+    grid = FrequencyGrid.from_spans(np.array([10.0, 20.0, 0.0]), np.array([1.0, 1.0, 0.0]))
     assert grid.counts.tolist() == [21, 46, 0]
     assert np.isfinite(grid.frequency_hz).sum(axis=1).tolist() == [21, 46, 0]
 
@@ -87,12 +91,12 @@ def test_uneven_powers_equal_scipys() -> None:
     pairs = signals(np.random.default_rng(0), 400, 37, 120)
     samples = samples_of(*pairs)
     grid = grid_of(samples)
-    found = uneven_powers(samples, grid)
+    result = uneven_powers(samples, grid)
     for row, (times, values) in enumerate(pairs):
         frequency = grid.frequency_hz[row, : grid.counts[row]]
         expected = lombscargle(times, values - values.mean(), 2 * np.pi * frequency) / values.var()
-        assert np.abs(found[row, : grid.counts[row]] - expected).max() < 1e-8
-        assert np.isnan(found[row, grid.counts[row] :]).all()
+        assert np.abs(result[row, : grid.counts[row]] - expected).max() < 1e-8
+        assert np.isnan(result[row, grid.counts[row] :]).all()
 
 
 @pytest.mark.parametrize("samples_per_peak", [1, 2, 5])
@@ -111,7 +115,7 @@ def test_even_powers_equal_the_naive_twin_with_gaps_and_without(count: int, miss
     values = random.exponential(1e6, (1, count))
     values[random.random(values.shape) < missing] = np.nan
     known = np.flatnonzero(np.isfinite(values[0]))
-    frequency = even_grid(count).frequency_hz[0].tolist()
+    frequency = make_even_grid(count).frequency_hz[0].tolist()
     expected = [naive.power(known.tolist(), values[0, known].tolist(), f) for f in frequency]
     assert np.abs(even(values)[0] - expected).max() < 1e-9
 
@@ -120,17 +124,17 @@ def test_even_samples_have_the_same_powers_by_either_way() -> None:
     random = np.random.default_rng(3)
     values = random.normal(size=(3, 150))
     values[1, 3] = np.nan
-    samples = UnevenSignals.of_signals(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
-    grid = FrequencyGrid.of(np.full(3, 298.0), np.full(3, 2.0))
+    samples = UnevenSignals.from_even(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
+    grid = FrequencyGrid.from_spans(np.full(3, 298.0), np.full(3, 2.0))
     assert np.abs(uneven_powers(samples, grid) - even(values)).max() < 1e-8
 
 
 def test_power_of_a_sine_is_half_the_samples_and_a_constant_has_none() -> None:
-    found = even(np.stack([np.sin(2 * np.pi * np.arange(401) / 8), np.full(401, 0.1)]))
+    result = even(np.stack([np.sin(2 * np.pi * np.arange(401) / 8), np.full(401, 0.1)]))
     # 401 samples span 50 waves of 8: a frequency of the grid
-    assert found[0].max() == pytest.approx(200, rel=0.01)
-    assert found[0].argmax() == 5 * 50 - 5
-    assert (found[1] == 0).all()
+    assert result[0].max() == pytest.approx(200, rel=0.01)
+    assert result[0].argmax() == 5 * 50 - 5
+    assert (result[1] == 0).all()
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -149,14 +153,14 @@ def test_sums_are_as_exact_as_stated() -> None:
     for last in (3, 4, 1999, 2000):
         numbers = np.arange(3, last + 1)
         expected = np.exp(-2j * np.pi * numbers[:, None] * turns) @ values
-        assert np.abs(sums_at(turns, values, numbers) - expected).max() < 1e-11 * np.abs(values).sum()
+        assert np.abs(compute_sums(turns, values, numbers) - expected).max() < 1e-11 * np.abs(values).sum()
 
 
 def test_many_sets_of_values_at_the_same_times() -> None:
     random = np.random.default_rng(6)
     turns, sets, numbers = random.uniform(0, 1, 60), random.normal(size=(4, 60)), np.arange(1, 90)
-    expected = np.stack([sums_at(turns, values, numbers) for values in sets])
-    assert sums_at(turns, sets, numbers) == pytest.approx(expected, abs=1e-12)
+    expected = np.stack([compute_sums(turns, values, numbers) for values in sets])
+    assert compute_sums(turns, sets, numbers) == pytest.approx(expected, abs=1e-12)
 
 
 # ---- noise
@@ -164,22 +168,22 @@ def test_many_sets_of_values_at_the_same_times() -> None:
 
 def test_white_noise_has_powers_of_mean_one() -> None:
     random = np.random.default_rng(7)
-    found = even(random.normal(size=(300, 200)), 1)
-    assert found.mean() == pytest.approx(1, abs=0.02)
-    assert (found > 3).mean() == pytest.approx(np.exp(-3), rel=0.1)
+    result = even(random.normal(size=(300, 200)), 1)
+    assert result.mean() == pytest.approx(1, abs=0.02)
+    assert (result > 3).mean() == pytest.approx(np.exp(-3), rel=0.1)
 
 
 def test_threshold_and_probability_are_inverse() -> None:
     counts = np.array([1, 100, 7206, 10**9])
     for confidence in (0.5, 0.9, 0.99, 1 - 1e-9):
-        chance = exponential_probability(exponential_threshold(confidence, counts), counts)
+        chance = compute_exponential_probability(compute_exponential_threshold(confidence, counts), counts)
         assert chance == pytest.approx(np.full(4, 1 - confidence), rel=1e-6)
-    assert exponential_threshold(0.9, [7206])[0] == pytest.approx(11.133043929223822, rel=1e-12)
-    assert exponential_probability(np.array([0.0, 800.0, np.nan]), 100)[:2].tolist() == [1.0, 0.0]
+    assert compute_exponential_threshold(0.9, [7206])[0] == pytest.approx(11.133043929223822, rel=1e-12)
+    assert compute_exponential_probability(np.array([0.0, 800.0, np.nan]), 100)[:2].tolist() == [1.0, 0.0]
 
 
 def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
-    assert exponential_probability(np.array([100.0]), 1000)[0] == pytest.approx(1000 * np.exp(-100), rel=1e-9)
+    assert compute_exponential_probability(np.array([100.0]), 1000)[0] == pytest.approx(1000 * np.exp(-100), rel=1e-9)
 
 
 # ---- samples at any times
@@ -188,33 +192,35 @@ def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
 def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
     times = np.array([3.0, 1.0, np.nan, 2.0, 5.0, 4.0, 7.0])
     values = np.array([30.0, 10.0, 1.0, np.nan, 50.0, np.inf, 70.0])
-    found = UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, np.array([0, 4, 4, 6, 7])))
-    assert found.time_s.tolist() == [1, 3, 5, 7]
-    assert found.bytes_per_s.tolist() == [10, 30, 50, 70]
-    assert found.counts.tolist() == [2, 0, 1, 1]
-    assert found.span_s.tolist() == [2, 0, 0, 0]
-    np.testing.assert_equal(found.started_s, [1, np.nan, 5, 7])
-    np.testing.assert_equal(found.ended_s, [3, np.nan, 5, 7])
+    result = UnevenSignals.from_intervals(times, np.zeros(len(times)), Ragged(values, np.array([0, 4, 4, 6, 7])))
+    assert result.time_s.tolist() == [1, 3, 5, 7]
+    assert result.bytes_per_s.tolist() == [10, 30, 50, 70]
+    assert result.counts.tolist() == [2, 0, 1, 1]
+    assert result.span_s.tolist() == [2, 0, 0, 0]
+    np.testing.assert_equal(result.started_s, [1, np.nan, 5, 7])
+    np.testing.assert_equal(result.ended_s, [3, np.nan, 5, 7])
 
 
 def test_intervals_stand_at_their_middles_and_are_judged_as_wholes() -> None:
-    found = UnevenSignals.of_intervals([30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3])))
-    assert found.time_s.tolist() == [15, 60]
-    assert (found.started_s.tolist(), found.ended_s.tolist()) == ([0], [90])
+    result = UnevenSignals.from_intervals(
+        [30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3]))
+    )
+    assert result.time_s.tolist() == [15, 60]
+    assert (result.started_s.tolist(), result.ended_s.tolist()) == ([0], [90])
 
 
 def test_chosen_signals_keep_their_samples() -> None:
     samples = samples_of(*signals(np.random.default_rng(8), 5, 7, 3))
-    found = samples.chosen(np.array([2, 0, 2]))
-    assert found.counts.tolist() == [3, 5, 3]
-    assert found.time_s[:3].tolist() == found.time_s[-3:].tolist() == samples.time_s[12:].tolist()
+    result = samples.select(np.array([2, 0, 2]))
+    assert result.counts.tolist() == [3, 5, 3]
+    assert result.time_s[:3].tolist() == result.time_s[-3:].tolist() == samples.time_s[12:].tolist()
 
 
 def test_step_is_the_median_unless_samples_come_in_clusters() -> None:
     jitter = np.cumsum(np.array([10.0, 30.0, 30.0, 31.0, 29.0, 30.0, 300.0]))
     clusters = np.concatenate([np.arange(10) * 1e-6 + at for at in (0.0, 100.0)])
-    found = steps_s(samples_of((jitter, np.ones(7)), (clusters, np.ones(20)), (np.ones(1), np.ones(1))))
-    assert found.tolist() == pytest.approx([30, (100 + 9e-6) / 4 / 19, 0])
+    result = estimate_steps_s(samples_of((jitter, np.ones(7)), (clusters, np.ones(20)), (np.ones(1), np.ones(1))))
+    assert result.tolist() == pytest.approx([30, (100 + 9e-6) / 4 / 19, 0])
 
 
 def test_nothing_at_all() -> None:

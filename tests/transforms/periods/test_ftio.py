@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.periods.answers import OUTCOMES, Detections
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio import DftParams, detect
 from iosig.transforms.periods.ftio_outliers import Method, OutlierParams
+from iosig.transforms.periods.interface.detections import OUTCOMES, Detections
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.even_values import Instants, at_instants
 from iosig.transforms.throughput.requests import Requests, step_function
 from tests.budget import examples
@@ -26,10 +26,10 @@ def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None)
     """A signal with these powers at these k, with phases of its own."""
     random = np.random.default_rng(seed or 0)
     at = np.arange(count)
-    found: Reals = np.full(count, 50.0)
+    result: Reals = np.full(count, 50.0)
     for k, power in powers.items():
-        found += np.sqrt(power) * np.cos(2 * np.pi * k * at / count + random.uniform(0, 6))
-    return EvenSignals.of_one(found, 1.0)
+        result += np.sqrt(power) * np.cos(2 * np.pi * k * at / count + random.uniform(0, 6))
+    return EvenSignals.from_samples(result, 1.0)
 
 
 def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> EvenSignals:
@@ -37,12 +37,12 @@ def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> EvenSignals:
     onsets = np.arange(0.0, duration_s, 20.0)
     steps = step_function(Requests.of_one(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
     sampling = Instants(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
-    return EvenSignals.of_one(at_instants(steps, sampling).values, hz)
+    return EvenSignals.from_samples(at_instants(steps, sampling).values, hz)
 
 
-def listed(found: Detections, signal: int = 0) -> list[float]:
-    first, last = found.candidates.offsets[signal : signal + 2]
-    return found.candidates.frequency_hz[first:last].tolist()
+def listed(result: Detections, signal: int = 0) -> list[float]:
+    first, last = result.candidates.offsets[signal : signal + 2]
+    return result.candidates.frequency_hz[first:last].tolist()
 
 
 # ---- periods
@@ -52,39 +52,43 @@ def listed(found: Detections, signal: int = 0) -> list[float]:
 @pytest.mark.parametrize("burst_s", [0.3, 0.9, 1.5])
 @pytest.mark.parametrize("method", ["z_score", "dbscan", "find_peaks"])
 def test_square_waves_of_20_s_have_20_s(burst_s: float, hz: float, method: Method) -> None:
-    found = detect(waves(burst_s, hz), DftParams(method=method))
-    assert found.outcome.tolist() == ["periodic"]
-    assert found.period_s[0] == pytest.approx(20.0, rel=1e-12)
-    assert 0.53 < found.confidence[0] <= 1.0 + 1e-12
+    result = detect(waves(burst_s, hz), DftParams(method=method))
+    assert result.outcome.tolist() == ["periodic"]
+    assert result.period_s[0] == pytest.approx(20.0, rel=1e-12)
+    assert 0.53 < result.confidence[0] <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_a_plain_period(method: Method) -> None:
-    found = detect(cosines({10: 9.0, 33: 1.0, 71: 0.5}), DftParams(method, OutlierParams(forest_tree_count=20)))
-    assert found.period_s.tolist() == [40.0]
-    assert 0.5 < found.confidence[0] <= 1.0
-    assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(3.0)
+    result = detect(cosines({10: 9.0, 33: 1.0, 71: 0.5}), DftParams(method, OutlierParams(forest_tree_count=20)))
+    assert result.period_s.tolist() == [40.0]
+    assert 0.5 < result.confidence[0] <= 1.0
+    assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(3.0)
 
 
 def test_one_candidate_two_and_more() -> None:
     one, two, three = (cosines(powers) for powers in ({7: 9.0}, {7: 9.0, 10: 8.5}, {7: 9.0, 10: 8.5, 13: 8.8}))
-    found = detect(one)
-    assert (found.outcome[0], found.frequency_hz[0], found.confidence[0]) == ("periodic", 7 / 400, pytest.approx(1.0))
-    found = detect(two)
-    assert (found.outcome[0], found.frequency_hz[0], listed(found)) == ("periodic", 7 / 400, [7 / 400, 10 / 400])
-    assert found.candidates.confidence.sum() == pytest.approx(1.0)
-    assert found.confidence[0] == found.candidates.confidence[0] > 0.5
-    found = detect(three)
-    assert (found.outcome[0], listed(found)) == ("aperiodic", [7 / 400, 13 / 400, 10 / 400])
-    assert np.isnan([found.frequency_hz[0], found.confidence[0], *found.candidates.confidence]).all()
-    found = detect(three, DftParams(most_candidates=3))
-    assert found.frequency_hz[0] == 7 / 400
+    result = detect(one)
+    assert (result.outcome[0], result.frequency_hz[0], result.confidence[0]) == (
+        "periodic",
+        7 / 400,
+        pytest.approx(1.0),
+    )
+    result = detect(two)
+    assert (result.outcome[0], result.frequency_hz[0], listed(result)) == ("periodic", 7 / 400, [7 / 400, 10 / 400])
+    assert result.candidates.confidence.sum() == pytest.approx(1.0)
+    assert result.confidence[0] == result.candidates.confidence[0] > 0.5
+    result = detect(three)
+    assert (result.outcome[0], listed(result)) == ("aperiodic", [7 / 400, 13 / 400, 10 / 400])
+    assert np.isnan([result.frequency_hz[0], result.confidence[0], *result.candidates.confidence]).all()
+    result = detect(three, DftParams(max_candidates=3))
+    assert result.frequency_hz[0] == 7 / 400
 
 
 def test_harmonics_are_all_whole_multiples() -> None:
-    found = detect(cosines({7: 9.0, 14: 8.9, 21: 8.8, 35: 9.5, 70: 8.7}))
-    assert (found.outcome[0], listed(found)) == ("periodic", [7 / 400])
-    assert found.confidence[0] == pytest.approx(1.0)
+    result = detect(cosines({7: 9.0, 14: 8.9, 21: 8.8, 35: 9.5, 70: 8.7}))
+    assert (result.outcome[0], listed(result)) == ("periodic", [7 / 400])
+    assert result.confidence[0] == pytest.approx(1.0)
     # a multiple of what is itself a harmonic, and one of a second fundamental
     assert listed(detect(cosines({6: 9.0, 12: 9.0, 36: 9.0, 25: 8.5, 75: 8.4}))) == [6 / 400, 25 / 400]
 
@@ -95,22 +99,22 @@ def test_frequencies_in_the_upper_half_have_no_multiples() -> None:
 
 def test_a_frequency_of_floats_that_do_not_divide_is_a_harmonic() -> None:
     assert 0.3 % 0.1 > 1e-5
-    found = detect(replace(cosines({3: 9.0, 9: 8.0, 15: 8.0}, 90), sampling_hz=np.array([3.0])))
-    assert found.frequency_hz[0] == pytest.approx(0.1)
+    result = detect(replace(cosines({3: 9.0, 9: 8.0, 15: 8.0}, 90), sampling_hz=np.array([3.0])))
+    assert result.frequency_hz[0] == pytest.approx(0.1)
 
 
 def test_the_window_is_no_period() -> None:
-    found = detect(cosines({1: 9.0}))
-    assert (found.outcome[0], listed(found)) == ("aperiodic", [])
+    result = detect(cosines({1: 9.0}))
+    assert (result.outcome[0], listed(result)) == ("aperiodic", [])
     # a drift beside the period counts as a candidate, has no harmonics, and wins if it is stronger
-    found = detect(cosines({1: 8.5, 20: 9.0}))
-    assert (found.outcome[0], found.period_s[0]) == ("periodic", 20.0)
-    assert found.confidence[0] == pytest.approx(9.0 / 17.5, abs=0.01)
-    found = detect(cosines({1: 9.0, 20: 8.5}))
-    assert (found.outcome[0], listed(found)) == ("aperiodic", [20 / 400])
+    result = detect(cosines({1: 8.5, 20: 9.0}))
+    assert (result.outcome[0], result.period_s[0]) == ("periodic", 20.0)
+    assert result.confidence[0] == pytest.approx(9.0 / 17.5, abs=0.01)
+    result = detect(cosines({1: 9.0, 20: 8.5}))
+    assert (result.outcome[0], listed(result)) == ("aperiodic", [20 / 400])
     assert detect(cosines({1: 8.5, 20: 9.0, 33: 8.7})).outcome[0] == "aperiodic"
-    assert detect(cosines({1: 9.0}), DftParams(least_cycle_count=1)).period_s[0] == 400.0
-    assert detect(cosines({3: 9.0}), DftParams(least_cycle_count=4)).outcome[0] == "aperiodic"
+    assert detect(cosines({1: 9.0}), DftParams(min_cycle_count=1)).period_s[0] == 400.0
+    assert detect(cosines({3: 9.0}), DftParams(min_cycle_count=4)).outcome[0] == "aperiodic"
 
 
 def test_the_papers_example_gains_by_a_lower_tolerance() -> None:
@@ -142,13 +146,13 @@ def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]],
     random = np.random.default_rng(seed)
     samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
     samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
-    found = detect(EvenSignals.of_one(samples, 2.0))
+    result = detect(EvenSignals.from_samples(samples, 2.0))
     expected = naive.dominant(naive_spectra.z_scores(naive_spectra.power(samples.tolist())))
     if expected is None:
-        assert found.outcome[0] == "aperiodic"
+        assert result.outcome[0] == "aperiodic"
     else:
-        assert found.frequency_hz[0] == pytest.approx(expected[0] * 2.0 / count, rel=1e-12)
-        assert found.confidence[0] == pytest.approx(expected[1], rel=1e-9)
+        assert result.frequency_hz[0] == pytest.approx(expected[0] * 2.0 / count, rel=1e-12)
+        assert result.confidence[0] == pytest.approx(expected[1], rel=1e-9)
 
 
 # ---- outcomes
@@ -170,11 +174,13 @@ def test_no_answer_is_an_outcome() -> None:
         ([np.inf, -np.inf] * 30, "no_data"),
     ):
         for method in METHODS:
-            found = detect(EvenSignals.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
+            result = detect(
+                EvenSignals.from_samples(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20))
+            )
             is_too_short_for_scores = outcome == "too_short" and len(samples) > 1 and method != "z_score"
-            assert is_too_short_for_scores or found.outcome.tolist() == [outcome]
-            if found.outcome[0] != "periodic":
-                assert np.isnan([found.frequency_hz[0], found.confidence[0], found.period_s[0]]).all()
+            assert is_too_short_for_scores or result.outcome.tolist() == [outcome]
+            if result.outcome[0] != "periodic":
+                assert np.isnan([result.frequency_hz[0], result.confidence[0], result.period_s[0]]).all()
     assert set(OUTCOMES) >= {"no_data", "too_short", "no_io", "too_many_gaps", "aperiodic", "periodic"}
 
 
@@ -189,12 +195,12 @@ def test_a_constant_is_not_periodic_whatever_its_value() -> None:
 def test_gaps_are_not_zeros() -> None:
     samples = waves(5.0, 1.0).bytes_per_s[0].copy()
     samples[np.random.default_rng(2).random(len(samples)) < 0.3] = np.nan
-    found = detect(EvenSignals.of_one(samples, 1.0))
-    assert found.period_s[0] == pytest.approx(20.0)
+    result = detect(EvenSignals.from_samples(samples, 1.0))
+    assert result.period_s[0] == pytest.approx(20.0)
     # polls missed in step, every 50 s, are no period of a constant
     constant = np.full(1000, 3e9)
     constant[::50] = np.nan
-    assert detect(EvenSignals.of_one(constant, 1.0)).outcome[0] == "aperiodic"
+    assert detect(EvenSignals.from_samples(constant, 1.0)).outcome[0] == "aperiodic"
 
 
 @pytest.mark.parametrize("scale", [5e-320, 1e-200, 1e-3, 1e6, 1e250])

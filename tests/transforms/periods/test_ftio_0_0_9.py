@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.periods import ftio_0_0_9
-from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams, Judged, detect, judge, judged, overlapped
+from iosig.transforms.periods.ftio_0_0_9 import (
+    CompatibleParams,
+    SignalResult,
+    analyze_signal,
+    detect,
+    detect_sampled,
+    sum_bandwidth,
+)
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.tmio import source
@@ -38,14 +45,14 @@ def held(edges: list[float], rates: list[float]) -> Steps:
     return Steps(np.array(edges, dtype=float), np.array(rates, dtype=float), ends, none, none, np.zeros(2, np.int64))
 
 
-def first(steps: Steps, hz: float = 10.0) -> Judged:
+def first(steps: Steps, hz: float = 10.0) -> SignalResult:
     """What is found in the first signal."""
-    return judged(*ftio_0_0_9.sampled(*next(ftio_0_0_9.windows(steps, asked(hz))), hz))
+    return analyze_signal(*ftio_0_0_9.sample(*next(ftio_0_0_9.iter_windows(steps, asked(hz))), hz))
 
 
-def answer(found: Judged) -> tuple[int, int, float, float]:
-    at = int(found.order[0])
-    return found.sample_count, int(found.bins[at]), float(found.frequencies_hz[at]), float(found.confidences[at])
+def answer(result: SignalResult) -> tuple[int, int, float, float]:
+    at = int(result.order[0])
+    return result.sample_count, int(result.bins[at]), float(result.frequencies_hz[at]), float(result.confidences[at])
 
 
 # ---- its numbers
@@ -56,12 +63,12 @@ def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert len(rows) == 4
     for row in rows:
-        steps = overlapped(written(shared_data / "tmio" / row["trace"]))
+        steps = sum_bandwidth(written(shared_data / "tmio" / row["trace"]))
         hz = float(row["sampling_hz"])
-        found, detections = first(steps, hz), detect(steps, asked(hz))
-        count, place, frequency, confidence = answer(found)
+        result, detections = first(steps, hz), detect(steps, asked(hz))
+        count, place, frequency, confidence = answer(result)
         assert (count, place) == (int(row["n"]), int(row["bin"]))
-        assert (found.outlier_count, found.candidate_count) == (int(row["outliers"]), int(row["candidates"]))
+        assert (result.outlier_count, result.candidate_count) == (int(row["outliers"]), int(row["candidates"]))
         assert frequency == pytest.approx(float(row["frequency_hz"]), rel=1e-12, abs=0)
         assert confidence == pytest.approx(float(row["confidence"]), rel=0, abs=1e-9)
         assert (detections.frequency_hz[0], detections.confidence[0]) == (frequency, confidence)
@@ -73,7 +80,7 @@ def test_requests_of_its_own_test_have_its_numbers() -> None:
     began = np.array([start for onset in range(0, 70, 10) for start in (onset + 0.5, onset)])
     ceased = began + 4.5
     rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
-    steps = overlapped(Requests.of_one(began, ceased, rates * 4.5))
+    steps = sum_bandwidth(Requests.of_one(began, ceased, rates * 4.5))
     assert (steps.edges_s[0], steps.edges_s[-1]) == (0.0, 65.0)
     assert answer(first(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
     assert answer(first(steps, 1.0)) == (65, 3, 3 / 65, pytest.approx(1.0))
@@ -87,10 +94,10 @@ def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
     interval = float(rows["interval_s"][0])
     edges = np.linspace(0.0, volume.shape[1] * interval, volume.shape[1] + 1)
     _, place = np.nonzero(volume)
-    steps = overlapped(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
-    found = first(steps, 5 / interval)
-    assert found.sample_count == 555
-    assert found.outlier_count == 3
+    steps = sum_bandwidth(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
+    result = first(steps, 5 / interval)
+    assert result.sample_count == 555
+    assert result.outlier_count == 3
     detections = detect(steps, asked(5 / interval))
     assert detections.period_s[0] == pytest.approx(37.3895, abs=5e-5)
     assert detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
@@ -101,15 +108,15 @@ def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
 
 def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[float]:
     """The loop of its sample_data, for whole numbers of samples."""
-    found, old, instant = [], 0, times[0]
+    result, old, instant = [], 0, times[0]
     for _ in range(int(np.floor((times[-1] - times[0]) * hz))):
         for place in range(min(old, len(times) - 1), len(times)):
             if place == len(times) - 1 or times[place] <= instant < times[place + 1]:
                 old = place
-                found.append(rates[place])
+                result.append(rates[place])
                 break
         instant = instant + 1 / hz
-    return found
+    return result
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -120,7 +127,7 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
 def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
     rates = [float(place) for place in range(1, len(times))] + [0.0]
     ((values, found_hz, window),) = [
-        ftio_0_0_9.sampled(*stamps, hz) for stamps in ftio_0_0_9.windows(held(times, rates), asked())
+        ftio_0_0_9.sample(*stamps, hz) for stamps in ftio_0_0_9.iter_windows(held(times, rates), asked())
     ]
     assert values.tolist() == ftio_samples(times, rates, hz)
     assert window == (times[0], times[-1])
@@ -130,9 +137,9 @@ def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
 def test_the_window_begins_at_a_time_stamp() -> None:
     edges = [5.0 * place for place in range(41)]
     steps = held(edges, [7.0, 0.0] * 20 + [0.0])
-    found = detect(steps, asked(1.0, window_start_s=12.0, window_end_s=177.0))
-    assert (found.window_start_s[0], found.window_end_s[0]) == (15.0, 175.0)
-    assert found.period_s[0] == 10.0
+    result = detect(steps, asked(1.0, window_start_s=12.0, window_end_s=177.0))
+    assert (result.window_start_s[0], result.window_end_s[0]) == (15.0, 175.0)
+    assert result.period_s[0] == 10.0
     assert detect(steps, asked(1.0, window_start_s=300.0)).outcome[0] == "too_short"
 
 
@@ -144,7 +151,7 @@ def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
         np.array([0, 0, 0, 0, 0, 2]),
         3,
     )
-    steps = overlapped(requests)
+    steps = sum_bandwidth(requests)
     assert steps.edges_s.tolist() == [0, 1, 2, 3, 6, 9, 10, 5, 6]
     assert steps.bytes_per_s.tolist() == [0, 0, 2, 2, 0, 0, 0, 3, 0]
     assert steps.offsets.tolist() == [0, 7, 7, 9]
@@ -156,7 +163,7 @@ def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
 def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
     began, lasted, volume = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
     requests = Requests.of_one(began, began + lasted, volume)
-    mine, steps = overlapped(requests), step_function(requests)
+    mine, steps = sum_bandwidth(requests), step_function(requests)
     assert mine.edges_s.tolist() == steps.edges_s.tolist()
     assert mine.bytes_per_s.tolist() == steps.bytes_per_s.tolist()
 
@@ -166,26 +173,26 @@ def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, in
 
 def test_harmonics_are_missed() -> None:
     """Of its own `outlier_detection`: 1.5 s of every 20 s are 20 s or 6.7 s, 0.3 s and 0.9 s are not periodic."""
-    found = judge(waves(1.5, 1.0))
-    np.testing.assert_allclose(found.candidates.frequency_hz, [0.05, 0.15])
-    assert found.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
-    assert judge(waves(2.5, 1.0)).confidence[0] == pytest.approx(0.76797865, abs=1e-8)
+    result = detect_sampled(waves(1.5, 1.0))
+    np.testing.assert_allclose(result.candidates.frequency_hz, [0.05, 0.15])
+    assert result.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
+    assert detect_sampled(waves(2.5, 1.0)).confidence[0] == pytest.approx(0.76797865, abs=1e-8)
     for burst_s in (0.3, 0.9):
-        assert judge(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
+        assert detect_sampled(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
 
 
 def test_the_window_is_a_period() -> None:
-    found = judge(EvenSignals.of_one(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
-    assert (found.frequency_hz[0], found.confidence[0]) == (0.005, 1.0)
+    result = detect_sampled(EvenSignals.from_samples(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
+    assert (result.frequency_hz[0], result.confidence[0]) == (0.005, 1.0)
 
 
 def test_white_noise_is_periodic() -> None:
     """Of these 600 draws its own `outlier_detection` finds 349 periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
-    found = judge(EvenSignals(random, np.ones(600), np.zeros(600)))
-    assert found.is_periodic.sum() == 349
+    result = detect_sampled(EvenSignals(random, np.ones(600), np.zeros(600)))
+    assert result.is_periodic.sum() == 349
     # twice it is the highest bin, whose amplitude counts once, that is the answer
-    assert found.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
+    assert result.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
 
 
 # ---- no answer
@@ -196,8 +203,8 @@ def test_next_to_nothing_breaks_nothing() -> None:
     nothing = step_function(Requests.of_one([], [], []))
     assert detect(nothing).outcome.tolist() == ["too_short"]
     none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
-    assert detect(overlapped(none)).signal_count == 0
+    assert detect(sum_bandwidth(none)).signal_count == 0
     for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
-        found = judge(EvenSignals.of_one(samples, 1.0))
-        assert np.isnan(found.frequency_hz[0])
+        result = detect_sampled(EvenSignals.from_samples(samples, 1.0))
+        assert np.isnan(result.frequency_hz[0])
     assert detect(held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from iosig.transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, is_noise, outliers
+from iosig.transforms.periods.ftio_outliers import (
+    Method,
+    OutlierParams,
+    Outliers,
+    count_min_bins,
+    find_outliers,
+    is_dbscan_noise,
+)
 from tests.budget import examples
 from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import z_scores
@@ -21,22 +28,22 @@ POWERS = st.lists(st.one_of(st.floats(1e-6, 100), st.integers(0, 3).map(float)),
 
 def noisy(peaks: dict[int, float], bins: int = 200, seed: int = 0) -> np.ndarray:
     """A spectrum of small noise with peaks at some k."""
-    found = np.random.default_rng(seed).exponential(0.01, bins)
+    result = np.random.default_rng(seed).exponential(0.01, bins)
     for k, height in peaks.items():
-        found[k - 1] = height
-    return found
+        result[k - 1] = height
+    return result
 
 
-def candidates(found: Outliers, signal: int = 0) -> list[int]:
-    return found.bin[found.is_candidate & (found.signal == signal)].tolist()
+def candidates(result: Outliers, signal: int = 0) -> list[int]:
+    return result.bin[result.is_candidate & (result.signal == signal)].tolist()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_a_peak_and_nothing_far_below_it(method: Method) -> None:
-    found = outliers(np.stack([noisy({20: 5.0, 60: 1.0}), noisy({30: 9.0, 77: 8.5})]), method, FEW_TREES)
-    assert candidates(found) == [20]
-    assert candidates(found, 1) == [30, 77]
-    assert (np.diff(found.signal * 1000 + found.bin) > 0).all()
+    result = find_outliers(np.stack([noisy({20: 5.0, 60: 1.0}), noisy({30: 9.0, 77: 8.5})]), method, FEW_TREES)
+    assert candidates(result) == [20]
+    assert candidates(result, 1) == [30, 77]
+    assert (np.diff(result.signal * 1000 + result.bin) > 0).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -44,15 +51,15 @@ def test_every_method_finds_a_peak_and_nothing_far_below_it(method: Method) -> N
 @pytest.mark.parametrize("shape", [(0, 40), (2, 0), (2, 1), (2, 2), (3, 40)])
 def test_nothing_stands_out_of_flat_short_or_no_spectra(method: Method, shape: tuple[int, int]) -> None:
     for value in (0.0, 1e-100, 0.1, 1e100):
-        assert not outliers(np.full(shape, value), method).is_candidate.any()
+        assert not find_outliers(np.full(shape, value), method).is_candidate.any()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_signals_are_judged_each_for_itself(method: Method) -> None:
     rows = np.stack([noisy({20 + place: 5.0}, seed=place) * 1000.0**place for place in range(4)])
-    together = outliers(rows, method, FEW_TREES)
+    together = find_outliers(rows, method, FEW_TREES)
     for place, row in enumerate(rows):
-        alone = outliers(row[None], method, FEW_TREES)
+        alone = find_outliers(row[None], method, FEW_TREES)
         mine = together.signal == place
         np.testing.assert_array_equal(together.bin[mine], alone.bin)
         np.testing.assert_allclose(together.score[mine], alone.score, rtol=1e-9)
@@ -60,16 +67,20 @@ def test_signals_are_judged_each_for_itself(method: Method) -> None:
 
 @pytest.mark.parametrize("method", METHODS[1:])
 def test_scores_of_other_methods_are_shares(method: Method) -> None:
-    found = outliers(np.stack([noisy({20: 5.0, 40: 4.4, 60: 2.0}, seed=seed) for seed in range(5)]), method, FEW_TREES)
-    assert ((found.score >= 0) & (found.score <= 1)).all()
-    assert len(found.score) >= 10
+    result = find_outliers(
+        np.stack([noisy({20: 5.0, 40: 4.4, 60: 2.0}, seed=seed) for seed in range(5)]), method, FEW_TREES
+    )
+    assert ((result.score >= 0) & (result.score <= 1)).all()
+    assert len(result.score) >= 10
 
 
 def test_the_forest_is_the_same_for_the_same_seed() -> None:
     power = np.random.default_rng(1).exponential(1.0, (2, 150))
-    first, again = (outliers(power, "isolation_forest", OutlierParams(seed=3, forest_tree_count=20)) for _ in range(2))
+    first, again = (
+        find_outliers(power, "isolation_forest", OutlierParams(seed=3, forest_tree_count=20)) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.score, again.score)
-    other = outliers(power, "isolation_forest", OutlierParams(seed=4, forest_tree_count=20))
+    other = find_outliers(power, "isolation_forest", OutlierParams(seed=4, forest_tree_count=20))
     assert first.score.tolist() != other.score.tolist()
 
 
@@ -85,39 +96,39 @@ def test_z_scores_equal_the_slow_twins(rows: list[list[float]], tolerance: float
     # a hair's breadth from a bound the two may round apart
     assume(all(abs(z - bound) > 1e-9 or z == highest for z in scores for bound in (threshold, tolerance * highest)))
     assume(abs(highest - threshold) > 1e-9)
-    found = outliers(np.array([powers]), params=OutlierParams(z_threshold=threshold, tolerance=tolerance))
-    assert candidates(found) == naive.candidates(scores, threshold, tolerance)
-    np.testing.assert_allclose(found.score, [scores[k - 1] for k in found.bin], rtol=1e-9)
+    result = find_outliers(np.array([powers]), params=OutlierParams(z_threshold=threshold, tolerance=tolerance))
+    assert candidates(result) == naive.candidates(scores, threshold, tolerance)
+    np.testing.assert_allclose(result.score, [scores[k - 1] for k in result.bin], rtol=1e-9)
     if highest > threshold:
-        assert found.bin[found.is_outlier].tolist() == [k for k, z in enumerate(scores, 1) if z >= threshold]
-        assert found.bin[found.is_near].tolist() == [
+        assert result.bin[result.is_outlier].tolist() == [k for k, z in enumerate(scores, 1) if z >= threshold]
+        assert result.bin[result.is_near].tolist() == [
             k for k, z in enumerate(scores, 1) if z >= tolerance * highest * (1 - 1e-12)
         ]
     else:
-        assert not len(found.bin)
+        assert not len(result.bin)
 
 
 def test_both_bounds_of_equation_3_are_inclusive() -> None:
     # one of ten bins has z = 3 exactly, of nine the highest is less
-    assert candidates(outliers(np.eye(10)[:1] * 0.7)) == [1]
-    assert candidates(outliers(np.eye(9)[:1])) == []
-    assert fewest_bins("z_score", OutlierParams()) == 10
-    assert fewest_bins("z_score", OutlierParams(z_threshold=4.0)) == 17
+    assert candidates(find_outliers(np.eye(10)[:1] * 0.7)) == [1]
+    assert candidates(find_outliers(np.eye(9)[:1])) == []
+    assert count_min_bins("z_score", OutlierParams()) == 10
+    assert count_min_bins("z_score", OutlierParams(z_threshold=4.0)) == 17
     # of a hundred bins of mean 1, one is 20 above it and one 16: a share of exactly 0.8
     powers = np.full((1, 100), (100 - 21 - 17) / 98)
     powers[0, [30, 70]] = 21.0, 17.0
-    assert candidates(outliers(powers)) == [31, 71]
+    assert candidates(find_outliers(powers)) == [31, 71]
     powers[0, 70] -= 1e-6
-    assert candidates(outliers(powers)) == [31]
+    assert candidates(find_outliers(powers)) == [31]
 
 
 def test_what_is_near_but_no_outlier_counts_in_its_set_alone() -> None:
     powers = np.zeros((1, 16))
     powers[0, [3, 8]] = 10.0, 9.0
-    found = outliers(powers, params=OutlierParams(z_threshold=2.6))
-    assert found.bin.tolist() == [4, 9]
-    assert found.is_outlier.tolist() == [True, False]
-    assert found.is_near.tolist() == [True, True]
+    result = find_outliers(powers, params=OutlierParams(z_threshold=2.6))
+    assert result.bin.tolist() == [4, 9]
+    assert result.is_outlier.tolist() == [True, False]
+    assert result.is_near.tolist() == [True, True]
 
 
 # ---- DBSCAN
@@ -132,22 +143,22 @@ def test_noise_equals_the_slow_twins_and_scikit_learns(heights: list[float]) -> 
     from sklearn.cluster import DBSCAN
 
     points = list(enumerate(heights))
-    found = is_noise(np.array([heights]))[0].tolist()
-    assert found == naive.noise(points, np.sqrt(2.0), 2)
+    result = is_dbscan_noise(np.array([heights]))[0].tolist()
+    assert result == naive.noise(points, np.sqrt(2.0), 2)
     labels = DBSCAN(eps=np.sqrt(2.0) * (1 + 1e-12), min_samples=2).fit(np.array(points)).labels_
-    assert found == (labels == -1).tolist()
+    assert result == (labels == -1).tolist()
 
 
 def test_frequencies_next_to_each_other_are_one_cluster() -> None:
     leaking = noisy({20: 5.0, 21: 4.9})
-    assert candidates(outliers(leaking[None], "dbscan")) == []
-    assert candidates(outliers(leaking[None])) == [20, 21]
+    assert candidates(find_outliers(leaking[None], "dbscan")) == []
+    assert candidates(find_outliers(leaking[None])) == [20, 21]
 
 
 def test_a_tolerance_of_one_leaves_the_highest_alone() -> None:
     params = OutlierParams(tolerance=1.0, forest_tree_count=20)
     for method in METHODS:
-        assert candidates(outliers(noisy({20: 5.0, 40: 4.99})[None], method, params)) == [20]
+        assert candidates(find_outliers(noisy({20: 5.0, 40: 4.99})[None], method, params)) == [20]
 
 
 # ---- peaks
@@ -158,11 +169,11 @@ def test_a_tolerance_of_one_leaves_the_highest_alone() -> None:
 def test_peaks_of_many_signals_are_those_of_each(rows: list[list[float]]) -> None:
     from scipy import signal
 
-    found = outliers(np.array(rows), "find_peaks")
+    result = find_outliers(np.array(rows), "find_peaks")
     for place, row in enumerate(rows):
         mean = np.mean(row)
         expected = [int(at) + 1 for at in signal.find_peaks(row)[0] if row[at] > mean * (1 + 1e-12)]
-        mine = found.bin[found.signal == place].tolist()
+        mine = result.bin[result.signal == place].tolist()
         if np.std(row) > 1e-9 * max(mean, 1e-300):
             assert mine == expected
         else:

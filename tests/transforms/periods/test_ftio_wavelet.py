@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from iosig.transforms.periods import ftio_wavelet
-from iosig.transforms.periods.even_signals import EvenSignals
 from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.throughput.requests import Steps
 from tests.budget import examples
 from tests.naive.periods import ftio_wavelet as naive
@@ -59,11 +59,11 @@ def test_samples_are_judged_as_they_are() -> None:
     values = np.where(np.arange(400) % 20 < 4, 1e9, 0.0)
     values[7] = np.nan
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
-    _, segments = ftio_wavelet.judge(group)
+    _, segments = ftio_wavelet.detect_sampled(group)
     assert segments.counts.tolist() == [1, 0]
     assert segments.started_s[0] >= 5.0
     assert segments.volume_bytes[0] <= 80e9
-    assert ftio_wavelet.judge(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))[1].counts.tolist() == [0]
+    assert ftio_wavelet.detect_sampled(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))[1].counts.tolist() == [0]
 
 
 def test_the_slow_twin_says_the_same() -> None:
@@ -73,10 +73,10 @@ def test_the_slow_twin_says_the_same() -> None:
         one, two = generator.random((2, count))
         two[5:40] = 0.5
         level = int(generator.integers(1, 6))
-        left = ftio_wavelet.approximation(two, level)
+        left = ftio_wavelet.approximate(two, level)
         np.testing.assert_allclose(left, naive.approximation(two.tolist(), level), rtol=1e-12)
-        correlation = ftio_wavelet.sliding_correlation(one, two, size)
+        correlation = ftio_wavelet.correlate_sliding(one, two, size)
         np.testing.assert_allclose(correlation, naive.sliding_correlation(one, two, size), atol=1e-9)
         times, least_s = np.arange(len(correlation)) / 4, float(generator.uniform(0, 3))
-        found = ftio_wavelet.stretches(times, correlation, least_s)
-        assert list(map(tuple, found.tolist())) == naive.stretches(times.tolist(), correlation.tolist(), least_s)
+        result = ftio_wavelet.find_ranges(times, correlation, least_s)
+        assert list(map(tuple, result.tolist())) == naive.stretches(times.tolist(), correlation.tolist(), least_s)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from iosig.transforms.arrays import Ragged, offsets_of
-from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.periodicity import Periodicity, of_samples, of_steps
+from iosig.transforms.periods.interface.even_signals import EvenSignals
+from iosig.transforms.periods.periodicity import Periodicity, characterize_samples, characterize_steps
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.tmio import source
@@ -52,34 +52,34 @@ def test_real_traces_to_the_printed_digits(shared_data: Path) -> None:
     assert len(golden) == 3
     for row in golden:
         steps = _written(shared_data / "tmio" / row["trace"])
-        found = of_steps(steps, *steps.edges_s[[0, -1]], float(row["frequency_hz"]))
+        result = characterize_steps(steps, *steps.edges_s[[0, -1]], float(row["frequency_hz"]))
         for name in ("r_io", "sigma_vol", "sigma_time"):
             digits = len(row[name].split(".")[1])
-            assert f"{getattr(found, name)[0]:.{digits}f}" == row[name], (row["trace"], name)
-        assert found.period_count[0] == int(row["bin"])
+            assert f"{getattr(result, name)[0]:.{digits}f}" == row[name], (row["trace"], name)
+        assert result.period_count[0] == int(row["bin"])
 
 
 # ---- plain cases
 
 
 def test_a_periodic_signal_has_a_score_of_1() -> None:
-    found = of_steps(bursts(8, 8, 8, 8), 0.0, 40.0, 0.1)
-    assert (found.known_s[0], found.volume_bytes[0], found.threshold_bytes_per_s[0]) == (40, 32, 0.8)
-    assert (found.r_io[0], found.b_io_bytes_per_s[0], found.bytes_per_period[0]) == pytest.approx((0.4, 2.0, 8.0))
-    assert (found.period_count[0], found.sigma_vol[0]) == (4, 0)
-    assert (found.sigma_time[0], found.periodicity_score[0]) == pytest.approx((0.0, 1.0))
+    result = characterize_steps(bursts(8, 8, 8, 8), 0.0, 40.0, 0.1)
+    assert (result.known_s[0], result.volume_bytes[0], result.threshold_bytes_per_s[0]) == (40, 32, 0.8)
+    assert (result.r_io[0], result.b_io_bytes_per_s[0], result.bytes_per_period[0]) == pytest.approx((0.4, 2.0, 8.0))
+    assert (result.period_count[0], result.sigma_vol[0]) == (4, 0)
+    assert (result.sigma_time[0], result.periodicity_score[0]) == pytest.approx((0.0, 1.0))
 
 
 def test_volumes_that_differ_do_so_by_their_share_of_the_largest() -> None:
-    found = of_steps(bursts(8, 4, 8, 4), 0.0, 40.0, 0.1)
-    assert found.sigma_vol[0] == pytest.approx(0.25)
+    result = characterize_steps(bursts(8, 4, 8, 4), 0.0, 40.0, 0.1)
+    assert result.sigma_vol[0] == pytest.approx(0.25)
     # the smaller bursts, of 1 byte per second, are above the mean rate of 0.6 too
-    assert found.r_io[0] == pytest.approx(0.4)
+    assert result.r_io[0] == pytest.approx(0.4)
 
 
 def test_the_last_piece_that_is_no_whole_period_does_not_deviate() -> None:
-    whole = of_steps(bursts(8, 8, 8), 0.0, 30.0, 0.1)
-    longer = of_steps(bursts(8, 8, 8, 1), 0.0, 39.0, 0.1)
+    whole = characterize_steps(bursts(8, 8, 8), 0.0, 30.0, 0.1)
+    longer = characterize_steps(bursts(8, 8, 8, 1), 0.0, 39.0, 0.1)
     assert (whole.period_count[0], longer.period_count[0]) == (3, 3)
     assert longer.sigma_vol[0] == 0
     # of the whole trace: 3 x 4 s of 39 s; the fourth burst is below the mean rate
@@ -90,27 +90,27 @@ def test_the_last_piece_that_is_no_whole_period_does_not_deviate() -> None:
 
 def test_a_low_rate_all_the_time_is_noise_beside_bursts() -> None:
     steps = step_function(of([(0, 40, 4), *((10 * n, 10 * n + 2, 20) for n in range(4))]))
-    assert of_steps(steps, 0.0, 40.0, 0.1).r_io[0] == pytest.approx(0.2)
-    alone = of_steps(step_function(of([(0, 20, 4)])), 0.0, 40.0, 0.1)
+    assert characterize_steps(steps, 0.0, 40.0, 0.1).r_io[0] == pytest.approx(0.2)
+    alone = characterize_steps(step_function(of([(0, 20, 4)])), 0.0, 40.0, 0.1)
     assert (alone.r_io[0], alone.b_io_bytes_per_s[0]) == pytest.approx((0.5, 0.2))
 
 
 def test_a_rate_that_never_varies_is_not_above_itself() -> None:
     for width in (0.1, 1 / 3, 7.0):
         steps = step_function(of([(place * width, (place + 1) * width, 0.3) for place in range(30)]))
-        found = of_steps(steps, *steps.edges_s[[0, -1]], 0.2)
-        assert found.r_io[0] == 0
-        assert np.isnan(found.b_io_bytes_per_s[0])
+        result = characterize_steps(steps, *steps.edges_s[[0, -1]], 0.2)
+        assert result.r_io[0] == 0
+        assert np.isnan(result.b_io_bytes_per_s[0])
 
 
 def test_an_impulse_counts_as_volume_and_takes_no_time() -> None:
     steps = step_function(of([(0, 0, 3), (10, 10, 3), (20, 20, 1), (30, 30, 2), (1, 2, 4)]))
-    found = of_steps(steps, 0.0, 30.0, 0.1)
+    result = characterize_steps(steps, 0.0, 30.0, 0.1)
     # 3 + 4, 3, and 1 with the 2 at the window's end
-    assert found.volume_bytes[0] == found.substantial_bytes[0] == 13
-    assert found.substantial_s[0] == 1
-    assert found.sigma_vol[0] == pytest.approx(np.std([1, 3 / 7, 3 / 7]))
-    only = of_steps(step_function(of([(0, 0, 3), (10, 10, 3)])), 0.0, 20.0, 0.1)
+    assert result.volume_bytes[0] == result.substantial_bytes[0] == 13
+    assert result.substantial_s[0] == 1
+    assert result.sigma_vol[0] == pytest.approx(np.std([1, 3 / 7, 3 / 7]))
+    only = characterize_steps(step_function(of([(0, 0, 3), (10, 10, 3)])), 0.0, 20.0, 0.1)
     assert (only.r_io[0], only.sigma_vol[0], only.sigma_time[0]) == (0, 0, 0)
     assert np.isnan(only.b_io_bytes_per_s[0])
 
@@ -118,27 +118,27 @@ def test_an_impulse_counts_as_volume_and_takes_no_time() -> None:
 def test_where_there_is_no_period_there_are_no_deviations() -> None:
     steps = step_function(together([[(0, 4, 8), (20, 24, 8)]] * 7))
     frequency = [NAN, 0.0, -1.0, np.inf, 1e12, 0.02, 0.03]
-    found = of_steps(steps, 0.0, 50.0, frequency)
+    result = characterize_steps(steps, 0.0, 50.0, frequency)
     for name in NEEDS_A_PERIOD:
-        assert np.isnan(getattr(found, name)).all(), name
-    np.testing.assert_allclose(found.r_io, 8 / 50)
-    assert found.period_count.tolist() == [0, 0, 0, 0, 0, 1, 1]
+        assert np.isnan(getattr(result, name)).all(), name
+    np.testing.assert_allclose(result.r_io, 8 / 50)
+    assert result.period_count.tolist() == [0, 0, 0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("window", [(5.0, 5.0), (9.0, 3.0), (NAN, 4.0), (0.0, np.inf)])
 def test_where_there_is_no_window_there_is_nothing(window: tuple[float, float]) -> None:
-    found = of_steps(bursts(8, 8), *window, 0.1)
-    assert found.known_s.tolist() == [0]
+    result = characterize_steps(bursts(8, 8), *window, 0.1)
+    assert result.known_s.tolist() == [0]
     for name in ("r_io", "b_io_bytes_per_s", *NEEDS_A_PERIOD):
-        assert np.isnan(getattr(found, name)).all(), name
+        assert np.isnan(getattr(result, name)).all(), name
 
 
 def test_nothing_moved_is_no_io() -> None:
-    found = of_steps(step_function(of([])), 0.0, 100.0, 0.1)
-    assert (found.volume_bytes[0], found.r_io[0], found.known_s[0]) == (0, 0, 100)
+    result = characterize_steps(step_function(of([])), 0.0, 100.0, 0.1)
+    assert (result.volume_bytes[0], result.r_io[0], result.known_s[0]) == (0, 0, 100)
     for name in ("b_io_bytes_per_s", *NEEDS_A_PERIOD):
-        assert np.isnan(getattr(found, name)).all(), name
-    none = of_steps(step_function(Requests(*np.zeros((3, 0)), np.zeros(0, dtype=np.int64), 0)), 0.0, 1.0, 1.0)
+        assert np.isnan(getattr(result, name)).all(), name
+    none = characterize_steps(step_function(Requests(*np.zeros((3, 0)), np.zeros(0, dtype=np.int64), 0)), 0.0, 1.0, 1.0)
     assert len(none.r_io) == 0
 
 
@@ -146,7 +146,7 @@ def test_a_window_of_just_so_many_periods_has_them_all() -> None:
     for count in range(2, 60):
         for length in (0.1, 28.9, 1e-3, 3e5):
             steps = step_function(of([(7.0, 7.0 + length / 3, 1.0)]))
-            assert of_steps(steps, 7.0, 7.0 + length, count / length).period_count[0] == count
+            assert characterize_steps(steps, 7.0, 7.0 + length, count / length).period_count[0] == count
 
 
 # ---- samples
@@ -155,45 +155,45 @@ def test_a_window_of_just_so_many_periods_has_them_all() -> None:
 def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity:
     frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
     offsets = np.arange(signals.signal_count + 1) * signals.sample_count
-    return of_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
+    return characterize_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
 
 
 def test_samples_are_a_step_function() -> None:
     table = np.random.default_rng(1).exponential(1e9, (3, 400))
     signals = EvenSignals(table, np.array([1.0, 10.0, 0.1]), np.array([0.0, 1.5e9, 7.0]))
     frequency = signals.sampling_hz * np.array([0.05, 0.0333, 0.41])
-    found = of_signals(signals, frequency)
+    result = of_signals(signals, frequency)
     for row in range(3):
         edges = np.arange(401) / signals.sampling_hz[row]
         steps = step_function(Requests.of_one(edges[:-1], edges[1:], table[row] * np.diff(edges)))
-        expected = of_steps(steps, 0.0, edges[-1], frequency[row])
+        expected = characterize_steps(steps, 0.0, edges[-1], frequency[row])
         for name in Periodicity.__dataclass_fields__:
-            np.testing.assert_allclose(getattr(found, name)[row], getattr(expected, name)[0], rtol=1e-9, err_msg=name)
+            np.testing.assert_allclose(getattr(result, name)[row], getattr(expected, name)[0], rtol=1e-9, err_msg=name)
 
 
 def test_what_is_missing_is_in_no_length_and_no_volume() -> None:
     signal = np.tile([4.0, 4, 0, 0, 0, 0, 0, 0, 0, 0], 6)
-    whole = of_signals(EvenSignals.of_one(signal, 1.0), 0.1)
+    whole = of_signals(EvenSignals.from_samples(signal, 1.0), 0.1)
     signal[28:30] = NAN
     # most of the fifth period is not known, nor is the sixth
     signal[41:48] = NAN
     signal[50:60] = NAN
-    found = of_signals(EvenSignals.of_one(signal, 1.0), 0.1)
-    assert (found.known_s[0], found.volume_bytes[0], found.period_count[0]) == (41, 36, 4)
-    assert found.r_io[0] == pytest.approx(9 / 41)
-    assert found.sigma_vol[0] == pytest.approx(np.std([0.8, 0.8, 1.0, 0.8]))
+    result = of_signals(EvenSignals.from_samples(signal, 1.0), 0.1)
+    assert (result.known_s[0], result.volume_bytes[0], result.period_count[0]) == (41, 36, 4)
+    assert result.r_io[0] == pytest.approx(9 / 41)
+    assert result.sigma_vol[0] == pytest.approx(np.std([0.8, 0.8, 1.0, 0.8]))
     assert whole.sigma_vol[0] == 0
 
 
 def test_no_samples_have_no_metrics() -> None:
     for signals in (
-        EvenSignals.of_one([], 1.0),
-        EvenSignals.of_one([NAN, NAN], 1.0),
-        EvenSignals.of_one([np.inf], 1.0),
+        EvenSignals.from_samples([], 1.0),
+        EvenSignals.from_samples([NAN, NAN], 1.0),
+        EvenSignals.from_samples([np.inf], 1.0),
     ):
-        found = of_signals(signals, 0.1)
-        assert found.known_s.tolist() == [0]
-        assert np.isnan(found.r_io[0])
+        result = of_signals(signals, 0.1)
+        assert result.known_s.tolist() == [0]
+        assert np.isnan(result.r_io[0])
     assert len(of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0)), 0.1).r_io) == 0
 
 
@@ -205,7 +205,7 @@ def test_the_unit_of_volume_does_not_matter(scale: float) -> None:
     )
     for name in ("r_io", "sigma_vol", "sigma_time"):
         np.testing.assert_allclose(getattr(scaled, name), getattr(plain, name), rtol=1e-9)
-    of_signals(EvenSignals.of_one(np.full(99, 1.7e308), 1.0), 0.1)
+    of_signals(EvenSignals.from_samples(np.full(99, 1.7e308), 1.0), 0.1)
 
 
 # ---- ranges and the twin
@@ -215,27 +215,27 @@ def test_the_unit_of_volume_does_not_matter(scale: float) -> None:
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=40), st.floats(0.01, 0.5))
 def test_metrics_keep_to_their_ranges(rates: list[float], hz: float) -> None:
     """The paper states [0, 0.5] for both deviations; a last piece that is no whole period takes sigma_time beyond."""
-    found = of_signals(EvenSignals.of_one(rates, 1.0), hz)
-    assume(found.period_count[0] >= 2)
-    assume(np.isfinite(found.sigma_vol[0]))
-    assert 0 <= found.r_io[0] <= 1
-    assert 0 <= found.sigma_vol[0] <= 0.5 + 1e-12
-    assert 0 <= found.sigma_time[0] <= np.sqrt(5 / 18) + 1e-12
-    assert 0 <= found.periodicity_score[0] <= 1
-    assert np.isnan(found.b_io_bytes_per_s[0]) or found.b_io_bytes_per_s[0] >= found.threshold_bytes_per_s[0]
+    result = of_signals(EvenSignals.from_samples(rates, 1.0), hz)
+    assume(result.period_count[0] >= 2)
+    assume(np.isfinite(result.sigma_vol[0]))
+    assert 0 <= result.r_io[0] <= 1
+    assert 0 <= result.sigma_vol[0] <= 0.5 + 1e-12
+    assert 0 <= result.sigma_time[0] <= np.sqrt(5 / 18) + 1e-12
+    assert 0 <= result.periodicity_score[0] <= 1
+    assert np.isnan(result.b_io_bytes_per_s[0]) or result.b_io_bytes_per_s[0] >= result.threshold_bytes_per_s[0]
 
 
 def test_the_largest_deviation_of_time_is_above_what_the_paper_states() -> None:
     """All of one period, nothing of the other, and nearly as long a piece of nothing behind them."""
-    found = of_steps(step_function(of([(0, 1, 1)])), 0.0, 3.0 - 1e-6, 1.0)
-    assert found.sigma_time[0] == pytest.approx(np.sqrt(5 / 18), abs=1e-6)
-    assert found.sigma_vol[0] == 0.5
-    assert found.periodicity_score[0] == 0
+    result = characterize_steps(step_function(of([(0, 1, 1)])), 0.0, 3.0 - 1e-6, 1.0)
+    assert result.sigma_time[0] == pytest.approx(np.sqrt(5 / 18), abs=1e-6)
+    assert result.sigma_vol[0] == 0.5
+    assert result.periodicity_score[0] == 0
 
 
-def _compare(found: Periodicity, row: int, expected: dict[str, float]) -> None:
+def _compare(result: Periodicity, row: int, expected: dict[str, float]) -> None:
     for name, value in expected.items():
-        got = float(getattr(found, name)[row])
+        got = float(getattr(result, name)[row])
         assert got == pytest.approx(value, rel=1e-7, abs=1e-7, nan_ok=True), name
 
 
@@ -254,7 +254,7 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
     steps = step_function(together([requests for requests, _, _ in drawn]))
     started = np.array([start / 64 for _, start, _ in drawn])
     ended = started + np.array([length / 64 for _, _, length in drawn])
-    found = of_steps(steps, started, ended, hz)
+    result = characterize_steps(steps, started, ended, hz)
     for number in range(len(drawn)):
         own, struck = (slice(*each[number : number + 2]) for each in (steps.offsets, steps.impulse_offsets))
         edges, rates = steps.edges_s[own].tolist(), steps.bytes_per_s[own].tolist()
@@ -264,7 +264,7 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
         impulses = dict(zip(steps.impulses_s[struck].tolist(), steps.impulse_bytes[struck].tolist(), strict=True))
         expected = naive.metrics(pieces, impulses, cuts[0], cuts[-1], hz)
         if not _near_the_threshold(pieces, expected["volume_bytes"] / expected["known_s"]):
-            _compare(found, number, expected)
+            _compare(result, number, expected)
 
 
 @BOUNDED
@@ -274,15 +274,15 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
 )
 def test_samples_equal_the_naive_twin(rows: list[list[float]], hz: float) -> None:
     signals = EvenSignals(np.array(rows), np.full(len(rows), 2.0), np.zeros(len(rows)))
-    found = of_signals(signals, hz)
+    result = of_signals(signals, hz)
     for number, row in enumerate(rows):
         pieces = [(place / 2, place / 2 + 0.5, rate) for place, rate in enumerate(row)]
         if np.isnan(row).all():
-            assert np.isnan(found.r_io[number])
+            assert np.isnan(result.r_io[number])
             continue
         expected = naive.metrics(pieces, {}, 0.0, 6.0, hz)
         if not _near_the_threshold(pieces, expected["volume_bytes"] / expected["known_s"]):
-            _compare(found, number, expected)
+            _compare(result, number, expected)
 
 
 def test_many_signals_are_each_as_it_is_alone() -> None:
@@ -291,11 +291,11 @@ def test_many_signals_are_each_as_it_is_alone() -> None:
     table[rng.random(table.shape) < 0.1] = NAN
     signals = EvenSignals(table, rng.uniform(0.1, 10, 400), rng.uniform(0, 1e9, 400))
     frequency = signals.sampling_hz * rng.uniform(0.001, 0.5, 400)
-    found = of_signals(signals, frequency)
+    result = of_signals(signals, frequency)
     for place in range(0, 400, 37):
-        alone = of_signals(signals.chosen(slice(place, place + 1)), frequency[place])
-        assert alone.sigma_vol[0] == found.sigma_vol[place]
-        assert alone.sigma_time[0] == pytest.approx(found.sigma_time[place], rel=1e-12)
+        alone = of_signals(signals.select(slice(place, place + 1)), frequency[place])
+        assert alone.sigma_vol[0] == result.sigma_vol[place]
+        assert alone.sigma_time[0] == pytest.approx(result.sigma_time[place], rel=1e-12)
 
 
 def test_signals_of_many_lengths_are_each_as_it_is_alone() -> None:
@@ -303,10 +303,12 @@ def test_signals_of_many_lengths_are_each_as_it_is_alone() -> None:
     counts = np.array([0, 1, 700, 33, 40_000, 0, 512])
     pieces = Ragged(rng.exponential(1.0, counts.sum()), offsets_of(counts))
     hz, frequency = rng.uniform(0.1, 10, len(counts)), rng.uniform(0.001, 0.05, len(counts))
-    found = of_samples(pieces, hz, frequency)
+    result = characterize_samples(pieces, hz, frequency)
     for place in range(len(counts)):
         row = pieces.values[pieces.offsets[place] : pieces.offsets[place + 1]]
         alone = of_signals(EvenSignals(row[None], hz[place : place + 1], np.zeros(1)), frequency[place])
         for name in ("volume_bytes", "r_io", "sigma_vol", "sigma_time"):
-            np.testing.assert_array_equal(getattr(found, name)[place], getattr(alone, name)[0], name)
-    assert len(of_samples(Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)), np.zeros(0), np.zeros(0)).r_io) == 0
+            np.testing.assert_array_equal(getattr(result, name)[place], getattr(alone, name)[0], name)
+    assert (
+        len(characterize_samples(Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)), np.zeros(0), np.zeros(0)).r_io) == 0
+    )

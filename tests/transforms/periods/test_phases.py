@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.periods.even_signals import EvenSignals
-from iosig.transforms.periods.phases import PhaseTracker, WindowPhases, window_phases
+from iosig.transforms.periods.interface.even_signals import EvenSignals
+from iosig.transforms.periods.phases import PhaseTracker, WindowPhases, find_window_phases
 from iosig.transforms.predictions.pyramid import Pyramid
 from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
@@ -23,11 +23,11 @@ Gaps = list[tuple[float, float]]
 
 def of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> WindowPhases:
     """The phases of one signal of a sample each second."""
-    return window_phases(EvenSignals.of_one(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
+    return find_window_phases(EvenSignals.from_samples(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
 
 
-def spans(found: WindowPhases) -> list[tuple[float, float]]:
-    return list(zip(found.onset_s.tolist(), found.ended_s.tolist(), strict=True))
+def spans(result: WindowPhases) -> list[tuple[float, float]]:
+    return list(zip(result.onset_s.tolist(), result.ended_s.tolist(), strict=True))
 
 
 def signal(*stretches: tuple[float, int]) -> list[float]:
@@ -45,43 +45,43 @@ def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
     count = max(len(row) for row in rows)
     table = np.array([row + [NAN] * (count - len(row)) for row in rows])
     hz = np.array([2.0**place for place in range(len(rows))])
-    found = window_phases(EvenSignals(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
+    result = find_window_phases(EvenSignals(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
     for place, row in enumerate(table):
         expected = naive.phases(row.tolist(), cycle)
-        part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
-        assert (found.onset_s[part] * hz[place]).tolist() == [phase[0] for phase in expected]
-        assert (found.ended_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]
-        assert (found.volume_bytes[part] * hz[place]).tolist() == [phase[2] for phase in expected]
-        assert found.is_open[part].tolist() == [phase[3] for phase in expected]
-        assert found.is_cut[part].tolist() == [phase[4] for phase in expected]
+        part = slice(int(result.offsets[place]), int(result.offsets[place + 1]))
+        assert (result.onset_s[part] * hz[place]).tolist() == [phase[0] for phase in expected]
+        assert (result.ended_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]
+        assert (result.volume_bytes[part] * hz[place]).tolist() == [phase[2] for phase in expected]
+        assert result.is_open[part].tolist() == [phase[3] for phase in expected]
+        assert result.is_cut[part].tolist() == [phase[4] for phase in expected]
 
 
 def test_signals_in_many_chunks_are_the_same_as_one_by_one() -> None:
     values = np.random.default_rng(5).random((600, 512)) ** 8
     hz, started = np.full(600, 4.0), np.arange(600.0)
     cycles = np.where(np.arange(600) % 2, NAN, 20.0)
-    found = window_phases(EvenSignals(values, hz, started), cycle_s=cycles)
+    result = find_window_phases(EvenSignals(values, hz, started), cycle_s=cycles)
     for place in (0, 1, 255, 256, 257, 599):
-        one = window_phases(EvenSignals.of_one(values[place], 4.0, place), cycle_s=cycles[place : place + 1])
-        part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
-        assert found.onset_s[part].tolist() == one.onset_s.tolist()
-        assert found.volume_bytes[part].tolist() == one.volume_bytes.tolist()
-    assert len(found.window_start_s) == 600
+        one = find_window_phases(EvenSignals.from_samples(values[place], 4.0, place), cycle_s=cycles[place : place + 1])
+        part = slice(int(result.offsets[place]), int(result.offsets[place + 1]))
+        assert result.onset_s[part].tolist() == one.onset_s.tolist()
+        assert result.volume_bytes[part].tolist() == one.volume_bytes.tolist()
+    assert len(result.window_start_s) == 600
 
 
 def test_no_signals_and_no_phases() -> None:
-    none = window_phases(EvenSignals(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
+    none = find_window_phases(EvenSignals(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
     assert (none.offsets.tolist(), len(none.onset_s)) == ([0], 0)
     for flat in ([0.0] * 8, [3.0] * 8, [NAN] * 8):
         assert of(flat).offsets.tolist() == [0, 0]
-    assert window_phases(EvenSignals(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
+    assert find_window_phases(EvenSignals(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
 
 
 def test_a_phase_has_all_bytes_from_its_onset_to_its_end_and_no_others() -> None:
-    found = of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
-    assert spans(found) == [(10.0, 19.0), (49.0, 58.0)]
-    assert found.volume_bytes.tolist() == [401.0, 540.0]
-    assert (found.is_open.tolist(), found.is_cut.tolist()) == ([False, False], [False, False])
+    result = of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
+    assert spans(result) == [(10.0, 19.0), (49.0, 58.0)]
+    assert result.volume_bytes.tolist() == [401.0, 540.0]
+    assert (result.is_open.tolist(), result.is_cut.tolist()) == ([False, False], [False, False])
 
 
 def test_a_phase_that_goes_slower_is_one() -> None:
@@ -112,8 +112,8 @@ def test_a_single_phase_is_over_after_a_while() -> None:
 
 
 def test_periods_and_signals_are_of_one_number() -> None:
-    with pytest.raises(ValueError, match="of one number"):
-        window_phases(EvenSignals.of_one([1.0], 1.0), cycle_s=np.ones(2))
+    with pytest.raises(ValueError, match="one value per signal"):
+        find_window_phases(EvenSignals.from_samples([1.0], 1.0), cycle_s=np.ones(2))
 
 
 # ---- gaps as time goes on
@@ -123,7 +123,7 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
     """Gaps as they are handed over, when each burst of a run is flushed with its end; a background of 1 % all along."""
     rng = np.random.default_rng(len(onsets_s))
     finest_s = 2.0 ** math.floor(math.log2(length_s / 500))
-    pyramid, tracker, found, now = Pyramid(finest_s), PhaseTracker(), Gaps(), 0.0
+    pyramid, tracker, result, now = Pyramid(finest_s), PhaseTracker(), Gaps(), 0.0
     for onset, believed in zip(onsets_s, believed_s, strict=True):
         request = length_s * 0.9 / 8
         began = onset + (rng.uniform(0, 0.1 * length_s, (rank_count, 1)) + request * np.arange(8)).ravel()
@@ -135,10 +135,10 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
         pyramid.add(Requests.of_one(*columns))
         now = until
         window = pyramid.window(0.0 if math.isnan(believed) else max(0.0, now - 8 * believed), now)
-        samples = EvenSignals.of_one(window.bytes_per_s, window.sampling_hz, window.started_s)
+        samples = EvenSignals.from_samples(window.bytes_per_s, window.sampling_hz, window.started_s)
         tracker = PhaseTracker.from_dict(json.loads(json.dumps(tracker.to_dict())))
-        found += tracker.take(window_phases(samples, cycle_s=np.array([believed])), first_s=pyramid.first_s)
-    return found
+        result += tracker.update(find_window_phases(samples, cycle_s=np.array([believed])), first_io_s=pyramid.first_s)
+    return result
 
 
 def assert_all_seen(frequency_hz: float, factor: float, duty: float, rank_count: int, *, is_believed: bool) -> None:
@@ -166,7 +166,7 @@ def test_a_change_is_seen_at_once_without_a_belief(factor: float) -> None:
 
 
 def take(tracker: PhaseTracker, values: Sequence[float], started_s: float = 0.0) -> Gaps:
-    return tracker.take(of(values, 16.0, started_s))
+    return tracker.update(of(values, 16.0, started_s))
 
 
 def test_an_onset_that_moves_makes_no_second_gap() -> None:
@@ -196,10 +196,10 @@ def test_a_small_phase_that_is_over_is_one() -> None:
 def test_a_phase_that_the_window_cuts_has_no_onset_unless_the_run_begins_with_it() -> None:
     values = signal((9, 4), (0, 8), (9, 4), (0, 4))
     cut, whole = PhaseTracker(), PhaseTracker()
-    assert cut.take(of(values, 16.0, 100.0), first_s=50.0) == []
+    assert cut.update(of(values, 16.0, 100.0), first_io_s=50.0) == []
     assert cut.onset_s.tolist() == [112.0]
-    assert whole.take(of(values, 16.0, 100.0), first_s=99.5) == [(99.5 + 0.5, 112.0)]
-    assert PhaseTracker().take(of(values, 16.0, 100.0)) == []
+    assert whole.update(of(values, 16.0, 100.0), first_io_s=99.5) == [(99.5 + 0.5, 112.0)]
+    assert PhaseTracker().update(of(values, 16.0, 100.0)) == []
 
 
 def test_no_gap_reaches_over_what_was_not_seen() -> None:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.transforms.arrays import Ragged, Reals
-from iosig.transforms.periods.even_signals import EvenSignals
+from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.periods.windows import (
     PhaseParams,
-    clipped,
-    clipped_samples,
-    first_phases,
-    first_phases_of_signals,
+    clip_samples,
+    clip_steps,
+    find_first_phases,
+    find_first_phases_of_signals,
 )
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from tests.naive.throughput.even_values import rate_at
@@ -40,9 +40,9 @@ def subject(steps: Steps, number: int) -> tuple[list[float], list[float]]:
 def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request], tuple[float, float]]]) -> None:
     whole = step_function(together([requests for requests, _ in drawn]))
     started, ended = np.array([window for _, window in drawn]).T
-    found = clipped(whole, started, ended)
+    result = clip_steps(whole, started, ended)
     for number, (_, (low, high)) in enumerate(drawn):
-        edges, levels = subject(found, number)
+        edges, levels = subject(result, number)
         assert edges == sorted(set(edges))
         assert all(low <= edge <= high for edge in edges)
         assert not edges or (levels[0] > 0 and levels[-1] == 0)
@@ -50,9 +50,9 @@ def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request],
         for middle in [time + shift for time in instants for shift in (-1 / 128, 0.0, 1 / 128)]:
             expected = rate_at(*subject(whole, number), middle, is_right=True) if low <= middle < high else 0.0
             assert rate_at(edges, levels, middle, is_right=True) == expected
-        own, kept = (slice(*steps.impulse_offsets[number : number + 2]) for steps in (whole, found))
+        own, kept = (slice(*steps.impulse_offsets[number : number + 2]) for steps in (whole, result))
         inside = [time for time in whole.impulses_s[own] if low <= time <= high]
-        assert found.impulses_s[kept].tolist() == inside
+        assert result.impulses_s[kept].tolist() == inside
 
 
 @BOUNDED
@@ -60,16 +60,16 @@ def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request],
 def test_a_window_that_holds_all_changes_nothing(requests: list[Request]) -> None:
     whole = step_function(of(requests))
     instants = np.concatenate([np.zeros(1), whole.edges_s, whole.impulses_s])
-    found = clipped(whole, instants.min(), instants.max())
+    result = clip_steps(whole, instants.min(), instants.max())
     for name in ("edges_s", "bytes_per_s", "offsets", "impulses_s", "impulse_bytes", "impulse_offsets"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+        np.testing.assert_array_equal(getattr(result, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize("window", [(5.0, 5.0), (9.0, 3.0), (NAN, 4.0), (0.0, NAN)])
 def test_no_window_holds_no_rate(window: tuple[float, float]) -> None:
-    found = clipped(step_function(of([(0, 10, 8), (4, 6, 8)])), *window)
-    assert found.offsets.tolist() == [0, 0]
-    assert found.volume_bytes.tolist() == [0.0]
+    result = clip_steps(step_function(of([(0, 10, 8), (4, 6, 8)])), *window)
+    assert result.offsets.tolist() == [0, 0]
+    assert result.volume_bytes.tolist() == [0.0]
 
 
 def test_samples_are_kept_or_left_out_as_a_whole() -> None:
@@ -77,11 +77,11 @@ def test_samples_are_kept_or_left_out_as_a_whole() -> None:
     hz, begun = np.array([1.0, 10.0, 1.0, 1.0]), np.array([100.0, 0.0, 0.0, 0.0])
 
     def within(started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
-        return clipped_samples(pieces, hz, begun, np.broadcast_to(started_s, 4), np.broadcast_to(ended_s, 4))
+        return clip_samples(pieces, hz, begun, np.broadcast_to(started_s, 4), np.broadcast_to(ended_s, 4))
 
-    found, started = within([102.5, 0.3, -1.0, 2.0], [107.0, 9.0, 1.0, 2.0])
-    assert found.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
-    assert found.offsets.tolist() == [0, 4, 11, 11, 11]
+    result, started = within([102.5, 0.3, -1.0, 2.0], [107.0, 9.0, 1.0, 2.0])
+    assert result.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
+    assert result.offsets.tolist() == [0, 4, 11, 11, 11]
     np.testing.assert_allclose(started[:2], [103.0, 0.3])
     for window in ((50.0, 40.0), (NAN, 200.0), (0.0, NAN), (np.inf, np.inf)):
         nothing, _ = within(*window)
@@ -99,30 +99,30 @@ def phases(*spans_s: tuple[float, float, float]) -> Steps:
 
 def test_the_first_phase_ends_where_substantial_io_does() -> None:
     """A log of a few bytes all the time parts nothing and joins nothing."""
-    found = first_phases(phases((0, 100, 10), (5, 12, 700), (30, 34, 400), (60, 64, 400), (90, 94, 400)), 0, 100)
-    assert found.ended_s.tolist() == [12.0]
-    assert found.second_onset_s.tolist() == [30.0]
-    assert found.skipped(0.0).tolist() == [30.0]
+    result = find_first_phases(phases((0, 100, 10), (5, 12, 700), (30, 34, 400), (60, 64, 400), (90, 94, 400)), 0, 100)
+    assert result.ended_s.tolist() == [12.0]
+    assert result.second_onset_s.tolist() == [30.0]
+    assert result.skip_first(0.0).tolist() == [30.0]
 
 
 def test_short_pauses_do_not_part_a_phase() -> None:
     bursts = [(start + part, start + part + 0.5, 100) for start in (0, 20, 40, 60) for part in range(6)]
-    assert first_phases(phases(*bursts), 0, 80).second_onset_s.tolist() == [20.0]
+    assert find_first_phases(phases(*bursts), 0, 80).second_onset_s.tolist() == [20.0]
     params = PhaseParams(gap_s=0.1)
-    assert first_phases(phases(*bursts), 0, 80, params).ended_s.tolist() == [0.5]
+    assert find_first_phases(phases(*bursts), 0, 80, params).ended_s.tolist() == [0.5]
 
 
 def test_an_impulse_is_substantial() -> None:
-    found = first_phases(phases((0, 0, 5), (10, 10, 5), (20, 20, 5)), 0, 30)
-    assert (found.ended_s.tolist(), found.second_onset_s.tolist()) == ([0.0], [10.0])
+    result = find_first_phases(phases((0, 0, 5), (10, 10, 5), (20, 20, 5)), 0, 30)
+    assert (result.ended_s.tolist(), result.second_onset_s.tolist()) == ([0.0], [10.0])
 
 
 def test_what_has_no_second_phase_is_left_as_it_is() -> None:
     requests = together([[(3, 5, 8)], [], [(0, 10, 5)], [(0, 1, 5), (8, 9, 5)]])
-    found = first_phases(step_function(requests), 0.0, 10.0)
-    np.testing.assert_array_equal(found.ended_s, [5, NAN, NAN, 1])
-    np.testing.assert_array_equal(found.second_onset_s, [NAN, NAN, NAN, 8])
-    np.testing.assert_array_equal(found.skipped([0.0, 1.0, 2.0, 3.0]), [0, 1, 2, 8])
+    result = find_first_phases(step_function(requests), 0.0, 10.0)
+    np.testing.assert_array_equal(result.ended_s, [5, NAN, NAN, 1])
+    np.testing.assert_array_equal(result.second_onset_s, [NAN, NAN, NAN, 8])
+    np.testing.assert_array_equal(result.skip_first([0.0, 1.0, 2.0, 3.0]), [0, 1, 2, 8])
 
 
 def test_samples_have_the_phases_of_their_signal() -> None:
@@ -132,16 +132,16 @@ def test_samples_have_the_phases_of_their_signal() -> None:
     table[1, 35] = NAN
     table[2], table[3] = NAN, 7.0
     table[4, 9:] = 0.0
-    found = first_phases_of_signals(EvenSignals(table, np.full(5, 2.0), np.full(5, 10.0)))
-    np.testing.assert_array_equal(found.ended_s, [14.5, 14.5, NAN, NAN, 14.5])
-    np.testing.assert_array_equal(found.second_onset_s, [25, 25, NAN, NAN, NAN])
-    assert len(first_phases_of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
+    result = find_first_phases_of_signals(EvenSignals(table, np.full(5, 2.0), np.full(5, 10.0)))
+    np.testing.assert_array_equal(result.ended_s, [14.5, 14.5, NAN, NAN, 14.5])
+    np.testing.assert_array_equal(result.second_onset_s, [25, 25, NAN, NAN, NAN])
+    assert len(find_first_phases_of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
 def test_the_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> None:
     path = shared_data / "dxt" / f"{name}_bursts.csv"
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
-    found = first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
-    assert found.ended_s[0] == ended[0]
-    assert found.second_onset_s[0] == onset[1]
+    result = find_first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
+    assert result.ended_s[0] == ended[0]
+    assert result.second_onset_s[0] == onset[1]

@@ -1,0 +1,48 @@
+"""The naive twin of `iosig.transforms.periods.null_model.gaps`: one signal, one way to merge after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+
+def runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float]]:
+    """First sample, the one behind the last, and the sum of each run of samples above a threshold."""
+    result, start = [], None
+    for place, rate in enumerate([*rates, 0.0]):
+        if rate > threshold and start is None:
+            start = place
+        if rate <= threshold and start is not None:
+            result.append((start, place, math.fsum(rates[start:place])))
+            start = None
+    return result
+
+
+def variation(gaps: Sequence[int], merged: int) -> float:
+    """Variance of the gaps above what is merged, by that of random ones of the same mean length in whole samples."""
+    left = [gap - merged for gap in gaps if gap > merged]
+    mean = math.fsum(left) / len(left)
+    if mean <= 1:
+        return 1.0
+    variance = math.fsum((gap - mean) ** 2 for gap in left) / len(left)
+    return (variance + 1 / 6) / (mean * (mean - 1))
+
+
+def ball(count: int, c: float) -> float:
+    """Share of a simplex of so many gaps within a ball of squared radius c / count around its centre; at most 1."""
+    dimensions = count - 1
+    volume = math.pi ** (dimensions / 2) / math.gamma(dimensions / 2 + 1) * (c / count) ** (dimensions / 2)
+    simplex = math.sqrt(count) / math.factorial(dimensions)
+    return min(volume / simplex, 1.0)
+
+
+def merges(gaps: Sequence[int]) -> list[int]:
+    """All lengths up to which gaps may be merged so that two are left: none, and each that there is."""
+    return [merged for merged in [0, *sorted(set(gaps))] if sum(gap > merged for gap in gaps) >= 2]
+
+
+def distances(phases: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
+    """Distances between the starts of phases that are more than so many samples apart."""
+    starts = [phases[0][0]] + [right[0] for left, right in pairwise(phases) if right[0] - left[1] > merged]
+    return [right - left for left, right in pairwise(starts)]

@@ -1,0 +1,5 @@
+"""Interface of all period searches: their input, and their result.
+
+- `detections` (`Detections`, `Segments`, `gather`): Results of a search, in one form for all methods.
+- `even_signals` (`EvenSignals`, `group_by_length`): Evenly sampled signals of one length.
+"""

@@ -1,0 +1,202 @@
+"""Results of a period search for many signals: one form for all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, beside, joined, pieces_of, rows_of
+
+Texts = npt.NDArray[np.str_]
+
+#: outcomes of a search: `periodic`, or why no period is reported
+OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates(InPieces):
+    """Candidate frequencies of n signals, best first; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
+
+    Attributes
+    ----------
+    frequency_hz, confidence : (candidates,)
+        The confidence is NaN where the method has none.
+    amplitude_bytes_per_s, phase_rad : (candidates,)
+        Of the cosine ``amplitude * cos(2 pi frequency (t - started_s) + phase)``, where `started_s` is the start of the
+        signal; NaN where the method has none.
+    offsets : (n + 1,)
+        Where each signal's candidates begin.
+    """
+
+    frequency_hz: Reals
+    confidence: Reals
+    amplitude_bytes_per_s: Reals
+    phase_rad: Reals
+    offsets: Ints
+
+    @classmethod
+    def empty(cls, signal_count: int) -> Candidates:
+        """Return no candidates for `signal_count` signals."""
+        empty = np.zeros(0)
+        return cls(empty, empty, empty, empty, np.zeros(signal_count + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodDetails:
+    """Additional results of some methods for n signals; NaN where there is none.
+
+    Attributes
+    ----------
+    period_error_s : (n,)
+        Standard error of the period.
+    window_bytes_ratio : (n,)
+        Share of the signal's bytes inside the window of the period.
+    """
+
+    period_error_s: Reals
+    window_bytes_ratio: Reals
+
+    @classmethod
+    def unknown(cls, signal_count: int) -> PeriodDetails:
+        """Return NaN for `signal_count` signals."""
+        return cls(np.full(signal_count, np.nan), np.full(signal_count, np.nan))
+
+
+@dataclass(frozen=True, slots=True)
+class Segments(InPieces):
+    """Periodic segments of n signals by time; those of signal i are ``offsets[i]`` to ``offsets[i + 1]``.
+
+    Attributes
+    ----------
+    started_s, ended_s : (segments,)
+        Segments overlap where several periods hold at once.
+    frequency_hz, period_error_s, confidence, false_alarm_probability : (segments,)
+        As of `Detections`.
+    volume_bytes : (segments,)
+        Volume inside the segment, without the bursts of rhythms that were found there before.
+    burst_width_s : (segments,)
+        Width of a burst.
+    is_main : (segments,)
+        Whether the signal's detection is that of this segment, the one with the largest volume.
+    offsets : (n + 1,)
+        Where each signal's segments begin.
+    """
+
+    started_s: Reals
+    ended_s: Reals
+    frequency_hz: Reals
+    period_error_s: Reals
+    confidence: Reals
+    volume_bytes: Reals
+    burst_width_s: Reals
+    false_alarm_probability: Reals
+    is_main: Bools
+    offsets: Ints
+
+    def select_signal(self, signal: int, shift_s: float = 0.0) -> Segments:
+        """Select the segments of one signal, and shift them by `shift_s`."""
+        segments = pieces_of(self, np.array([signal]))
+        return replace(segments, started_s=segments.started_s + shift_s, ended_s=segments.ended_s + shift_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """Result of one method for n signals.
+
+    Attributes
+    ----------
+    outcome : (n,)
+        One of `OUTCOMES`.
+    frequency_hz, confidence : (n,)
+        NaN unless periodic.
+    window_start_s, window_end_s : (n,)
+        Where the period holds if the method locates it, else the time that was searched.
+    false_alarm_probability : (n,)
+        Probability that noise looks as periodic; NaN where the method has none.
+    candidates : Candidates
+        Candidate frequencies.
+    details : PeriodDetails or None
+        Additional results; None if the method has none.
+    """
+
+    outcome: Texts
+    frequency_hz: Reals
+    confidence: Reals
+    window_start_s: Reals
+    window_end_s: Reals
+    false_alarm_probability: Reals
+    candidates: Candidates
+    details: PeriodDetails | None = None
+
+    @property
+    def details_or_nan(self) -> PeriodDetails:
+        """The additional results, NaN where the method has none."""
+        return PeriodDetails.unknown(self.signal_count) if self.details is None else self.details
+
+    @property
+    def signal_count(self) -> int:
+        """Number of signals."""
+        return len(self.outcome)
+
+    @property
+    def is_periodic(self) -> Bools:
+        """Whether each signal is periodic (n)."""
+        is_periodic: Bools = self.outcome == "periodic"
+        return is_periodic
+
+    @property
+    def period_s(self) -> Reals:
+        """Period of each signal (n); NaN unless periodic."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.is_periodic, 1.0 / self.frequency_hz, np.nan)
+
+    def select(self, signals: Ints) -> Detections:
+        """Select signals by number, in the given order."""
+        columns = {name: getattr(self, name)[signals] for name in _columns()}
+        details = None if self.details is None else rows_of(self.details, signals)
+        return Detections(**columns, candidates=pieces_of(self.candidates, signals), details=details)
+
+    def reject(self, is_rejected: Bools, outcome: str) -> Detections:
+        """Set the outcome of the masked signals (n), and remove their periods."""
+        mask = np.where(is_rejected, np.nan, 1.0)
+        return replace(
+            self,
+            outcome=np.where(is_rejected, outcome, self.outcome),
+            frequency_hz=self.frequency_hz * mask,
+            confidence=self.confidence * mask,
+            details=PeriodDetails(
+                self.details_or_nan.period_error_s * mask, self.details_or_nan.window_bytes_ratio * mask
+            ),
+        )
+
+
+def gather(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
+    """Concatenate the detections of parts of n signals, and restore the order of the signals.
+
+    Parameters
+    ----------
+    parts : sequence of Detections
+    places : sequence of int arrays
+        For each part, the numbers of its signals; together a permutation of 0 to n - 1.
+
+    Returns
+    -------
+    Detections
+    """
+    if not parts:
+        empty = np.zeros(0)
+        return Detections(np.zeros(0, np.str_), empty, empty, empty, empty, empty, Candidates.empty(0))
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _columns()}
+    has_details = any(part.details is not None for part in parts)
+    details = joined([part.details_or_nan for part in parts]) if has_details else None
+    candidates = beside([part.candidates for part in parts])
+    concatenated = Detections(**columns, candidates=candidates, details=details)
+    return concatenated.select(np.argsort(np.concatenate(list(places)), kind="stable"))
+
+
+def _columns() -> list[str]:
+    """Names of the array fields with one value per signal."""
+    return [column.name for column in fields(Detections)[:-2]]

@@ -1,0 +1,313 @@
+"""Search many signals for periods with every method, and measure how periodic they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iosig.transforms.arrays import Ints, Ragged, Reals
+from iosig.transforms.periods import periodicity
+from iosig.transforms.periods.interface.detections import Candidates, Detections, Segments, gather
+from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
+from iosig.transforms.periods.null_model.params import NullModelParams
+from iosig.transforms.periods.periodicity import Periodicity
+from iosig.transforms.periods.windows import clip_samples
+from iosig.transforms.throughput.requests import Steps
+
+if TYPE_CHECKING:
+    from iosig.transforms.periods.autocorrelation import AutocorrelationParams
+    from iosig.transforms.periods.autoperiod_analysis import AutoperiodParams
+    from iosig.transforms.periods.ftio import DftParams
+
+
+#: all methods, the default first
+METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")
+#: by method: the detections of n signals, and FTIO's refined confidence (n)
+Results = dict[str, tuple[Detections, Reals]]
+#: signals whose lengths differ by at most this ratio are padded to one group
+_PADDING_RATIO = 0.25
+#: minimum number of cycles within the window: 2, less rounding
+_MIN_CYCLES = 2 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodParams:
+    """Which methods search for periods, and their parameters.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Any of `METHODS`.
+    max_missing_ratio : float
+        Maximum share of unmeasured samples (ours: the papers have no gaps).
+    controlled, dft, autocorrelation, autoperiod : optional
+        Parameters of each method; its defaults if None.
+    """
+
+    methods: tuple[str, ...] = METHODS
+    max_missing_ratio: float = 0.5
+    controlled: NullModelParams | None = None
+    dft: DftParams | None = None
+    autocorrelation: AutocorrelationParams | None = None
+    autoperiod: AutoperiodParams | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """Result of one method for n signals.
+
+    Attributes
+    ----------
+    method : str
+        One of `METHODS`.
+    detections : Detections
+        The detected periods.
+    refined_confidence : (n,)
+        FTIO's refined confidence; NaN where there is none.
+    periodicity : Periodicity
+        How much the periods resemble each other, over the window of each detection.
+    segments : Segments or None
+        All periods of each signal, if the method finds more than one.
+    """
+
+    method: str
+    detections: Detections
+    refined_confidence: Reals
+    periodicity: Periodicity
+    segments: Segments | None = None
+
+    @property
+    def burst_width_s(self) -> Reals:
+        """Width of a burst of each signal (n); NaN where unknown."""
+        width_s = np.full(self.detections.signal_count, np.nan)
+        if self.segments is not None:
+            main = np.flatnonzero(self.segments.is_main)
+            width_s[self.segments.owner[main]] = self.segments.burst_width_s[main]
+        return width_s
+
+
+def find_periods(
+    samples: Ragged,
+    sampling_hz: Reals,
+    started_s: Reals,
+    params: PeriodParams | None = None,
+    steps: Steps | None = None,
+) -> list[Periods]:
+    """Find the periods of signals with each method.
+
+    Parameters
+    ----------
+    samples : Ragged
+        n signals, in bytes per second, NaN where not measured.
+    sampling_hz, started_s : (n,)
+        Sampling frequency, and time of the first sample.
+    params : PeriodParams, optional
+    steps : Steps, optional
+        The signals as exact step functions, from which periodicity is then measured. By default it is measured from the
+        samples, each of which holds until the next.
+
+    Returns
+    -------
+    list of Periods
+        One per method.
+    """
+    params = params or PeriodParams()
+    results = []
+    for method, (detected, refined) in detect_periods(samples, sampling_hz, started_s, params).items():
+        detections, segments = detected, None
+        if method == "controlled":
+            from iosig.transforms.periods.null_model.segments import find_segments
+
+            null_model_params = params.controlled or NullModelParams()
+            detections, segments = find_segments(detected, samples, sampling_hz, started_s, null_model_params)
+        periodicity = measure_periodicity(detections, samples, sampling_hz, started_s, steps)
+        results.append(Periods(method, detections, refined, periodicity, segments))
+    return results
+
+
+def detect_periods(
+    samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None
+) -> Results:
+    """Detect one period per signal and method, that of the first segment found; parameters as of `find_periods`.
+
+    Returns
+    -------
+    dict of str to (Detections, (n,))
+        By method: the detections, and the refined confidence.
+    """
+    params = params or PeriodParams()
+    by_method: Results = {}
+    if set(params.methods) - {"controlled"}:
+        by_method |= _apply_by_length(_run_exact_methods, samples, sampling_hz, started_s, params)
+    if "controlled" in params.methods:
+        by_method |= _apply_by_length(_run_padded_methods, samples, sampling_hz, started_s, params)
+    known_counts = _count_known(samples)
+    counts = samples.counts
+    results: Results = {}
+    for method in (name for name in METHODS if name in params.methods):
+        detections, refined = by_method[method]
+        sound = _reject_unsound(detections, started_s + counts / sampling_hz, known_counts, counts, params)
+        results[method] = sound, np.where(sound.is_periodic, refined, np.nan)
+    return results
+
+
+def _apply_by_length(
+    run_methods: Callable[[EvenSignals, PeriodParams], Results],
+    samples: Ragged,
+    sampling_hz: Reals,
+    started_s: Reals,
+    params: PeriodParams,
+) -> Results:
+    """Run methods on groups of signals of similar length, and restore the order of the signals."""
+    padding = _PADDING_RATIO if run_methods is _run_padded_methods else 0.0
+    signals, parts = [], []
+    for numbers, group in group_by_length(samples, sampling_hz, started_s, padding):
+        signals.append(numbers)
+        parts.append(run_methods(group, params))
+    # without signals each method returns an empty result
+    parts = parts or [run_methods(EvenSignals(np.zeros((0, 0)), np.zeros(0), np.zeros(0)), params)]
+    signals = signals or [np.zeros(0, dtype=np.int64)]
+    order = np.argsort(np.concatenate(signals), kind="stable")
+    return {
+        method: (
+            gather([part[method][0] for part in parts], signals),
+            np.concatenate([part[method][1] for part in parts])[order],
+        )
+        for method in parts[0]
+    }
+
+
+def _run_padded_methods(group: EvenSignals, params: PeriodParams) -> Results:
+    """Run the methods that ignore missing samples after the end of a signal."""
+    from iosig.transforms.periods.null_model import detection
+
+    detections = detection.detect(group, params.controlled or NullModelParams())
+    return {"controlled": (detections, np.full(group.signal_count, np.nan))}
+
+
+def _run_exact_methods(group: EvenSignals, params: PeriodParams) -> Results:
+    """Run the other methods on signals of one length."""
+    wanted = set(params.methods)
+    unknown = np.full(group.signal_count, np.nan)
+    results = {}
+    # Lazy imports: most calls run one method.
+    if wanted & {"dft", "merged"}:
+        from iosig.transforms.periods import ftio
+
+        results["dft"] = ftio.detect(group, params.dft), unknown
+    if wanted & {"autocorrelation", "merged"}:
+        from iosig.transforms.periods import autocorrelation as autocorrelation
+
+        results["autocorrelation"] = autocorrelation.detect(group, params.autocorrelation), unknown
+    if "merged" in wanted:
+        transform = results["dft"][0]
+        results["merged"] = transform, refine_confidence(transform, results["autocorrelation"][0])
+    if "autoperiod" in wanted:
+        from iosig.transforms.periods import autoperiod
+
+        results["autoperiod"] = autoperiod.detect_even(group, params.autoperiod), unknown
+    return results
+
+
+def _count_known(samples: Ragged) -> Ints:
+    counts = samples.counts
+    owner = samples.owner
+    return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)
+
+
+def _reject_unsound(
+    detections: Detections, ended_s: Reals, known_counts: Ints, counts: Ints, params: PeriodParams
+) -> Detections:
+    """Reject detections in signals that are mostly missing, or with too few cycles."""
+    bounded = replace(detections, window_end_s=np.minimum(detections.window_end_s, ended_s))
+    is_gappy = (known_counts > 0) & (counts - known_counts > params.max_missing_ratio * counts)
+    with np.errstate(invalid="ignore"):
+        cycles = (bounded.window_end_s - bounded.window_start_s) * bounded.frequency_hz
+        has_few_cycles = cycles < _MIN_CYCLES
+    return bounded.reject(has_few_cycles, "aperiodic").reject(is_gappy, "too_many_gaps")
+
+
+def measure_periodicity(
+    detections: Detections, samples: Ragged, sampling_hz: Reals, started_s: Reals, steps: Steps | None
+) -> Periodicity:
+    """Measure the periodicity of each signal within the window of its detection."""
+    if steps is not None:
+        return periodicity.characterize_steps(
+            steps, detections.window_start_s, detections.window_end_s, detections.frequency_hz
+        )
+    clipped, _ = clip_samples(samples, sampling_hz, started_s, detections.window_start_s, detections.window_end_s)
+    return periodicity.characterize_samples(clipped, sampling_hz, detections.frequency_hz)
+
+
+# ---- transform and autocorrelation together
+
+
+def refine_confidence(transform: Detections, autocorrelation: Detections) -> Reals:
+    """Refine the confidence of the transform's periods by the autocorrelation.
+
+    Parameters
+    ----------
+    transform, autocorrelation : Detections
+        Of the same n signals.
+
+    Returns
+    -------
+    (n,)
+        FTIO's ``(c_d + c_a + c_s) / 3``, from 0 to 1, where c_s is the similarity of the two periods; NaN unless the
+        transform found a period.
+
+    Notes
+    -----
+    The paper trusts the transform more: the autocorrelation is "used to adjust the confidence". So period, outcome and
+    candidates stay. Where the autocorrelation finds no period, c_a and c_s count as 0.
+
+    References
+    ----------
+    A. Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C,
+    doi:10.1109/IPDPS57955.2024.00048
+    """
+    is_both = transform.is_periodic & autocorrelation.is_periodic
+    similarity = compute_similarity(transform.period_s, autocorrelation.candidates)
+    terms = [
+        transform.confidence,
+        np.where(autocorrelation.is_periodic, autocorrelation.confidence, 0.0),
+        np.where(is_both, similarity, 0.0),
+    ]
+    with np.errstate(invalid="ignore"):
+        mean = np.clip(np.sum(terms, axis=0) / len(terms), 0.0, 1.0)
+    return np.where(transform.is_periodic, mean, np.nan)
+
+
+def compute_similarity(period_s: Reals, candidates: Candidates) -> Reals:
+    """Similarity of each period to its signal's candidates, 1 less their common coefficient of variation.
+
+    Parameters
+    ----------
+    period_s : (n,)
+    candidates : Candidates
+
+    Returns
+    -------
+    (n,)
+        From 0 to 1; NaN without candidates.
+
+    Notes
+    -----
+    FTIO, section II-C: 111.67 s has a similarity of 97.6 % to five candidates about 104.8 s, and 25.73 s of 99.7 % to
+    a single candidate of 25.6 s.
+    """
+    counts = candidates.counts
+    owner = candidates.owner
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        others = 1.0 / candidates.frequency_hz
+        # scaled by the longest period, so that no square overflows
+        longest = period_s.astype(np.float64)
+        np.maximum.at(longest, owner, others)
+        relative_period, others = period_s / longest, others / longest[owner]
+        mean = (np.bincount(owner, others, len(counts)) + relative_period) / (counts + 1.0)
+        squares = np.bincount(owner, np.square(others - mean[owner]), len(counts)) + np.square(relative_period - mean)
+        similarity = 1.0 - np.sqrt(squares / (counts + 1.0)) / mean
+    return np.where(counts > 0, np.clip(similarity, 0.0, 1.0), np.nan)
