@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +17,11 @@ import pytest
 from iosig.answers.signatures.view import Asked, view_of
 from iosig.estimates.periods import rows_of
 from iosig.estimates.subjects import Subjects
-from iosig.flows import nightly
-from iosig.flows.steps import periods
+from iosig.flows import executors, nightly
+from iosig.flows.steps import periods, signatures
 from iosig.settings.model import Settings, SignatureSettings
 from iosig.streams.landing import Told, land_paths
+from iosig.warehouse.processes import ProcessExecutor
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
@@ -96,12 +97,16 @@ class Nights:
         return row
 
 
-@pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
-    """A first day with three applications, and a second one on which one of them writes otherwise."""
-    folder = tmp_path_factory.mktemp("signatures")
-    store = Store(folder / "warehouse")
-    settings = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+SETTINGS = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+
+
+def run(store: Store) -> Release:
+    return nightly.run_inline(store, SETTINGS, lambda *_: None)
+
+
+def made(folder: Path, run: Callable[[Store], Release] = run) -> Nights:
+    """Return a first day with three applications, and a second one on which one of them writes otherwise."""
+    store, settings = Store(folder / "warehouse"), SETTINGS
     monday = [
         *(Ran("wave", -1000 + 60 * k) for k in range(6)),
         Ran("wave", -400, duration_s=300),
@@ -112,9 +117,14 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
     tuesday = [Ran("wave", 30 + 40 * k, bursts=GROWN) for k in range(6)]
     list(land_paths(store, settings, write_day(folder / "site", "a", monday, -1010.0, -5.0), Told()))
     trace_wave(store, -1000 + 60)
-    first = nightly.run_inline(store, settings, lambda *_: None)
+    first = run(store)
     list(land_paths(store, settings, write_day(folder / "site", "b", tuesday, 5.0, 300.0), Told()))
-    return Nights(store, first, nightly.run_inline(store, settings, lambda *_: None))
+    return Nights(store, first, run(store))
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
+    return made(tmp_path_factory.mktemp("signatures"))
 
 
 def trace_wave(store: Store, start_min: float) -> str:
@@ -280,6 +290,48 @@ def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
     row = Nights(store, release, release).one("ann/wave/8")
     assert row["duration_s"] == pytest.approx(600, abs=INTERVAL_S)
     assert row["volume_bytes"] == pytest.approx(60 * GB, rel=0.02)
+
+
+class _Killed(BaseException):
+    """What no step may survive."""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_chunks_in_processes_give_the_same_and_a_killed_run_resumes_after_the_complete_ones(
+    nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signatures, "_CHUNK_SETS", 2)
+    # chunks alone go to processes
+    monkeypatch.setattr(executors, "SMALL_BYTES", 1 << 40)
+    completed: list[list[str]] = []
+
+    def run_twice(store: Store) -> Release:
+        def report(name: str, *_: object) -> None:
+            completed[-1].append(name)
+            if name.startswith("signatures ") and len(completed) % 2:
+                raise _Killed
+
+        with ProcessExecutor(2) as executor:
+            engine = executors.Engine(executor, worker_count=2)
+            completed.append([])
+            with pytest.raises(_Killed):
+                nightly.run_inline(store, SETTINGS, report, engine=engine)
+            completed.append([])
+            return nightly.run_inline(store, SETTINGS, report, engine=engine)
+
+    found = made(tmp_path, run_twice)
+    killed, resumed = completed[:2]
+    chunks = {name for name in killed + resumed if name.startswith("signatures ")}
+    assert chunks == {f"signatures {number + 1}/{len(chunks)}" for number in range(len(chunks))}
+    assert len(chunks) > 2
+    assert killed[-1] in chunks
+    assert killed[-1] not in resumed
+    assert "signatures" in resumed
+    for table in ("sample_sets", "signatures", "signature_points", "signature_bursts"):
+        query = f"from {table} order by all"
+        for one, other in ((nights.first, found.first), (nights.second, found.second)):
+            assert nights.rows(query, one) == found.rows(query, other) != []
 
 
 # ---- what is judged of signatures
