@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import os
 import signal
@@ -37,6 +38,8 @@ _KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 #: What is freed is kept for the next array, up to so much, and arrays up to 32 MB have a place in it. Either number by
 #: itself would have the C library (glibc) ask the system for each array of 128 KB anew, which is worse than neither.
 ALLOCATION = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
+#: parameters of `mallopt` (malloc.h): glibc reads the variables only when a process starts
+_MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3}
 
 
 class WorkerLost(MachineFault):
@@ -53,7 +56,7 @@ class ProcessExecutor(Executor):
     def __init__(self, worker_count: int) -> None:
         self.worker_count = worker_count
         share = max(1, (os.cpu_count() or 1) // worker_count)
-        self._variables = _ONE_THREAD | ALLOCATION | {_THREADS: str(share)}
+        self._variables = _ONE_THREAD | {_THREADS: str(share)}
         self._lock = threading.Lock()
         self._pool = self._new_pool()
 
@@ -61,7 +64,7 @@ class ProcessExecutor(Executor):
         self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
     ) -> Future[_Answer]:
         """Have a function called in one of the processes."""
-        with self._lock, _environment(self._variables), uninterrupted():
+        with self._lock, uninterrupted():
             try:
                 return self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
@@ -95,7 +98,8 @@ class ProcessExecutor(Executor):
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # a fork of a process that has threads may hang
-        return ProcessPoolExecutor(self.worker_count, mp_context=get_context("spawn"), initializer=_working)
+        context = get_context("spawn")
+        return ProcessPoolExecutor(self.worker_count, context, initializer=_begin_worker, initargs=(self._variables,))
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:
@@ -136,7 +140,10 @@ def ending_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _working() -> None:
+def _begin_worker(variables: dict[str, str]) -> None:
+    # here and not before the process starts: in a process that has threads, one that changes the environment while
+    # another one reads it ends the process (glibc)
+    set_environment(variables)
     # as soon as there is nothing left to do
     left_at_once(lambda: 0)
     ending_with_parent()
@@ -214,19 +221,16 @@ def workers(worker_count: int | None) -> int:
     return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Give processes that are started meanwhile variables of their environment; what is set already stays."""
-    before = os.environ.get(_MEMORY)
+def set_environment(values: dict[str, str]) -> None:
+    """Set variables that libraries read when they are imported, and how memory is kept; what is set already stays."""
+    said = os.environ.get(_MEMORY, "").replace(_OF_POLARS, "").split(",")
     # the last word counts
-    said = [_KEPT_MEMORY, *filter(None, (before or "").replace(_OF_POLARS, "").split(","))]
-    added = [name for name in values if name not in os.environ]
-    os.environ.update({name: values[name] for name in added} | {_MEMORY: ",".join(said)})
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-        os.environ.pop(_MEMORY)
-        if before is not None:
-            os.environ[_MEMORY] = before
+    os.environ[_MEMORY] = ",".join([_KEPT_MEMORY, *filter(None, said)])
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+    # other C libraries have no such function
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for name, size in ALLOCATION.items():
+            if name not in os.environ:
+                mallopt(_MALLOPT[name], int(size))
