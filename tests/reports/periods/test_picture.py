@@ -190,7 +190,7 @@ def test_several_segments_have_a_bar_each(tmp_path: Path) -> None:
     assert bars[1][1] == bars[0][1] > bars[2][1]
     assert bars[0][0] < 800 / 60 < bars[1][0]
     draw(view).write(tmp_path / "a.png")
-    alone = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found.of_one(0))
+    alone = view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=found.select_signal(0))
     assert len(composed(alone).axes[0].texts) == 3
     one = Segments(*(each[:1] for each in (*columns, *rest)), np.array([True]), np.array([0, 1]))
     assert not composed(view_of(EvenSignals.from_samples(values, 1.0), told, title="x", segments=one)).axes[0].texts

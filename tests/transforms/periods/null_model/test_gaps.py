@@ -111,7 +111,7 @@ def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
     scores = {}
     for merged in naive.merges(gaps):
         left = sum(gap > merged for gap in gaps)
-        c = naive.cv(gaps, merged)
+        c = naive.variation(gaps, merged)
         score = float(compute_gap_log_p(left, c)) if c < 1 else 0.0
         scores[merged] = score + np.log(trials if merged else 1 / GAP_TEST.unmerged_weight)
     merged = int(result.max_merged_gap[0])
