@@ -1,4 +1,4 @@
-"""Signals as tests of lines have them: white, centred, beside zeros."""
+"""Prewhitened signals for tests of combs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def centred(rates: np.ndarray, known: np.ndarray | None = None) -> WhitenedSigna
     is_known = np.zeros(padded.shape, dtype=bool)
     is_known[:, :length] = True if known is None else known
     padded *= is_known
-    # noise of white runs has about a burst to four samples
+    # white noise has about one phase per four samples
     return WhitenedSignals(
         prewhiten(padded, is_known), np.full(count, length), np.ones(count), np.full(count, length / 4)
     )

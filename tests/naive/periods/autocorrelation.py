@@ -8,7 +8,7 @@ from itertools import pairwise
 
 
 def pairs(count: int, lag: int, *, is_circular: bool) -> list[tuple[int, int]]:
-    """The places of samples that are a lag apart."""
+    """Positions of pairs of samples that are a lag apart."""
     if is_circular:
         return [(place, (place + lag) % count) for place in range(count)]
     return [(place, place + lag) for place in range(count - lag)]
@@ -33,7 +33,7 @@ def autocorrelation(values: Sequence[float], *, is_circular: bool = False) -> li
 
 
 def kept_distances(places: Sequence[int], heights: Sequence[float], most_z: float) -> list[int]:
-    """Distances between consecutive peaks that are at most so many weighted deviations from their weighted mean."""
+    """Distances between consecutive peaks within `most_z` weighted standard deviations of their weighted mean."""
     distances = [right - left for left, right in pairwise(places)]
     weights = [min(left, right) for left, right in pairwise(heights)]
     total = sum(weights)

@@ -9,7 +9,7 @@ from tests.naive.periods import autoperiod_periodogram
 
 
 def circular(values: Sequence[float]) -> list[float]:
-    """Circular autocorrelation without the mean, the mean over the pairs of which both are known (not NaN)."""
+    """Circular autocorrelation without the mean, averaged over pairs of known samples (not NaN)."""
     count = len(values)
     known = [x for x in values if not math.isnan(x)]
     mean = sum(known) / len(known)
@@ -23,7 +23,7 @@ def circular(values: Sequence[float]) -> list[float]:
 
 
 def likeness(values: Sequence[float]) -> list[float]:
-    """Twice the products over the squares of all known pairs, without the mean."""
+    """Normalized square difference: twice the products over the squares of all known pairs, without the mean."""
     known = [x for x in values if not math.isnan(x)]
     level = [x - sum(known) / len(known) for x in values]
     found = []
@@ -35,7 +35,7 @@ def likeness(values: Sequence[float]) -> list[float]:
 
 
 def line(values: Sequence[float]) -> tuple[float, float]:
-    """Slope and squared error of the straight line through values at 0, 1, 2, ..."""
+    """Slope and squared error of the least-squares line through values at 0, 1, 2, ..."""
     count = len(values)
     at, mean = (count - 1) / 2, sum(values) / count
     slope = sum((i - at) * (y - mean) for i, y in enumerate(values)) / sum((i - at) ** 2 for i in range(count))
@@ -43,7 +43,7 @@ def line(values: Sequence[float]) -> tuple[float, float]:
 
 
 def bend(values: Sequence[float]) -> tuple[float, int, float, float] | None:
-    """Error, place of the cut and slopes of the two lines of at least three points that fit best together."""
+    """Error, split and slopes of the best two lines of at least three points each."""
     best = None
     for cut in range(2, len(values) - 2):
         (rising, before), (falling, after) = line(values[: cut + 1]), line(values[cut:])
@@ -53,7 +53,7 @@ def bend(values: Sequence[float]) -> tuple[float, int, float, float] | None:
 
 
 def window(lag: float, cycles: float, steps: int, least: int) -> tuple[int, int]:
-    """First and last lag around a hint of so many cycles."""
+    """First and last lag of the window around a hint of `cycles` cycles."""
     first = math.floor((steps / (cycles + 1) + steps / cycles) / 2 - 1)
     last = math.ceil((steps / cycles + steps / (cycles - 1)) / 2 + 1)
     while last - first + 1 < least:
@@ -75,7 +75,7 @@ def hill(correlation: Sequence[float], first: int, last: int, steps: int, least:
 
 
 def refined(alike: Sequence[float], first: int, last: int, top: int) -> float:
-    """The top of the parabola through a hill's top and its neighbours, where both are at least half as high."""
+    """Vertex of the parabola through a hill's top and its neighbours, if both are at least half as high."""
     piece = alike[first : last + 1]
     highest = first + piece.index(max(piece))
     top = highest if first < highest < last else top
@@ -86,7 +86,7 @@ def refined(alike: Sequence[float], first: int, last: int, top: int) -> float:
 
 
 def periods(values: Sequence[float], confidence: float = 0.9, samples_per_peak: int = 5) -> list[float]:
-    """All periods of an even signal in samples (NaN: not measured), from high to low power."""
+    """All periods of an even signal in samples (NaN: not measured), by descending power."""
     count, steps = len(values), len(values) - 1
     known = [(float(i), x) for i, x in enumerate(values) if not math.isnan(x)]
     times, level = [t for t, _ in known], [x for _, x in known]

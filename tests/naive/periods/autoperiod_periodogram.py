@@ -25,7 +25,7 @@ def power(times: Sequence[float], values: Sequence[float], frequency: float) -> 
 
 
 def frequencies(span: float, step: float, samples_per_peak: int) -> list[float]:
-    """From one wave in the span to half the sampling frequency, so many within a peak's width."""
+    """From one cycle in the span to the Nyquist frequency, with `samples_per_peak` within a peak's width."""
     found, number = [], samples_per_peak
     while number / samples_per_peak <= span / (2 * step) * (1 + 1e-9):
         found.append(number / samples_per_peak / span)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-#: bounds that are met but for rounding are met
+#: relative tolerance of comparisons with thresholds
 NEARLY = 1.0 - 1e-12
 
 
 def candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float = 0.8) -> list[int]:
-    """Equation 3: the bins of the dominant frequencies' candidates, from 1 up."""
+    """Equation 3: bins of the candidates for the dominant frequency, from 1."""
     highest = max(scores)
     return [
         k
@@ -20,12 +20,12 @@ def candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float
 
 
 def harmonics(bins: Sequence[int], least: int = 2) -> set[int]:
-    """Candidates that are whole multiples of lower ones, which have at least so many cycles."""
+    """Candidates that are integer multiples of lower ones with enough cycles."""
     return {high for high in bins for low in bins if least <= low < high and high % low == 0}
 
 
 def confidence(scores: Sequence[float], k: int, without: set[int], tolerance: float = 0.8) -> float:
-    """c_k of section II-C; harmonics among the candidates are in neither sum."""
+    """c_k of section II-C; harmonic candidates are excluded from both sums."""
     highest = max(scores)
     counted = [(i, z) for i, z in enumerate(scores, start=1) if i not in without]
     outliers = math.fsum(z for _, z in counted if z >= 3.0 * NEARLY)
@@ -34,7 +34,7 @@ def confidence(scores: Sequence[float], k: int, without: set[int], tolerance: fl
 
 
 def dominant(scores: Sequence[float]) -> tuple[int, float] | None:
-    """The dominant frequency's bin and its confidence, if there is one of two cycles at least."""
+    """Bin and confidence of the dominant frequency, if there is one with at least two cycles."""
     found = candidates(scores)
     dropped = harmonics(found)
     kept = [k for k in found if k not in dropped]

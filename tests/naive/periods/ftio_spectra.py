@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def filled(samples: Sequence[float]) -> list[float]:
-    """Samples with the mean of the measured ones for those that were not."""
+    """Samples with missing values replaced by the mean."""
     known = [value for value in samples if math.isfinite(value)]
     mean = math.fsum(known) / len(known) if known else 0.0
     return [value if math.isfinite(value) else mean for value in samples]
@@ -25,19 +25,19 @@ def coefficients(samples: Sequence[float]) -> list[complex]:
 
 
 def power(samples: Sequence[float]) -> list[float]:
-    """The power of each bin."""
+    """Power of each bin."""
     return [abs(value) ** 2 / len(samples) for value in coefficients(samples)]
 
 
 def z_scores(powers: Sequence[float]) -> list[float]:
-    """Equation 2, with the population's standard deviation; zeros where it is rounding."""
+    """Equation 2, with the population standard deviation; zeros where it is rounding."""
     mean = math.fsum(powers) / len(powers)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in powers) / len(powers))
     return [(value - mean) / spread if spread > 1e-12 * mean else 0.0 for value in powers]
 
 
 def rebuilt(samples: Sequence[float], time: float) -> float:
-    """Equation 1 at a time in samples."""
+    """Equation 1 at a time given in samples."""
     count = len(samples)
     total = math.fsum(samples) / count
     for k, value in enumerate(coefficients(samples), start=1):

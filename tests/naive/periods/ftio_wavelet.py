@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.ftio_wavelet`: one window and one stretch after the other."""
+"""The naive twin of `iosig.transforms.periods.ftio_wavelet`: one window and one range after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def approximation(values: Sequence[float], level: int) -> list[float]:
-    """Means of ever longer blocks, the last sample repeated, each as often as its block is long."""
+    """Block means of doubling length, with the last sample repeated, one value per sample."""
     left = [float(value) for value in values]
     for _ in range(level):
         left += left[-1:] * (len(left) % 2)
@@ -26,7 +26,7 @@ def sliding_correlation(first: np.ndarray, second: np.ndarray, size: int) -> lis
 
 
 def stretches(times: Sequence[float], correlation: Sequence[float], least_s: float) -> list[tuple[int, int]]:
-    """Runs of 0.12 and more that last long enough, then those with short pauses as one."""
+    """Runs of 0.12 or more that last long enough, merged across short pauses."""
     runs, start = [], None
     for place, value in enumerate([*correlation, 0.0]):
         if value >= 0.12 and start is None:

@@ -1,11 +1,11 @@
-"""The naive twin of `iosig.transforms.periods.periodicity`: for each period, a loop over all pieces of the signal."""
+"""The naive twin of `iosig.transforms.periods.periodicity`: for each period, a loop over all steps of the signal."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-#: from when to when, and at what rate; NaN where it is not known
+#: start, end and rate; NaN where unknown
 Piece = tuple[float, float, float]
 
 
@@ -16,10 +16,10 @@ def metrics(
     ended_s: float,
     frequency_hz: float,
 ) -> dict[str, float]:
-    """Section II-C, a to c and equation 4, on whole periods of which at least half is known."""
+    """Section II-C, a to c and equation 4, on whole periods that are at least half known."""
 
     def part(low: float, high: float, least: float = -math.inf) -> tuple[float, float]:
-        """How long, from low to high, the rate is known and above the least, and what it moves then."""
+        """Time between bounds in which the rate is known and above a threshold, and the volume."""
         shares = [
             (min(right, high) - max(left, low), rate)
             for left, right, rate in pieces
@@ -28,7 +28,7 @@ def metrics(
         return math.fsum(width for width, _ in shares), math.fsum(width * rate for width, rate in shares)
 
     def struck(low: float, high: float) -> float:
-        """What moves in no time."""
+        """Volume of impulses."""
         return math.fsum(volume for time, volume in impulses.items() if low <= time < high or time == high == ended_s)
 
     length, volume = part(started_s, ended_s)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-#: first sample, the one behind the last
+#: first sample, and the sample after the last
 Run = tuple[int, int]
 
 
@@ -38,7 +38,7 @@ def _merged(runs: Sequence[Run], is_bridged: Sequence[bool]) -> list[Run]:
 
 
 def parting_gap(pauses: Sequence[int], count: int, cycle: float) -> float:
-    """The pause up to which runs are one phase, in samples. cycle: the believed period in samples, or NaN."""
+    """Maximum gap within a phase, in samples. cycle: known period in samples, or NaN."""
     if not math.isnan(cycle):
         return cycle / 16
     if sum(pauses) < 0.1 * count or not pauses:
@@ -52,7 +52,7 @@ def parting_gap(pauses: Sequence[int], count: int, cycle: float) -> float:
 
 
 def phases(values: Sequence[float], cycle: float) -> list[tuple[int, int, float, bool, bool]]:
-    """First sample, the one behind the last, the sum between, whether it may go on, whether it may begin before."""
+    """First sample, sample after the last, sum in between, whether the phase is open, whether it is cut."""
     runs = runs_above_mean(values)
     if not runs:
         return []

@@ -1,4 +1,4 @@
-"""Autocorrelation: the functions by their definitions, peaks as SciPy finds them, periods and what is none."""
+"""Autocorrelation: the functions by definition, peaks as in SciPy, and periods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.naive.periods import autocorrelation as naive
 NAN = float("nan")
 BOUNDED = settings(max_examples=examples(60), deadline=None)
 
-#: a signal varies, or it does not: variation in the last place would be judged by rounding
+#: signals vary clearly or not at all: rounding would decide on variation in the last digit
 rates = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e12).map(lambda value: round(value, 3)))
 signals = st.lists(rates, min_size=2, max_size=40).filter(lambda row: np.ptp(row) > 1e-6 * np.max(row))
 
@@ -53,7 +53,7 @@ def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
 
 @BOUNDED
 @given(signals)
-def test_without_gaps_the_masked_one_is_the_plain_one(row: list[float]) -> None:
+def test_masked_correlation_without_gaps_equals_the_plain_one(row: list[float]) -> None:
     values = np.array([row])
     np.testing.assert_allclose(correlate_masked(values), correlate_linear(values), atol=1e-9)
     np.testing.assert_allclose(correlate_masked(values, is_circular=True), correlate_circular(values), atol=1e-9)
@@ -62,7 +62,7 @@ def test_without_gaps_the_masked_one_is_the_plain_one(row: list[float]) -> None:
 @pytest.mark.parametrize("is_circular", [False, True])
 @BOUNDED
 @given(data=st.data())
-def test_with_gaps_it_equals_the_naive_twin(is_circular: bool, data: st.DataObject) -> None:
+def test_masked_correlation_with_gaps_equals_the_naive_twin(is_circular: bool, data: st.DataObject) -> None:
     row = np.array(data.draw(signals))
     gaps = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
     gappy = np.where(gaps, NAN, row)
@@ -80,7 +80,7 @@ def test_with_gaps_it_equals_the_naive_twin(is_circular: bool, data: st.DataObje
     np.testing.assert_allclose(result, bridged, atol=1e-9 * scale)
 
 
-def test_it_is_what_ftio_computes() -> None:
+def test_linear_correlation_equals_ftios() -> None:
     values = np.random.default_rng(1).exponential(1e9, (3, 501))
     for row, result in zip(values, correlate_linear(values), strict=True):
         centred = row - row.mean()
@@ -88,7 +88,7 @@ def test_it_is_what_ftio_computes() -> None:
         np.testing.assert_allclose(result, expected, atol=1e-14)
 
 
-def test_many_signals_are_worked_on_in_chunks() -> None:
+def test_chunking_does_not_change_results() -> None:
     values = np.random.default_rng(2).random((300, 1000))
     values[::7, 10] = NAN
     for function in (correlate_linear, correlate_circular, correlate_masked):
@@ -99,7 +99,7 @@ def test_many_signals_are_worked_on_in_chunks() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1.0, 1e200, 1e307])
-def test_the_unit_does_not_matter(scale: float) -> None:
+def test_results_are_independent_of_the_unit(scale: float) -> None:
     values = np.random.default_rng(3).integers(0, 9, (2, 64)).astype(float)
     np.testing.assert_allclose(correlate_linear(values * scale), correlate_linear(values), atol=1e-12)
     values[:, 5] = NAN
@@ -107,7 +107,7 @@ def test_the_unit_does_not_matter(scale: float) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e300, -3.0])
-def test_what_does_not_vary_has_none(value: float) -> None:
+def test_constant_signals_have_no_correlation(value: float) -> None:
     values = np.full((2, 99), value)
     values[1, 3] = NAN
     for function in (correlate_linear, correlate_circular, correlate_masked):
@@ -115,7 +115,7 @@ def test_what_does_not_vary_has_none(value: float) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (3, 1)])
-def test_nothing_has_none(shape: tuple[int, int]) -> None:
+def test_empty_input_has_no_correlation(shape: tuple[int, int]) -> None:
     for function in (correlate_linear, correlate_circular, correlate_masked):
         assert function(np.zeros(shape)).shape == shape
         assert np.isnan(function(np.zeros(shape))).all()
@@ -126,7 +126,7 @@ def test_nothing_has_none(shape: tuple[int, int]) -> None:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data(), st.integers(0, 12), st.integers(1, 5))
-def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) -> None:
+def test_peaks_equal_scipys(data: st.DataObject, count: int, rows: int) -> None:
     levels = st.sampled_from([0.0, 0.1, 0.15, 0.15, 0.5, 1.0, NAN])
     table = np.array([data.draw(st.lists(levels, min_size=count, max_size=count)) for _ in range(rows)])
     result = find_row_peaks(table, 0.15)
@@ -142,20 +142,20 @@ def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) ->
 
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(2, 40), st.floats(0.15, 1.0)), min_size=2, max_size=12), st.floats(0.5, 3.0))
-def test_kept_distances_equal_the_naive_twin(steps: list[tuple[int, float]], max_z: float) -> None:
+def test_distances_without_outliers_equal_the_naive_twin(steps: list[tuple[int, float]], max_z: float) -> None:
     place = np.cumsum([width for width, _ in steps])
     height = np.array([height for _, height in steps])
     result = measure_distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, max_z).drop_outliers()
     assert result.samples.tolist() == naive.kept_distances(place.tolist(), height.tolist(), max_z)
 
 
-def test_two_distances_that_weigh_the_same_are_both_kept() -> None:
-    """Both have the Z-score 1, up to rounding."""
+def test_two_distances_of_equal_weight_are_no_outliers() -> None:
+    """Both have a Z-score of 1, except for rounding."""
     result = measure_distances(Peaks(np.zeros(3, dtype=np.int64), np.array([3, 10, 30]), np.full(3, 0.3)), 1)
     assert result.is_kept.all()
 
 
-def test_an_outlier_is_left_out() -> None:
+def test_outlying_distances_are_dropped() -> None:
     place = np.array([10, 20, 30, 33, 40, 50, 60])
     height = np.array([0.9, 0.8, 0.7, 0.2, 0.6, 0.5, 0.4])
     result = measure_distances(Peaks(np.zeros(7, dtype=np.int64), place, height), 1)
@@ -167,7 +167,7 @@ def test_an_outlier_is_left_out() -> None:
 
 @pytest.mark.parametrize(("period", "burst"), [(20, 3), (20, 9), (50, 1), (7, 2)])
 @pytest.mark.parametrize("hz", [0.1, 1.0, 10.0])
-def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> None:
+def test_square_wave_has_its_period(period: int, burst: int, hz: float) -> None:
     result = detect(EvenSignals.from_samples(1e9 * square(period, burst, 20 * period), hz, 5.0))
     assert result.outcome.tolist() == ["periodic"]
     assert result.period_s[0] == pytest.approx(period / hz)
@@ -176,20 +176,20 @@ def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> Non
     assert np.isnan(result.false_alarm_probability[0])
 
 
-def test_a_few_gaps_change_nothing() -> None:
+def test_few_gaps_do_not_change_the_period() -> None:
     signal = square(20, 5, 600)
     signal[np.random.default_rng(4).random(600) < 0.2] = NAN
     assert detect(EvenSignals.from_samples(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
 
 
-def test_half_of_the_samples_are_enough_even_if_every_second_is_missing() -> None:
+def test_every_second_sample_may_be_missing() -> None:
     signal = square(40, 10, 800)
     signal[1::2] = NAN
     result = detect(EvenSignals.from_samples(signal, 1.0))
     assert result.period_s[0] == pytest.approx(40.0, rel=0.01)
 
 
-def test_what_is_no_period_has_an_outcome() -> None:
+def test_signals_without_a_period_have_an_outcome() -> None:
     count = 40
     rows = {
         "no_data": np.full(count, NAN),
@@ -208,7 +208,7 @@ def test_what_is_no_period_has_an_outcome() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "no_data"), (1, "too_short"), (4, "too_short"), (5, "aperiodic")])
-def test_two_peaks_need_room(count: int, expected: str) -> None:
+def test_short_signals_have_no_room_for_two_peaks(count: int, expected: str) -> None:
     assert detect(
         EvenSignals.from_samples(square(2, 1, count), 1.0), AutocorrelationParams(min_height=-1.0)
     ).outcome == [expected]
@@ -216,19 +216,19 @@ def test_two_peaks_need_room(count: int, expected: str) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])
-def test_rates_of_any_size_have_the_same_period(scale: float) -> None:
+def test_extreme_rates_have_the_same_period(scale: float) -> None:
     signal = EvenSignals.from_samples(scale * square(20, 5, 400), 1.0)
     assert detect(signal).period_s[0] == pytest.approx(20.0)
 
 
-def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
+def test_candidates_are_distances_by_descending_weight() -> None:
     signal = EvenSignals.from_samples(square(20, 5, 200), 2.0)
     result = detect(signal)
     assert (1.0 / result.candidates.frequency_hz).tolist() == pytest.approx([10.0] * 7)
     assert np.isnan(result.candidates.confidence).all()
 
 
-def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
+def test_distances_with_a_cv_of_one_are_no_period() -> None:
     signal = np.zeros(200)
     signal[[0, 3, 6, 60, 63, 66, 69, 190]] = 1.0
     assert detect(EvenSignals.from_samples(signal, 1.0)).period_s[0] == pytest.approx(3.0)
@@ -238,7 +238,7 @@ def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
-def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: str) -> None:
+def test_period_of_real_bursts_is_their_mean_distance(shared_data: Path, name: str) -> None:
     path = shared_data / "dxt" / f"{name}_bursts.csv"
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
     hz, count = 20.0, int(20 * (ended[-1] + 1))
@@ -255,14 +255,14 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
         max_size=12,
     ),
 )
-def test_anything_has_an_outcome(row: list[float]) -> None:
+def test_any_input_has_an_outcome(row: list[float]) -> None:
     result = detect(EvenSignals.from_samples(row, 1.0))
     assert result.outcome[0] in OUTCOMES
     assert np.isfinite([result.frequency_hz[0], result.confidence[0]]).tolist() == [result.is_periodic[0]] * 2
 
 
 def many_kinds(count: int) -> Reals:
-    """Signals of many kinds, some of them on the edge of an answer (signals, samples)."""
+    """Signals of many kinds, some of them near a threshold (signals, samples)."""
     rng = np.random.default_rng(count)
     at, period = np.arange(count), rng.integers(2, max(3, count // 3), (6, 1))
     square_waves = (at % period < rng.uniform(0.1, 0.9, (6, 1)) * period).astype(float)
@@ -298,14 +298,14 @@ def many_kinds(count: int) -> Reals:
     "params",
     [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(max_z=2.5)],
 )
-def test_many_signals_are_each_as_it_is_alone(count: int, params: AutocorrelationParams) -> None:
+def test_results_are_independent_of_the_batch(count: int, params: AutocorrelationParams) -> None:
     table = many_kinds(count)
     signals = EvenSignals(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
     result = detect(signals, params)
     for place in range(len(table)):
         alone = detect(signals.select(slice(place, place + 1)), params)
-        own = slice(*result.candidates.offsets[place : place + 2])
+        selected = slice(*result.candidates.offsets[place : place + 2])
         assert alone.outcome[0] == result.outcome[place]
-        np.testing.assert_array_equal(alone.candidates.frequency_hz, result.candidates.frequency_hz[own])
+        np.testing.assert_array_equal(alone.candidates.frequency_hz, result.candidates.frequency_hz[selected])
         np.testing.assert_allclose(result.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
         np.testing.assert_allclose(result.confidence[place], alone.confidence[0], rtol=0, atol=1e-12)

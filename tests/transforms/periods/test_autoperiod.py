@@ -1,4 +1,4 @@
-"""AUTOPERIOD: the reference's series in any unit of time, its naive twin, noise, and signals that are none."""
+"""AUTOPERIOD: the reference's series in several units of time, the naive twin, noise, and degenerate input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.naive.periods import autoperiod as naive
 NAN = float("nan")
 
 
-def evenly(values: Reals, sampling_hz: float = 1.0) -> EvenSignals:
+def make_even(values: Reals, sampling_hz: float = 1.0) -> EvenSignals:
     rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
     return EvenSignals(rows, np.full(len(rows), sampling_hz), np.zeros(len(rows)))
 
@@ -35,8 +35,8 @@ def at_instants(times: Reals, values: Reals) -> UnevenSignals:
 
 
 def candidate_periods(result: Detections, row: int = 0) -> list[float]:
-    own = slice(*result.candidates.offsets[row : row + 2].tolist())
-    return (1.0 / result.candidates.frequency_hz[own]).tolist()
+    selected = slice(*result.candidates.offsets[row : row + 2].tolist())
+    return (1.0 / result.candidates.frequency_hz[selected]).tolist()
 
 
 def pulses(count: int, period: float, length: float = 1.0) -> Reals:
@@ -67,13 +67,13 @@ def series(shared_data: Path, golden: dict[str, dict[str, str]]) -> dict[str, tu
     return {name: read_series(shared_data / "ccr-gpfs" / name) for name in golden}
 
 
-def together(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSignals:
+def combine(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSignals:
     times, lengths, values = (np.concatenate([part[place] for part in series.values()]) for place in range(3))
     offsets = np.concatenate([[0], np.cumsum([len(part[0]) for part in series.values()])])
     return UnevenSignals.from_intervals(times / unit, lengths / unit, Ragged(values, offsets))
 
 
-def assert_as_golden(result: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
+def assert_equals_golden(result: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
     expected = [float(row["stat_period"] or NAN) for row in golden.values()]
     assert result.is_periodic.tolist() == np.isfinite(expected).tolist()
     assert set(result.outcome[~result.is_periodic]) <= {"aperiodic"}
@@ -84,7 +84,7 @@ def assert_as_golden(result: Detections, golden: dict[str, dict[str, str]], unit
 def test_reference_series_in_seconds_minutes_and_hours(
     golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], unit: float
 ) -> None:
-    assert_as_golden(detect(together(series, unit)), golden, unit)
+    assert_equals_golden(detect(combine(series, unit)), golden, unit)
 
 
 @pytest.mark.parametrize(
@@ -98,23 +98,23 @@ def test_reference_series_in_seconds_minutes_and_hours(
         AutoperiodParams(refined_shoulder=2),
     ],
 )
-def test_no_parameter_is_set_to_the_point(
+def test_parameters_may_vary_without_changing_the_reference_results(
     golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], params: AutoperiodParams
 ) -> None:
-    assert_as_golden(detect(together(series), params), golden)
+    assert_equals_golden(detect(combine(series), params), golden)
 
 
-def test_reference_thresholds_from_its_own_even_samples(
+def test_thresholds_equal_the_reference_on_even_samples(
     golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]]
 ) -> None:
     for name, row in golden.items():
         times, lengths, values = series[name]
         left = times - lengths
         even = np.interp(np.linspace(left[0], left[-1], len(left)), left, values)
-        signal = evenly(even, (len(left) - 1) / (left[-1] - left[0]))
-        assert_as_golden(detect_even(signal), {name: row})
+        signal = make_even(even, (len(left) - 1) / (left[-1] - left[0]))
+        assert_equals_golden(detect_even(signal), {name: row})
         result = analyze_even(signal)
-        # where half of the sampling frequency lies between two frequencies, the reference takes one beyond it
+        # where the Nyquist frequency lies between two grid points, the reference includes the one beyond it
         assert result.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
         if row["stat_top_hint"]:
             inner = np.where(np.arange(result.powers.shape[1]) > 5, result.powers[0], 0)
@@ -122,10 +122,10 @@ def test_reference_thresholds_from_its_own_even_samples(
             assert period == pytest.approx(float(row["stat_top_hint"]), rel=1e-9)
 
 
-def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Reals, Reals]]) -> None:
-    # bursts every 6 or 7 samples of 30 s: the function is as high at both lags, and the reference says 180 s
+def test_top_of_a_narrow_hill_is_not_refined(series: dict[str, tuple[Reals, Reals, Reals]]) -> None:
+    # bursts every 6 or 7 samples of 30 s: both lags are equally high, and the reference reports 180 s
     name = "industry-2895978-gpfs-reads.csv"
-    samples = together({name: series[name]})
+    samples = combine({name: series[name]})
     assert detect(samples).period_s[0] == pytest.approx(180, rel=1e-3)
     assert detect(samples, AutoperiodParams(refined_shoulder=0)).period_s[0] == pytest.approx(194, rel=1e-2)
     result = analyze(samples)
@@ -133,12 +133,12 @@ def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Real
     assert result.correlation[0, 13] > result.correlation[0, 6]
 
 
-# ---- signals whose period is plain
+# ---- clear periods
 
 
 def test_clean_sine() -> None:
     times = np.arange(0, 10, 0.01)
-    result = detect_even(evenly(3 * np.sin(2 * np.pi * times) + 5, 100))
+    result = detect_even(make_even(3 * np.sin(2 * np.pi * times) + 5, 100))
     assert result.outcome.tolist() == ["periodic"]
     assert result.period_s[0] == pytest.approx(1, rel=1e-3)
     assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(3, rel=1e-3)
@@ -155,38 +155,38 @@ def test_clean_sine() -> None:
 def test_tight_sines(span: int, scale: int, significance: str) -> None:
     values = np.sin(scale * np.pi * np.arange(0, span, 0.01))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
-    assert detect_even(evenly(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
+    assert detect_even(make_even(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
 
 
-def test_square_wave_exactly() -> None:
-    assert detect_even(evenly(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
+def test_square_wave_has_its_exact_period() -> None:
+    assert detect_even(make_even(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
 
 
 def test_two_periods_of_a_day() -> None:
-    # as the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
+    # like the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
     times = np.arange(0, 86400, 30.0)
     values = (times % 780 < 60) * 1e9 + (times % 3600 < 90) * 1.2e9
-    result = detect_even(evenly(values, 1 / 30))
+    result = detect_even(make_even(values, 1 / 30))
     assert candidate_periods(result) == pytest.approx([780, 3600], rel=1e-3)
     assert result.period_s[0] == pytest.approx(780, rel=1e-3)
 
 
 @pytest.mark.parametrize("period", [5, 8, 20, 31, 60])
-def test_a_pulse_train_has_one_period_and_neither_multiples_nor_fractions(period: int) -> None:
-    assert candidate_periods(detect_even(evenly(pulses(1000, period, period / 5)))) == [period]
+def test_pulse_train_has_no_multiples_or_fractions_of_its_period(period: int) -> None:
+    assert candidate_periods(detect_even(make_even(pulses(1000, period, period / 5)))) == [period]
 
 
-def test_a_strong_peak_makes_no_further_periods_of_what_it_leaks() -> None:
+def test_leakage_of_a_strong_peak_is_no_further_period() -> None:
     times = np.arange(0, 300, 0.1)
     values = np.sin(2 * np.pi * times / 7) + 0.8 * np.sin(2 * np.pi * times / 31.3)
-    assert candidate_periods(detect_even(evenly(values, 10))) == pytest.approx([7], rel=0.03)
+    assert candidate_periods(detect_even(make_even(values, 10))) == pytest.approx([7], rel=0.03)
 
 
-def test_tops_are_found_between_samples() -> None:
+def test_tops_are_interpolated_between_samples() -> None:
     random = np.random.default_rng(0)
     for period in random.uniform(20, 60, 10):
         values = np.maximum(np.sin(2 * np.pi * np.arange(1200) / period), 0) ** 2
-        assert detect_even(evenly(values)).period_s[0] == pytest.approx(period, rel=2e-3)
+        assert detect_even(make_even(values)).period_s[0] == pytest.approx(period, rel=2e-3)
 
 
 def test_samples_at_random_times() -> None:
@@ -196,12 +196,12 @@ def test_samples_at_random_times() -> None:
     assert result.period_s[0] == pytest.approx(37.7, rel=0.01)
 
 
-def test_lost_polls_are_no_zeros() -> None:
+def test_lost_polls_do_not_count_as_zeros() -> None:
     random = np.random.default_rng(2)
     values = np.sin(2 * np.pi * np.arange(600) / 24) + 50
     values[random.random(600) < 0.4] = NAN
     values[200:260] = NAN
-    even = evenly(values, 0.1)
+    even = make_even(values, 0.1)
     for result in (detect_even(even), detect(UnevenSignals.from_even(even))):
         assert result.period_s[0] == pytest.approx(240, rel=0.005)
         assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
@@ -209,22 +209,22 @@ def test_lost_polls_are_no_zeros() -> None:
 
 def test_less_than_two_cycles_are_no_period() -> None:
     values = np.sin(2 * np.pi * np.arange(400) / 215)
-    assert detect_even(evenly(values)).outcome.tolist() == ["aperiodic"]
+    assert detect_even(make_even(values)).outcome.tolist() == ["aperiodic"]
     values = np.sin(2 * np.pi * np.arange(400) / 150)
-    assert detect_even(evenly(values)).period_s[0] == pytest.approx(150, rel=0.02)
+    assert detect_even(make_even(values)).period_s[0] == pytest.approx(150, rel=0.02)
 
 
 def test_one_burst_is_no_period() -> None:
     values = np.zeros((3, 1000))
     values[0, 100:130] = values[1, :250] = 1e9
     values[2] = np.arange(1000)
-    assert detect_even(evenly(values)).outcome.tolist() == ["aperiodic"] * 3
+    assert detect_even(make_even(values)).outcome.tolist() == ["aperiodic"] * 3
 
 
 # ---- the naive twin
 
 
-def mixed(random: np.random.Generator, count: int) -> Reals:
+def draw_mixed_signals(random: np.random.Generator, count: int) -> Reals:
     values = random.normal(size=count) + 3 * pulses(count, random.uniform(4, 25), 2) / 1e9
     values += random.uniform(0, 2) * np.sin(2 * np.pi * np.arange(count) / random.uniform(6, 50))
     return values
@@ -233,9 +233,9 @@ def mixed(random: np.random.Generator, count: int) -> Reals:
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_periods_equal_the_naive_twin(missing: float) -> None:
     random = np.random.default_rng(4)
-    values = np.stack([mixed(random, 110) for _ in range(12)])
+    values = np.stack([draw_mixed_signals(random, 110) for _ in range(12)])
     values[random.random(values.shape) < missing] = NAN
-    result = detect_even(evenly(values))
+    result = detect_even(make_even(values))
     expected = [naive.periods(row.tolist()) for row in values]
     assert sum(map(bool, expected)) > 6
     assert max(map(len, expected)) > 1
@@ -243,21 +243,23 @@ def test_periods_equal_the_naive_twin(missing: float) -> None:
         assert candidate_periods(result, row) == pytest.approx(wanted, rel=1e-9)
 
 
-def test_even_samples_are_judged_alike_by_either_way() -> None:
+def test_even_and_uneven_search_agree_on_even_samples() -> None:
     random = np.random.default_rng(5)
-    values = np.stack([mixed(random, 150) for _ in range(20)])
-    signals = evenly(values, 1 / 30)
-    one, other = detect_even(signals), detect(UnevenSignals.from_even(signals))
-    assert one.outcome.tolist() == other.outcome.tolist()
-    np.testing.assert_allclose(one.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
-    np.testing.assert_allclose(one.candidates.amplitude_bytes_per_s, other.candidates.amplitude_bytes_per_s, rtol=1e-6)
-    np.testing.assert_allclose(one.false_alarm_probability, other.false_alarm_probability, rtol=1e-5)
+    values = np.stack([draw_mixed_signals(random, 150) for _ in range(20)])
+    signals = make_even(values, 1 / 30)
+    single, other = detect_even(signals), detect(UnevenSignals.from_even(signals))
+    assert single.outcome.tolist() == other.outcome.tolist()
+    np.testing.assert_allclose(single.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
+    np.testing.assert_allclose(
+        single.candidates.amplitude_bytes_per_s, other.candidates.amplitude_bytes_per_s, rtol=1e-6
+    )
+    np.testing.assert_allclose(single.false_alarm_probability, other.false_alarm_probability, rtol=1e-5)
 
 
 @pytest.mark.parametrize("significance", ["exponential", "monte_carlo"])
-def test_no_answer_depends_on_the_company(significance: str) -> None:
+def test_results_are_independent_of_the_batch(significance: str) -> None:
     random = np.random.default_rng(6)
-    pairs = [(np.sort(random.uniform(0, n, n)), mixed(random, n)) for n in (40, 300, 90, 91, 1000, 90)]
+    pairs = [(np.sort(random.uniform(0, n, n)), draw_mixed_signals(random, n)) for n in (40, 300, 90, 91, 1000, 90)]
     params = AutoperiodParams(significance=significance, permutation_count=19)  # type: ignore[arg-type]
     times, values = (np.concatenate([pair[place] for pair in pairs]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in pairs])])
@@ -271,56 +273,56 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1000), st.integers(-200, 200), st.floats(-3, 3), st.sampled_from([1 / 60, 1 / 3600, 86400.0]))
-def test_neither_unit_of_values_nor_of_time_matters(seed: int, exponent: int, level: float, unit: float) -> None:
-    values = mixed(np.random.default_rng(seed), 80)
-    one = detect_even(evenly(values))
-    other = detect_even(evenly((values + level) * 10.0**exponent, 1 / unit))
-    assert other.outcome.tolist() == one.outcome.tolist()
-    assert [period / unit for period in candidate_periods(other)] == pytest.approx(candidate_periods(one), rel=1e-6)
+def test_results_are_independent_of_units(seed: int, exponent: int, level: float, unit: float) -> None:
+    values = draw_mixed_signals(np.random.default_rng(seed), 80)
+    single = detect_even(make_even(values))
+    other = detect_even(make_even((values + level) * 10.0**exponent, 1 / unit))
+    assert other.outcome.tolist() == single.outcome.tolist()
+    assert [period / unit for period in candidate_periods(other)] == pytest.approx(candidate_periods(single), rel=1e-6)
 
 
 # ---- noise
 
 
-def test_white_noise_is_seldom_periodic() -> None:
+def test_white_noise_is_rarely_periodic() -> None:
     values = np.random.default_rng(7).normal(size=(400, 300))
-    assert detect_even(evenly(values)).is_periodic.mean() <= 0.02
+    assert detect_even(make_even(values)).is_periodic.mean() <= 0.02
 
 
-def test_monte_carlo_has_the_reference_s_missing_factor() -> None:
-    # for such noise the reference has a threshold of 5.56: half of what its powers are measured in
+def test_monte_carlo_threshold_has_the_factor_missing_in_the_reference() -> None:
+    # for such noise the reference's threshold is 5.56, half of the unit of its powers
     values = np.random.default_rng(8).normal(size=(20, 600))
-    result = analyze_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
+    result = analyze_even(make_even(values), AutoperiodParams(significance="monte_carlo"))
     assert result.thresholds.mean() == pytest.approx(9.1, abs=0.4)
     assert (result.powers.max(axis=1) > result.thresholds).mean() <= 0.2
-    assert analyze_even(evenly(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
+    assert analyze_even(make_even(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
 
 
-def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
+def test_monte_carlo_threshold_depends_on_the_distribution_of_values() -> None:
     # few large bursts have larger powers by chance than normal noise, as PEARC'18's Figure 7 shows
     random = np.random.default_rng(9)
     values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
     values[:, 0] = 1e9
-    by_chance = analyze_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
-    uneven = analyze(UnevenSignals.from_even(evenly(values)), AutoperiodParams(significance="monte_carlo"))
+    by_chance = analyze_even(make_even(values), AutoperiodParams(significance="monte_carlo"))
+    uneven = analyze(UnevenSignals.from_even(make_even(values)), AutoperiodParams(significance="monte_carlo"))
     np.testing.assert_allclose(by_chance.thresholds, uneven.thresholds, rtol=1e-6)
-    assert (by_chance.thresholds != analyze_even(evenly(values)).thresholds).all()
+    assert (by_chance.thresholds != analyze_even(make_even(values)).thresholds).all()
 
 
 def test_monte_carlo_probability_is_a_rank() -> None:
     params = AutoperiodParams(significance="monte_carlo", permutation_count=19)
-    result = detect_even(evenly(pulses(400, 20, 4)), params)
+    result = detect_even(make_even(pulses(400, 20, 4)), params)
     assert result.false_alarm_probability.tolist() == [1 / 20]
 
 
 def test_permutations_come_from_the_seed() -> None:
-    values = evenly(np.random.default_rng(10).normal(size=(1, 100)))
+    values = make_even(np.random.default_rng(10).normal(size=(1, 100)))
     params = AutoperiodParams(significance="monte_carlo")
     first, again, other = (analyze_even(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
     assert first == again != other
 
 
-# ---- signals that are none
+# ---- degenerate input
 
 
 @pytest.mark.parametrize(
@@ -339,22 +341,22 @@ def test_permutations_come_from_the_seed() -> None:
 )
 def test_outcomes(values: list[float], outcome: str) -> None:
     row = np.array([values], dtype=np.float64)
-    result = detect_even(evenly(row))
+    result = detect_even(make_even(row))
     assert result.outcome.tolist() == [outcome]
     assert outcome in OUTCOMES
     assert np.isnan([result.frequency_hz[0], result.period_s[0], result.false_alarm_probability[0]]).all()
-    uneven = detect(UnevenSignals.from_even(evenly(row)))
-    # at any times, what is missing at the ends is not missed
+    uneven = detect(UnevenSignals.from_even(make_even(row)))
+    # in uneven samples, missing samples at the ends are unknown
     assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
 
 
 def test_no_signals() -> None:
     none = UnevenSignals.from_intervals(np.zeros(0), np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
-    assert detect(none).signal_count == detect_even(evenly(np.zeros((0, 40)))).signal_count == 0
+    assert detect(none).signal_count == detect_even(make_even(np.zeros((0, 40)))).signal_count == 0
 
 
 @pytest.mark.parametrize("times", [np.zeros(50), np.full(50, 1e308), np.linspace(-1, 1, 50) * 1.7e308])
-def test_times_that_tell_nothing(times: Reals) -> None:
+def test_degenerate_times_have_an_outcome(times: Reals) -> None:
     assert detect(at_instants(times, np.arange(50.0))).outcome.tolist() == ["too_short"]
 
 
@@ -369,10 +371,10 @@ def test_times_that_tell_nothing(times: Reals) -> None:
     ),
     st.sampled_from(["exponential", "monte_carlo"]),
 )
-def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
+def test_any_samples_have_an_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
     times, values = (np.array([pair[place] for pair in pairs], dtype=np.float64) for place in (0, 1))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
-    for result in (detect(at_instants(times, values), params), detect_even(evenly(values[None]), params)):
+    for result in (detect(at_instants(times, values), params), detect_even(make_even(values[None]), params)):
         assert result.outcome[0] in OUTCOMES
         assert np.isfinite(result.frequency_hz[0]) == result.is_periodic[0]
         assert not result.is_periodic[0] or result.period_s[0] > 0
@@ -389,6 +391,6 @@ def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], si
         {"min_cycle_count": 0.5},
     ],
 )
-def test_parameters_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
+def test_invalid_parameters_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         AutoperiodParams(**wrong)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ def at_instants(times: Reals, values: Reals) -> UnevenSignals:
     )
 
 
-def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
+def test_resampling_keeps_even_samples_and_gaps() -> None:
     times = np.array([0.0, 10.0, 20.0, 30.0, 60.0, 70.0, 80.0])
     values = np.arange(7.0) * 1.5
     samples = at_instants(times, values)
@@ -28,14 +28,14 @@ def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
     assert counts.tolist() == [8]
 
 
-def test_samples_between_are_joined_by_straight_lines() -> None:
+def test_resampling_interpolates_linearly() -> None:
     times = np.array([0.0, 9.0, 20.0, 31.0, 40.0])
     samples = at_instants(times, 2 * times)
     result, _ = resample(samples, estimate_steps_s(samples))
     np.testing.assert_allclose(result, [[0, 20, 40, 60, 80]])
 
 
-def test_what_was_examined_can_be_drawn() -> None:
+def test_analysis_has_the_shapes_that_plots_need() -> None:
     result: Analysis = analyze(at_instants(np.arange(200.0), np.where(np.arange(200) % 10 < 2, 1e9, 0.0)))
     assert result.powers.shape == (1, result.counts[0])
     assert result.correlation[0, :11].argmax() == 0

@@ -1,4 +1,4 @@
-"""Hills: two lines through windows, their naive twin, and how far tops stand above valleys."""
+"""Hills: two-line fits, their naive twin, and the prominence of tops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fit_one(values: list[float]) -> TwoLineFits:
     )
 
 
-def test_a_tent_is_fitted_exactly() -> None:
+def test_tent_is_fitted_exactly() -> None:
     result = fit_one([0, 1, 2, 3, 2.5, 2, 1.5, 1])
     assert (result.cut[0], result.top[0]) == (3, 3)
     assert (result.rising[0], result.falling[0]) == pytest.approx((1, -0.5))
@@ -34,8 +34,8 @@ def test_valleys_and_slopes_are_no_hills(values: list[float], rises: bool, falls
     assert (result.rising[0] > 0, result.falling[0] < 0) == (rises, falls)
 
 
-def test_the_cut_is_where_the_total_error_is_least_not_where_slopes_are_surest() -> None:
-    # the sum of the slopes' standard errors is least at another cut
+def test_split_minimizes_the_total_squared_error() -> None:
+    # the sum of the slopes' standard errors is smallest at another split
     values = [0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 9.0, 4.0, 0.0]
     best = naive.bend(values)
     assert best is not None
@@ -66,14 +66,14 @@ def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 1000), st.floats(1e-3, 1e6), st.floats(-100, 100))
-def test_a_cut_depends_on_neither_scale_nor_level(seed: int, scale: float, level: float) -> None:
+def test_split_is_independent_of_scale_and_level(seed: int, scale: float, level: float) -> None:
     values = np.random.default_rng(seed).normal(size=20).cumsum()
-    one, other = fit_one(values.tolist()), fit_one((values * scale + level * scale).tolist())
-    assert other.cut[0] == one.cut[0]
-    assert other.rising[0] == pytest.approx(scale * one.rising[0], rel=1e-6, abs=1e-9 * scale)
+    single, other = fit_one(values.tolist()), fit_one((values * scale + level * scale).tolist())
+    assert other.cut[0] == single.cut[0]
+    assert other.rising[0] == pytest.approx(scale * single.rising[0], rel=1e-6, abs=1e-9 * scale)
 
 
-def test_long_windows_lose_no_digits() -> None:
+def test_long_windows_keep_precision() -> None:
     values = np.abs(np.arange(100_001) - 60_000.0) * -1e-9 + 1e3
     result = fit_one(values.tolist())
     assert result.cut[0] == 60_000
@@ -81,7 +81,7 @@ def test_long_windows_lose_no_digits() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_no_hill(bad: float) -> None:
+def test_windows_with_nan_are_no_hills(bad: float) -> None:
     result = fit_one([0, 1, 2, bad, 2, 1, 0])
     assert (result.cut[0], np.isnan(result.rising[0])) == (-1, True)
 
@@ -92,9 +92,9 @@ def test_no_windows() -> None:
     assert len(compute_prominence(np.zeros((1, 5)), none, none, none)) == 0
 
 
-def test_a_top_stands_above_the_higher_of_its_valleys() -> None:
+def test_prominence_is_measured_from_the_higher_valley() -> None:
     table: Reals = np.array([[9.0, 2.0, 5.0, 4.0, 1.0, 8.0, np.nan]])
     row, top = np.zeros(4, dtype=np.int64), np.array([2, 2, 5, 0])
     result = compute_prominence(table, row, top, np.array([1, 2, 1, 3]))
-    # at an edge there is nothing to one side
+    # at an edge one side is empty
     assert result.tolist() == [1, 3, 0, 0]

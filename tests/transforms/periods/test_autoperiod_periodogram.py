@@ -1,4 +1,4 @@
-"""The Lomb-Scargle periodogram: Scargle's formula, its naive twin, scipy's, and what white noise does to it."""
+"""The Lomb-Scargle periodogram: Scargle's formula, its naive twin, SciPy's, and its distribution under white noise."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tests.budget import examples
 from tests.naive.periods import autoperiod_periodogram as naive
 
 
-def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSignals:
+def make_samples(*signals: tuple[Reals, Reals]) -> UnevenSignals:
     times, values = (np.concatenate([pair[place] for pair in signals]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in signals])])
     return UnevenSignals.from_intervals(times, np.zeros(len(times)), Ragged(values, offsets))
 
 
-def grid_of(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
+def make_grid(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
     return FrequencyGrid.from_spans(samples.span_s, estimate_steps_s(samples), samples_per_peak)
 
 
@@ -50,7 +50,7 @@ def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
     return np.where(grid.has_frequency, powers, np.nan)
 
 
-def even(values: Reals, samples_per_peak: int = 5) -> Reals:
+def make_even(values: Reals, samples_per_peak: int = 5) -> Reals:
     known = np.isfinite(values)
     return compute_even_powers(
         standardize(values, known), compute_even_terms(known, samples_per_peak), samples_per_peak
@@ -78,7 +78,7 @@ def test_grid_equals_the_naive_twin_in_any_unit(count: int, samples_per_peak: in
     assert result.frequency_hz[0] * unit == pytest.approx(expected, rel=1e-12)
 
 
-def test_signals_of_one_grid_have_their_own_frequencies_alone() -> None:
+def test_each_signal_has_only_its_own_frequencies() -> None:
     grid = FrequencyGrid.from_spans(np.array([10.0, 20.0, 0.0]), np.array([1.0, 1.0, 0.0]))
     assert grid.counts.tolist() == [21, 46, 0]
     assert np.isfinite(grid.frequency_hz).sum(axis=1).tolist() == [21, 46, 0]
@@ -89,8 +89,8 @@ def test_signals_of_one_grid_have_their_own_frequencies_alone() -> None:
 
 def test_uneven_powers_equal_scipys() -> None:
     pairs = signals(np.random.default_rng(0), 400, 37, 120)
-    samples = samples_of(*pairs)
-    grid = grid_of(samples)
+    samples = make_samples(*pairs)
+    grid = make_grid(samples)
     result = uneven_powers(samples, grid)
     for row, (times, values) in enumerate(pairs):
         frequency = grid.frequency_hz[row, : grid.counts[row]]
@@ -101,8 +101,8 @@ def test_uneven_powers_equal_scipys() -> None:
 
 @pytest.mark.parametrize("samples_per_peak", [1, 2, 5])
 def test_powers_equal_the_naive_twin(samples_per_peak: int) -> None:
-    samples = samples_of(*signals(np.random.default_rng(1), 40))
-    grid = grid_of(samples, samples_per_peak)
+    samples = make_samples(*signals(np.random.default_rng(1), 40))
+    grid = make_grid(samples, samples_per_peak)
     times, values = samples.time_s.tolist(), samples.bytes_per_s.tolist()
     expected = [naive.power(times, values, f) for f in grid.frequency_hz[0].tolist()]
     assert np.abs(uneven_powers(samples, grid)[0] - expected).max() < 1e-9
@@ -117,21 +117,21 @@ def test_even_powers_equal_the_naive_twin_with_gaps_and_without(count: int, miss
     known = np.flatnonzero(np.isfinite(values[0]))
     frequency = make_even_grid(count).frequency_hz[0].tolist()
     expected = [naive.power(known.tolist(), values[0, known].tolist(), f) for f in frequency]
-    assert np.abs(even(values)[0] - expected).max() < 1e-9
+    assert np.abs(make_even(values)[0] - expected).max() < 1e-9
 
 
-def test_even_samples_have_the_same_powers_by_either_way() -> None:
+def test_even_and_uneven_transforms_agree_on_even_samples() -> None:
     random = np.random.default_rng(3)
     values = random.normal(size=(3, 150))
     values[1, 3] = np.nan
     samples = UnevenSignals.from_even(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
     grid = FrequencyGrid.from_spans(np.full(3, 298.0), np.full(3, 2.0))
-    assert np.abs(uneven_powers(samples, grid) - even(values)).max() < 1e-8
+    assert np.abs(uneven_powers(samples, grid) - make_even(values)).max() < 1e-8
 
 
 def test_power_of_a_sine_is_half_the_samples_and_a_constant_has_none() -> None:
-    result = even(np.stack([np.sin(2 * np.pi * np.arange(401) / 8), np.full(401, 0.1)]))
-    # 401 samples span 50 waves of 8: a frequency of the grid
+    result = make_even(np.stack([np.sin(2 * np.pi * np.arange(401) / 8), np.full(401, 0.1)]))
+    # 401 samples span 50 cycles of 8 samples: a frequency of the grid
     assert result[0].max() == pytest.approx(200, rel=0.01)
     assert result[0].argmax() == 5 * 50 - 5
     assert (result[1] == 0).all()
@@ -139,15 +139,15 @@ def test_power_of_a_sine_is_half_the_samples_and_a_constant_has_none() -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(-300, 300), st.floats(-5, 5), st.integers(0, 1000))
-def test_neither_scale_nor_level_nor_start_matters(exponent: int, level: float, seed: int) -> None:
+def test_power_is_independent_of_scale_level_and_start(exponent: int, level: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     times, values = np.sort(random.uniform(0, 100, 50)), random.normal(size=50)
-    one, other = samples_of((times, values)), samples_of((times + 1000, (values + level) * 10.0**exponent))
-    grid = grid_of(one)
-    assert uneven_powers(other, grid) == pytest.approx(uneven_powers(one, grid), abs=1e-6)
+    single, other = make_samples((times, values)), make_samples((times + 1000, (values + level) * 10.0**exponent))
+    grid = make_grid(single)
+    assert uneven_powers(other, grid) == pytest.approx(uneven_powers(single, grid), abs=1e-6)
 
 
-def test_sums_are_as_exact_as_stated() -> None:
+def test_sums_have_the_documented_precision() -> None:
     random = np.random.default_rng(5)
     turns, values = random.uniform(-1, 2, 500), random.normal(size=500)
     for last in (3, 4, 1999, 2000):
@@ -156,7 +156,7 @@ def test_sums_are_as_exact_as_stated() -> None:
         assert np.abs(compute_sums(turns, values, numbers) - expected).max() < 1e-11 * np.abs(values).sum()
 
 
-def test_many_sets_of_values_at_the_same_times() -> None:
+def test_sums_of_several_sets_at_the_same_times() -> None:
     random = np.random.default_rng(6)
     turns, sets, numbers = random.uniform(0, 1, 60), random.normal(size=(4, 60)), np.arange(1, 90)
     expected = np.stack([compute_sums(turns, values, numbers) for values in sets])
@@ -168,7 +168,7 @@ def test_many_sets_of_values_at_the_same_times() -> None:
 
 def test_white_noise_has_powers_of_mean_one() -> None:
     random = np.random.default_rng(7)
-    result = even(random.normal(size=(300, 200)), 1)
+    result = make_even(random.normal(size=(300, 200)), 1)
     assert result.mean() == pytest.approx(1, abs=0.02)
     assert (result > 3).mean() == pytest.approx(np.exp(-3), rel=0.1)
 
@@ -186,10 +186,10 @@ def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
     assert compute_exponential_probability(np.array([100.0]), 1000)[0] == pytest.approx(1000 * np.exp(-100), rel=1e-9)
 
 
-# ---- samples at any times
+# ---- uneven samples
 
 
-def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
+def test_unknown_samples_are_dropped_and_times_sorted() -> None:
     times = np.array([3.0, 1.0, np.nan, 2.0, 5.0, 4.0, 7.0])
     values = np.array([30.0, 10.0, 1.0, np.nan, 50.0, np.inf, 70.0])
     result = UnevenSignals.from_intervals(times, np.zeros(len(times)), Ragged(values, np.array([0, 4, 4, 6, 7])))
@@ -201,7 +201,7 @@ def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
     np.testing.assert_equal(result.ended_s, [3, np.nan, 5, 7])
 
 
-def test_intervals_stand_at_their_middles_and_are_judged_as_wholes() -> None:
+def test_intervals_become_samples_at_their_middles() -> None:
     result = UnevenSignals.from_intervals(
         [30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3]))
     )
@@ -209,20 +209,20 @@ def test_intervals_stand_at_their_middles_and_are_judged_as_wholes() -> None:
     assert (result.started_s.tolist(), result.ended_s.tolist()) == ([0], [90])
 
 
-def test_chosen_signals_keep_their_samples() -> None:
-    samples = samples_of(*signals(np.random.default_rng(8), 5, 7, 3))
+def test_selected_signals_keep_their_samples() -> None:
+    samples = make_samples(*signals(np.random.default_rng(8), 5, 7, 3))
     result = samples.select(np.array([2, 0, 2]))
     assert result.counts.tolist() == [3, 5, 3]
     assert result.time_s[:3].tolist() == result.time_s[-3:].tolist() == samples.time_s[12:].tolist()
 
 
-def test_step_is_the_median_unless_samples_come_in_clusters() -> None:
+def test_step_is_the_median_except_for_clustered_samples() -> None:
     jitter = np.cumsum(np.array([10.0, 30.0, 30.0, 31.0, 29.0, 30.0, 300.0]))
     clusters = np.concatenate([np.arange(10) * 1e-6 + at for at in (0.0, 100.0)])
-    result = estimate_steps_s(samples_of((jitter, np.ones(7)), (clusters, np.ones(20)), (np.ones(1), np.ones(1))))
+    result = estimate_steps_s(make_samples((jitter, np.ones(7)), (clusters, np.ones(20)), (np.ones(1), np.ones(1))))
     assert result.tolist() == pytest.approx([30, (100 + 9e-6) / 4 / 19, 0])
 
 
-def test_nothing_at_all() -> None:
-    samples = samples_of((np.zeros(0), np.zeros(0)))
-    assert uneven_powers(samples, grid_of(samples)).shape == (1, 0)
+def test_empty_input_has_no_power() -> None:
+    samples = make_samples((np.zeros(0), np.zeros(0)))
+    assert uneven_powers(samples, make_grid(samples)).shape == (1, 0)

@@ -1,4 +1,4 @@
-"""Periods by the discrete Fourier transform: square waves, each rule of section II-B2, the paper's own example."""
+"""Periods by the discrete Fourier transform: square waves, the rules of section II-B2, and the paper's example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None) -> EvenSignals:
-    """A signal with these powers at these k, with phases of its own."""
+    """A signal with the given powers at bins k, and random phases."""
     random = np.random.default_rng(seed or 0)
     at = np.arange(count)
     result: Reals = np.full(count, 50.0)
@@ -33,7 +33,7 @@ def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None)
 
 
 def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> EvenSignals:
-    """Bursts every 20 s over a whole number of periods."""
+    """Bursts every 20 s, over a whole number of periods."""
     onsets = np.arange(0.0, duration_s, 20.0)
     steps = step_function(Requests.of_one(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
     sampling = Instants(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
@@ -66,9 +66,9 @@ def test_every_method_finds_a_plain_period(method: Method) -> None:
     assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(3.0)
 
 
-def test_one_candidate_two_and_more() -> None:
-    one, two, three = (cosines(powers) for powers in ({7: 9.0}, {7: 9.0, 10: 8.5}, {7: 9.0, 10: 8.5, 13: 8.8}))
-    result = detect(one)
+def test_number_of_candidates_decides() -> None:
+    single, two, three = (cosines(powers) for powers in ({7: 9.0}, {7: 9.0, 10: 8.5}, {7: 9.0, 10: 8.5, 13: 8.8}))
+    result = detect(single)
     assert (result.outcome[0], result.frequency_hz[0], result.confidence[0]) == (
         "periodic",
         7 / 400,
@@ -85,11 +85,11 @@ def test_one_candidate_two_and_more() -> None:
     assert result.frequency_hz[0] == 7 / 400
 
 
-def test_harmonics_are_all_whole_multiples() -> None:
+def test_all_integer_multiples_are_harmonics() -> None:
     result = detect(cosines({7: 9.0, 14: 8.9, 21: 8.8, 35: 9.5, 70: 8.7}))
     assert (result.outcome[0], listed(result)) == ("periodic", [7 / 400])
     assert result.confidence[0] == pytest.approx(1.0)
-    # a multiple of what is itself a harmonic, and one of a second fundamental
+    # a multiple of a harmonic, and a multiple of a second fundamental
     assert listed(detect(cosines({6: 9.0, 12: 9.0, 36: 9.0, 25: 8.5, 75: 8.4}))) == [6 / 400, 25 / 400]
 
 
@@ -97,16 +97,16 @@ def test_frequencies_in_the_upper_half_have_no_multiples() -> None:
     assert listed(detect(cosines({150: 9.0, 170: 8.5}))) == [150 / 400, 170 / 400]
 
 
-def test_a_frequency_of_floats_that_do_not_divide_is_a_harmonic() -> None:
+def test_harmonics_do_not_depend_on_float_division() -> None:
     assert 0.3 % 0.1 > 1e-5
     result = detect(replace(cosines({3: 9.0, 9: 8.0, 15: 8.0}, 90), sampling_hz=np.array([3.0])))
     assert result.frequency_hz[0] == pytest.approx(0.1)
 
 
-def test_the_window_is_no_period() -> None:
+def test_window_itself_is_no_period() -> None:
     result = detect(cosines({1: 9.0}))
     assert (result.outcome[0], listed(result)) == ("aperiodic", [])
-    # a drift beside the period counts as a candidate, has no harmonics, and wins if it is stronger
+    # a drift counts as a candidate, has no harmonics, and wins if it is stronger than the period
     result = detect(cosines({1: 8.5, 20: 9.0}))
     assert (result.outcome[0], result.period_s[0]) == ("periodic", 20.0)
     assert result.confidence[0] == pytest.approx(9.0 / 17.5, abs=0.01)
@@ -117,8 +117,8 @@ def test_the_window_is_no_period() -> None:
     assert detect(cosines({3: 9.0}), DftParams(min_cycle_count=4)).outcome[0] == "aperiodic"
 
 
-def test_the_papers_example_gains_by_a_lower_tolerance() -> None:
-    """Section II-C: 7,817 samples; 60.5 %, and 62.5 % once the harmonic is a candidate and is left out of the sums."""
+def test_confidence_of_the_papers_example_at_two_tolerances() -> None:
+    """Section II-C: 7,817 samples; 60.5 %, and 62.5 % once the harmonic is a candidate and excluded from the sums."""
     others = dict.fromkeys([11, 13, 17, 19, 23, 29, 31, 37, 41, 43], 0.3)
     signal = cosines({7: 1.0, 14: 0.762, **others}, 7817)
     plain = detect(signal)
@@ -141,7 +141,7 @@ SIGNALS = st.integers(20, 60).flatmap(
 
 @settings(max_examples=examples(80), deadline=None)
 @given(SIGNALS)
-def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
+def test_results_equal_the_naive_twin(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
     count, lines, noise, seed = drawn
     random = np.random.default_rng(seed)
     samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
@@ -159,7 +159,7 @@ def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]],
 
 
 @pytest.mark.filterwarnings("error")
-def test_no_answer_is_an_outcome() -> None:
+def test_signals_without_a_period_have_an_outcome() -> None:
     nan = np.nan
     for samples, outcome in (
         ([], "no_data"),
@@ -184,7 +184,7 @@ def test_no_answer_is_an_outcome() -> None:
     assert set(OUTCOMES) >= {"no_data", "too_short", "no_io", "too_many_gaps", "aperiodic", "periodic"}
 
 
-def test_a_constant_is_not_periodic_whatever_its_value() -> None:
+def test_constants_are_not_periodic() -> None:
     """FTIO 0.0.9 finds 0.0909 Hz with a confidence of 1 in 99 equal samples."""
     values = np.random.default_rng(5).uniform(0, 1e9, 300)
     assert set(detect(EvenSignals(np.repeat(values[:, None], 99, 1), np.ones(300), np.zeros(300))).outcome) == {
@@ -192,26 +192,26 @@ def test_a_constant_is_not_periodic_whatever_its_value() -> None:
     }
 
 
-def test_gaps_are_not_zeros() -> None:
+def test_gaps_do_not_count_as_zeros() -> None:
     samples = waves(5.0, 1.0).bytes_per_s[0].copy()
     samples[np.random.default_rng(2).random(len(samples)) < 0.3] = np.nan
     result = detect(EvenSignals.from_samples(samples, 1.0))
     assert result.period_s[0] == pytest.approx(20.0)
-    # polls missed in step, every 50 s, are no period of a constant
+    # polls that are missing every 50 s do not make a constant periodic
     constant = np.full(1000, 3e9)
     constant[::50] = np.nan
     assert detect(EvenSignals.from_samples(constant, 1.0)).outcome[0] == "aperiodic"
 
 
 @pytest.mark.parametrize("scale", [5e-320, 1e-200, 1e-3, 1e6, 1e250])
-def test_the_unit_of_bytes_does_not_matter(scale: float) -> None:
+def test_results_are_independent_of_the_unit_of_bytes(scale: float) -> None:
     signal = cosines({7: 9.0, 10: 8.5, 31: 3.0})
     plain, scaled = detect(signal), detect(replace(signal, bytes_per_s=signal.bytes_per_s * scale))
     assert scaled.frequency_hz.tolist() == plain.frequency_hz.tolist()
     assert scaled.confidence[0] == pytest.approx(plain.confidence[0], rel=1e-3 if scale < 1e-300 else 1e-9)
 
 
-def test_the_unit_of_time_does_not_matter() -> None:
+def test_results_are_independent_of_the_unit_of_time() -> None:
     signal = cosines({7: 9.0, 14: 8.5, 31: 3.0})
     minutes, hours = (detect(replace(signal, sampling_hz=np.array([hz]))) for hz in (1 / 60, 1e-7))
     assert minutes.period_s[0] == pytest.approx(60 * 400 / 7)
@@ -219,7 +219,7 @@ def test_the_unit_of_time_does_not_matter() -> None:
     assert hours.period_s[0] == pytest.approx(1e7 * 400 / 7)
 
 
-def test_many_signals_are_judged_each_for_itself() -> None:
+def test_results_are_independent_of_the_batch() -> None:
     random = np.random.default_rng(8)
     rows = np.stack(
         [cosines({5 + place % 40: 9.0, 77: 4.0 * (place % 3)}, 1000).bytes_per_s[0] for place in range(500)]

@@ -1,4 +1,4 @@
-"""FTIO 0.0.9's numbers, reproduced: real traces, its own tests' requests, a heat map, its sampling, its faults."""
+"""The reproduction of FTIO 0.0.9: real traces, its own tests, a heat map, its sampling, and its faults."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from tests.transforms.periods.test_ftio import waves
 from tests.warehouse.sources import darshan_tables
 
 
-def written(path: Path) -> Requests:
-    """The requests of a TMIO trace that FTIO takes for write_sync."""
+def read_write_requests(path: Path) -> Requests:
+    """The requests of a TMIO trace that FTIO uses for write_sync."""
     parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
     rows = pl.concat(parts).filter((pl.col("direction") == "write") & ~pl.col("is_async"))
     volume = rows["request_bytes"].cast(pl.Float64).fill_null(np.nan)
     return Requests.of_one(rows["began_s"].to_numpy(), rows["ceased_s"].to_numpy(), volume.to_numpy())
 
 
-def asked(hz: float = 10.0, **others: float) -> CompatibleParams:
+def make_params(hz: float = 10.0, **others: float) -> CompatibleParams:
     return CompatibleParams(sampling_hz=hz, **others)
 
 
-def held(edges: list[float], rates: list[float]) -> Steps:
+def make_steps(edges: list[float], rates: list[float]) -> Steps:
     none, ends = np.zeros(0), np.array([0, len(edges)])
     return Steps(np.array(edges, dtype=float), np.array(rates, dtype=float), ends, none, none, np.zeros(2, np.int64))
 
 
-def first(steps: Steps, hz: float = 10.0) -> SignalResult:
-    """What is found in the first signal."""
-    return analyze_signal(*ftio_0_0_9.sample(*next(ftio_0_0_9.iter_windows(steps, asked(hz))), hz))
+def analyze_first(steps: Steps, hz: float = 10.0) -> SignalResult:
+    """The result for the first signal."""
+    return analyze_signal(*ftio_0_0_9.sample(*next(ftio_0_0_9.iter_windows(steps, make_params(hz))), hz))
 
 
-def answer(result: SignalResult) -> tuple[int, int, float, float]:
+def summarize(result: SignalResult) -> tuple[int, int, float, float]:
     at = int(result.order[0])
     return result.sample_count, int(result.bins[at]), float(result.frequencies_hz[at]), float(result.confidences[at])
 
 
-# ---- its numbers
+# ---- published numbers
 
 
 def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
@@ -63,10 +63,10 @@ def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert len(rows) == 4
     for row in rows:
-        steps = sum_bandwidth(written(shared_data / "tmio" / row["trace"]))
+        steps = sum_bandwidth(read_write_requests(shared_data / "tmio" / row["trace"]))
         hz = float(row["sampling_hz"])
-        result, detections = first(steps, hz), detect(steps, asked(hz))
-        count, place, frequency, confidence = answer(result)
+        result, detections = analyze_first(steps, hz), detect(steps, make_params(hz))
+        count, place, frequency, confidence = summarize(result)
         assert (count, place) == (int(row["n"]), int(row["bin"]))
         assert (result.outlier_count, result.candidate_count) == (int(row["outliers"]), int(row["candidates"]))
         assert frequency == pytest.approx(float(row["frequency_hz"]), rel=1e-12, abs=0)
@@ -75,19 +75,19 @@ def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
         assert detections.period_s[0] == pytest.approx(float(row["period_s"]), rel=1e-12, abs=0)
 
 
-def test_requests_of_its_own_test_have_its_numbers() -> None:
+def test_requests_of_ftios_own_test_have_its_numbers() -> None:
     """Its test_api.py: requests of 0 and of 1000 bytes per second, two at a time."""
     began = np.array([start for onset in range(0, 70, 10) for start in (onset + 0.5, onset)])
     ceased = began + 4.5
     rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
     steps = sum_bandwidth(Requests.of_one(began, ceased, rates * 4.5))
     assert (steps.edges_s[0], steps.edges_s[-1]) == (0.0, 65.0)
-    assert answer(first(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
-    assert answer(first(steps, 1.0)) == (65, 3, 3 / 65, pytest.approx(1.0))
+    assert summarize(analyze_first(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
+    assert summarize(analyze_first(steps, 1.0)) == (65, 3, 3 / 65, pytest.approx(1.0))
 
 
-def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
-    """E3SM's log with -x DXT_POSIX: FTIO takes each rank's bins for requests and samples five times in a bin."""
+def test_heat_map_has_the_published_number(shared_data: Path) -> None:
+    """E3SM's log with -x DXT_POSIX: FTIO treats each rank's bins as requests, and takes five samples per bin."""
     heatmaps = darshan_tables.tables_of(shared_data / "darshan" / "e3sm_io_heatmap_only.darshan")["trace_heatmaps"]
     rows = heatmaps.filter(module="POSIX", direction="write")
     volume = np.array(rows["bin_bytes"].to_list(), dtype=float)
@@ -95,19 +95,19 @@ def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
     edges = np.linspace(0.0, volume.shape[1] * interval, volume.shape[1] + 1)
     _, place = np.nonzero(volume)
     steps = sum_bandwidth(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
-    result = first(steps, 5 / interval)
+    result = analyze_first(steps, 5 / interval)
     assert result.sample_count == 555
     assert result.outlier_count == 3
-    detections = detect(steps, asked(5 / interval))
+    detections = detect(steps, make_params(5 / interval))
     assert detections.period_s[0] == pytest.approx(37.3895, abs=5e-5)
     assert detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
 
 
-# ---- its samples
+# ---- sampling
 
 
 def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[float]:
-    """The loop of its sample_data, for whole numbers of samples."""
+    """The loop of FTIO's sample_data, for whole numbers of samples."""
     result, old, instant = [], 0, times[0]
     for _ in range(int(np.floor((times[-1] - times[0]) * hz))):
         for place in range(min(old, len(times) - 1), len(times)):
@@ -124,26 +124,26 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
     st.lists(st.integers(0, 400).map(lambda tick: tick / 10), min_size=2, max_size=30, unique=True).map(sorted),
     st.sampled_from([0.3, 1.0, 3.0, 7.0, 10.0]),
 )
-def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
+def test_samples_equal_ftios_loop(times: list[float], hz: float) -> None:
     rates = [float(place) for place in range(1, len(times))] + [0.0]
     ((values, found_hz, window),) = [
-        ftio_0_0_9.sample(*stamps, hz) for stamps in ftio_0_0_9.iter_windows(held(times, rates), asked())
+        ftio_0_0_9.sample(*stamps, hz) for stamps in ftio_0_0_9.iter_windows(make_steps(times, rates), make_params())
     ]
     assert values.tolist() == ftio_samples(times, rates, hz)
     assert window == (times[0], times[-1])
     assert found_hz == hz or not len(values)
 
 
-def test_the_window_begins_at_a_time_stamp() -> None:
+def test_window_begins_at_a_time_stamp() -> None:
     edges = [5.0 * place for place in range(41)]
-    steps = held(edges, [7.0, 0.0] * 20 + [0.0])
-    result = detect(steps, asked(1.0, window_start_s=12.0, window_end_s=177.0))
+    steps = make_steps(edges, [7.0, 0.0] * 20 + [0.0])
+    result = detect(steps, make_params(1.0, window_start_s=12.0, window_end_s=177.0))
     assert (result.window_start_s[0], result.window_end_s[0]) == (15.0, 175.0)
     assert result.period_s[0] == 10.0
-    assert detect(steps, asked(1.0, window_start_s=300.0)).outcome[0] == "too_short"
+    assert detect(steps, make_params(1.0, window_start_s=300.0)).outcome[0] == "too_short"
 
 
-def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
+def test_empty_requests_have_edges_and_unknown_ones_no_rate() -> None:
     requests = Requests(
         np.array([0.0, 2.0, 3.0, 9.0, 4.0, 5.0]),
         np.array([1.0, 6.0, 3.0, 10.0, 3.0, 6.0]),
@@ -155,12 +155,12 @@ def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
     assert steps.edges_s.tolist() == [0, 1, 2, 3, 6, 9, 10, 5, 6]
     assert steps.bytes_per_s.tolist() == [0, 0, 2, 2, 0, 0, 0, 3, 0]
     assert steps.offsets.tolist() == [0, 7, 7, 9]
-    assert detect(steps, asked(1.0)).outcome.tolist() == ["aperiodic", "too_short", "aperiodic"]
+    assert detect(steps, make_params(1.0)).outcome.tolist() == ["aperiodic", "too_short", "aperiodic"]
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20), st.integers(1, 9)), min_size=1, max_size=20))
-def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
+def test_bandwidth_equals_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
     began, lasted, volume = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
     requests = Requests.of_one(began, began + lasted, volume)
     mine, steps = sum_bandwidth(requests), step_function(requests)
@@ -168,11 +168,11 @@ def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, in
     assert mine.bytes_per_s.tolist() == steps.bytes_per_s.tolist()
 
 
-# ---- its faults
+# ---- faults
 
 
-def test_harmonics_are_missed() -> None:
-    """Of its own `outlier_detection`: 1.5 s of every 20 s are 20 s or 6.7 s, 0.3 s and 0.9 s are not periodic."""
+def test_ftio_misses_harmonics() -> None:
+    """By FTIO's `outlier_detection`, bursts of 1.5 s every 20 s have 20 s or 6.7 s; 0.3 s and 0.9 s are aperiodic."""
     result = detect_sampled(waves(1.5, 1.0))
     np.testing.assert_allclose(result.candidates.frequency_hz, [0.05, 0.15])
     assert result.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
@@ -181,25 +181,25 @@ def test_harmonics_are_missed() -> None:
         assert detect_sampled(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
 
 
-def test_the_window_is_a_period() -> None:
+def test_ftio_reports_the_window_as_a_period() -> None:
     result = detect_sampled(EvenSignals.from_samples(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
     assert (result.frequency_hz[0], result.confidence[0]) == (0.005, 1.0)
 
 
-def test_white_noise_is_periodic() -> None:
-    """Of these 600 draws its own `outlier_detection` finds 349 periodic."""
+def test_ftio_reports_white_noise_as_periodic() -> None:
+    """FTIO's `outlier_detection` calls 349 of these 600 draws periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
     result = detect_sampled(EvenSignals(random, np.ones(600), np.zeros(600)))
     assert result.is_periodic.sum() == 349
-    # twice it is the highest bin, whose amplitude counts once, that is the answer
+    # in two draws the result is the Nyquist bin, whose amplitude counts once
     assert result.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
 
 
-# ---- no answer
+# ---- degenerate input
 
 
 @pytest.mark.filterwarnings("error")
-def test_next_to_nothing_breaks_nothing() -> None:
+def test_tiny_inputs_have_an_outcome() -> None:
     nothing = step_function(Requests.of_one([], [], []))
     assert detect(nothing).outcome.tolist() == ["too_short"]
     none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
@@ -207,4 +207,4 @@ def test_next_to_nothing_breaks_nothing() -> None:
     for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
         result = detect_sampled(EvenSignals.from_samples(samples, 1.0))
         assert np.isnan(result.frequency_hz[0])
-    assert detect(held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"
+    assert detect(make_steps([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"

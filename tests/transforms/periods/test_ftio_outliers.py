@@ -1,4 +1,4 @@
-"""Outliers of spectra by each method: plain peaks, slow twins, scikit-learn's DBSCAN, flat and short spectra."""
+"""Outliers of spectra by each method: clear peaks, naive twins, scikit-learn's DBSCAN, flat and short spectra."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import z_scores
 
 METHODS: tuple[Method, ...] = get_args(Method)
-#: as few trees as find a plain peak
+#: enough trees for a clear peak
 FEW_TREES = OutlierParams(forest_tree_count=20)
 POWERS = st.lists(st.one_of(st.floats(1e-6, 100), st.integers(0, 3).map(float)), min_size=3, max_size=60)
 
 
-def noisy(peaks: dict[int, float], bins: int = 200, seed: int = 0) -> np.ndarray:
-    """A spectrum of small noise with peaks at some k."""
+def make_noisy_spectrum(peaks: dict[int, float], bins: int = 200, seed: int = 0) -> np.ndarray:
+    """A spectrum of weak noise with peaks at given bins."""
     result = np.random.default_rng(seed).exponential(0.01, bins)
     for k, height in peaks.items():
         result[k - 1] = height
@@ -39,8 +39,10 @@ def candidates(result: Outliers, signal: int = 0) -> list[int]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_finds_a_peak_and_nothing_far_below_it(method: Method) -> None:
-    result = find_outliers(np.stack([noisy({20: 5.0, 60: 1.0}), noisy({30: 9.0, 77: 8.5})]), method, FEW_TREES)
+def test_every_method_finds_a_clear_peak_only(method: Method) -> None:
+    result = find_outliers(
+        np.stack([make_noisy_spectrum({20: 5.0, 60: 1.0}), make_noisy_spectrum({30: 9.0, 77: 8.5})]), method, FEW_TREES
+    )
     assert candidates(result) == [20]
     assert candidates(result, 1) == [30, 77]
     assert (np.diff(result.signal * 1000 + result.bin) > 0).all()
@@ -49,14 +51,14 @@ def test_every_method_finds_a_peak_and_nothing_far_below_it(method: Method) -> N
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", [(0, 40), (2, 0), (2, 1), (2, 2), (3, 40)])
-def test_nothing_stands_out_of_flat_short_or_no_spectra(method: Method, shape: tuple[int, int]) -> None:
+def test_flat_short_and_empty_spectra_have_no_outliers(method: Method, shape: tuple[int, int]) -> None:
     for value in (0.0, 1e-100, 0.1, 1e100):
         assert not find_outliers(np.full(shape, value), method).is_candidate.any()
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_signals_are_judged_each_for_itself(method: Method) -> None:
-    rows = np.stack([noisy({20 + place: 5.0}, seed=place) * 1000.0**place for place in range(4)])
+def test_results_are_independent_of_the_batch(method: Method) -> None:
+    rows = np.stack([make_noisy_spectrum({20 + place: 5.0}, seed=place) * 1000.0**place for place in range(4)])
     together = find_outliers(rows, method, FEW_TREES)
     for place, row in enumerate(rows):
         alone = find_outliers(row[None], method, FEW_TREES)
@@ -66,9 +68,9 @@ def test_signals_are_judged_each_for_itself(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
-def test_scores_of_other_methods_are_shares(method: Method) -> None:
+def test_scores_of_other_methods_are_between_zero_and_one(method: Method) -> None:
     result = find_outliers(
-        np.stack([noisy({20: 5.0, 40: 4.4, 60: 2.0}, seed=seed) for seed in range(5)]), method, FEW_TREES
+        np.stack([make_noisy_spectrum({20: 5.0, 40: 4.4, 60: 2.0}, seed=seed) for seed in range(5)]), method, FEW_TREES
     )
     assert ((result.score >= 0) & (result.score <= 1)).all()
     assert len(result.score) >= 10
@@ -89,11 +91,11 @@ def test_the_forest_is_the_same_for_the_same_seed() -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(POWERS, min_size=1, max_size=1), st.sampled_from([0.45, 0.8, 1.0]), st.sampled_from([2.0, 3.0]))
-def test_z_scores_equal_the_slow_twins(rows: list[list[float]], tolerance: float, threshold: float) -> None:
+def test_z_scores_equal_the_naive_twin(rows: list[list[float]], tolerance: float, threshold: float) -> None:
     (powers,) = rows
     scores = z_scores(powers)
     highest = max(scores)
-    # a hair's breadth from a bound the two may round apart
+    # the two may round differently next to a threshold
     assume(all(abs(z - bound) > 1e-9 or z == highest for z in scores for bound in (threshold, tolerance * highest)))
     assume(abs(highest - threshold) > 1e-9)
     result = find_outliers(np.array([powers]), params=OutlierParams(z_threshold=threshold, tolerance=tolerance))
@@ -109,12 +111,12 @@ def test_z_scores_equal_the_slow_twins(rows: list[list[float]], tolerance: float
 
 
 def test_both_bounds_of_equation_3_are_inclusive() -> None:
-    # one of ten bins has z = 3 exactly, of nine the highest is less
+    # among ten bins the maximum is z = 3 exactly, among nine it is less
     assert candidates(find_outliers(np.eye(10)[:1] * 0.7)) == [1]
     assert candidates(find_outliers(np.eye(9)[:1])) == []
     assert count_min_bins("z_score", OutlierParams()) == 10
     assert count_min_bins("z_score", OutlierParams(z_threshold=4.0)) == 17
-    # of a hundred bins of mean 1, one is 20 above it and one 16: a share of exactly 0.8
+    # among a hundred bins of mean 1, one is 20 above it and one 16: a ratio of exactly 0.8
     powers = np.full((1, 100), (100 - 21 - 17) / 98)
     powers[0, [30, 70]] = 21.0, 17.0
     assert candidates(find_outliers(powers)) == [31, 71]
@@ -122,7 +124,7 @@ def test_both_bounds_of_equation_3_are_inclusive() -> None:
     assert candidates(find_outliers(powers)) == [31]
 
 
-def test_what_is_near_but_no_outlier_counts_in_its_set_alone() -> None:
+def test_near_bins_that_are_no_outliers_are_kept_apart() -> None:
     powers = np.zeros((1, 16))
     powers[0, [3, 8]] = 10.0, 9.0
     result = find_outliers(powers, params=OutlierParams(z_threshold=2.6))
@@ -139,7 +141,7 @@ HEIGHTS = st.lists(st.floats(0, 6).map(lambda value: round(value, 2)), min_size=
 
 @settings(max_examples=examples(100), deadline=None)
 @given(HEIGHTS)
-def test_noise_equals_the_slow_twins_and_scikit_learns(heights: list[float]) -> None:
+def test_dbscan_noise_equals_the_naive_twin_and_scikit_learn(heights: list[float]) -> None:
     from sklearn.cluster import DBSCAN
 
     points = list(enumerate(heights))
@@ -149,16 +151,16 @@ def test_noise_equals_the_slow_twins_and_scikit_learns(heights: list[float]) -> 
     assert result == (labels == -1).tolist()
 
 
-def test_frequencies_next_to_each_other_are_one_cluster() -> None:
-    leaking = noisy({20: 5.0, 21: 4.9})
+def test_adjacent_frequencies_are_one_cluster() -> None:
+    leaking = make_noisy_spectrum({20: 5.0, 21: 4.9})
     assert candidates(find_outliers(leaking[None], "dbscan")) == []
     assert candidates(find_outliers(leaking[None])) == [20, 21]
 
 
-def test_a_tolerance_of_one_leaves_the_highest_alone() -> None:
+def test_tolerance_of_one_keeps_the_maximum_only() -> None:
     params = OutlierParams(tolerance=1.0, forest_tree_count=20)
     for method in METHODS:
-        assert candidates(find_outliers(noisy({20: 5.0, 40: 4.99})[None], method, params)) == [20]
+        assert candidates(find_outliers(make_noisy_spectrum({20: 5.0, 40: 4.99})[None], method, params)) == [20]
 
 
 # ---- peaks
@@ -166,7 +168,7 @@ def test_a_tolerance_of_one_leaves_the_highest_alone() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(POWERS.map(lambda row: (row * 10)[:30]), min_size=1, max_size=4))
-def test_peaks_of_many_signals_are_those_of_each(rows: list[list[float]]) -> None:
+def test_peaks_are_independent_of_the_batch(rows: list[list[float]]) -> None:
     from scipy import signal
 
     result = find_outliers(np.array(rows), "find_peaks")

@@ -1,4 +1,4 @@
-"""Spectra: known cosines, the definition's slow twin, signals given back by all their cosines, gaps and extremes."""
+"""Spectra: known cosines, the naive twin, reconstruction from all cosines, gaps and extreme values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.naive.periods import ftio_spectra as naive
 SIGNALS = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=40)
 
 
-def of(samples: object, hz: float = 1.0, started: float = 0.0) -> EvenSignals:
+def transform(samples: object, hz: float = 1.0, started: float = 0.0) -> EvenSignals:
     return EvenSignals.from_samples(np.asarray(samples, dtype=float), hz, started)
 
 
@@ -25,7 +25,7 @@ def cosine(cycles: float, count: int, phase: float = 0.0) -> Reals:
 
 
 def test_a_cosine_is_one_bin() -> None:
-    result = compute_spectra(of(7.0 + 3.0 * cosine(5, 100, 0.4), hz=10.0, started=2.0))
+    result = compute_spectra(transform(7.0 + 3.0 * cosine(5, 100, 0.4), hz=10.0, started=2.0))
     assert (result.bin_count, result.frequencies_hz[0, 0]) == (50, 0.1)
     assert result.mean_bytes_per_s[0] == pytest.approx(7.0)
     assert result.shares[0, 4] == pytest.approx(1.0)
@@ -36,16 +36,16 @@ def test_a_cosine_is_one_bin() -> None:
     assert result.frequencies_hz[0, 4] == 0.5
 
 
-def test_the_highest_frequency_counts_once() -> None:
-    result = compute_spectra(of(3.0 * cosine(50, 100)))
+def test_nyquist_frequency_counts_once() -> None:
+    result = compute_spectra(transform(3.0 * cosine(50, 100)))
     assert result.get_cosines(np.array([0]), np.array([50]))[1][0] == pytest.approx(3.0)
     assert result.deviation_bytes_per_s[0] == pytest.approx(3.0)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(SIGNALS)
-def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
-    result = compute_spectra(of(samples))
+def test_power_and_scores_equal_the_naive_twin(samples: list[float]) -> None:
+    result = compute_spectra(transform(samples))
     most = max(map(abs, samples)) + 1e-300
     np.testing.assert_allclose(result.power[0], naive.power(samples), rtol=1e-9, atol=1e-12 * most**2)
     mean, spread = compute_moments(result.power)
@@ -54,8 +54,8 @@ def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
 
 
 def sum_of_cosines(samples: list[float], times: Reals) -> Reals:
-    """The mean and the cosines of all bins at instants."""
-    result = compute_spectra(of(samples))
+    """The mean plus the cosines of all bins, at given instants."""
+    result = compute_spectra(transform(samples))
     bins = np.arange(1, result.bin_count + 1)
     frequency, amplitude, phase = result.get_cosines(np.zeros_like(bins), bins)
     waves = amplitude * np.cos(2 * np.pi * frequency * times[:, None] + phase)
@@ -65,7 +65,7 @@ def sum_of_cosines(samples: list[float], times: Reals) -> Reals:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(SIGNALS, st.floats(0.0, 40.0))
-def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], between: float) -> None:
+def test_mean_and_all_cosines_reconstruct_the_signal(samples: list[float], between: float) -> None:
     slack = 1e-9 * (max(map(abs, samples)) + 1e-300)
     np.testing.assert_allclose(sum_of_cosines(samples, np.arange(len(samples))), samples, atol=slack)
     value = sum_of_cosines(samples, np.array([between]))[0]
@@ -80,8 +80,8 @@ def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], bet
 @given(
     st.lists(st.one_of(st.floats(0, 1e6).map(lambda value: round(value, 3)), st.just(np.nan)), min_size=2, max_size=30)
 )
-def test_what_is_not_measured_counts_as_the_mean(samples: list[float]) -> None:
-    result = compute_spectra(of(samples))
+def test_unmeasured_samples_count_as_the_mean(samples: list[float]) -> None:
+    result = compute_spectra(transform(samples))
     whole = naive.filled(samples)
     np.testing.assert_allclose(result.power[0], naive.power(whole), rtol=1e-6, atol=1e-10 * (max(whole) + 1e-300) ** 2)
     assert result.missing_ratio[0] == pytest.approx(np.isnan(samples).mean())
@@ -92,20 +92,20 @@ def test_what_is_not_measured_counts_as_the_mean(samples: list[float]) -> None:
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e9, -7.7, 123456.789, 1e300, 5e-324, 3e-310])
 @pytest.mark.parametrize("count", [2, 99, 100, 997, 1024])
 def test_constants_have_no_spectrum(value: float, count: int) -> None:
-    result = compute_spectra(of(np.full(count, value)))
+    result = compute_spectra(transform(np.full(count, value)))
     assert result.is_constant[0]
     assert result.mean_bytes_per_s[0] == pytest.approx(value)
 
 
 def test_a_small_variation_is_a_signal() -> None:
-    assert not compute_spectra(of(1e9 + 0.01 * cosine(3, 100))).is_constant[0]
+    assert not compute_spectra(transform(1e9 + 0.01 * cosine(3, 100))).is_constant[0]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [2.0**1000, 2.0**600, 2.0**-600, 2.0**-1000, 1.7e307])
-def test_the_unit_does_not_matter(scale: float) -> None:
+def test_results_are_independent_of_the_unit(scale: float) -> None:
     samples = 10.0 + 4.0 * cosine(5, 64, 0.7) + 3.0 * cosine(9, 64)
-    plain, scaled = compute_spectra(of(samples)), compute_spectra(of(samples / 20 * scale))
+    plain, scaled = compute_spectra(transform(samples)), compute_spectra(transform(samples / 20 * scale))
     np.testing.assert_allclose(scaled.shares, plain.shares, atol=1e-14)
     amplitude = scaled.get_cosines(np.array([0, 0]), np.array([5, 9]))[1]
     np.testing.assert_allclose(amplitude / scale, [0.2, 0.15], rtol=1e-12)
@@ -113,7 +113,7 @@ def test_the_unit_does_not_matter(scale: float) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_one_odd_signal_does_not_touch_the_others() -> None:
+def test_out_of_range_signal_does_not_affect_others() -> None:
     rows = np.random.default_rng(3).random((7, 50))
     plain = compute_spectra(EvenSignals(rows, np.ones(7), np.zeros(7))).power
     odd = rows.copy()
@@ -125,13 +125,13 @@ def test_one_odd_signal_does_not_touch_the_others() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 9), (3, 0), (3, 1)])
-def test_next_to_nothing_has_no_bins(shape: tuple[int, int]) -> None:
+def test_signals_of_one_sample_have_no_bins(shape: tuple[int, int]) -> None:
     count = shape[0]
     result = compute_spectra(EvenSignals(np.ones(shape), np.ones(count), np.zeros(count)))
     assert result.power.shape == (count, shape[1] // 2)
 
 
-def test_scores_of_powers_alike_are_none() -> None:
+def test_equal_powers_have_no_deviation() -> None:
     powers = np.array([[0.1] * 30, [1.0] * 29 + [1.0 + 1e-14], [0.0] * 30, [1.0] * 29 + [1.001]])
     mean, spread = compute_moments(powers)
     assert not spread[:3].any()

@@ -1,4 +1,4 @@
-"""FTIO's wavelet mode gives what FTIO 0.0.9 itself gave, and what a loop gives."""
+"""The reproduction of FTIO 0.0.9's wavelet mode equals FTIO's results and a naive loop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from iosig.transforms.throughput.requests import Steps
 from tests.budget import examples
 from tests.naive.periods import ftio_wavelet as naive
 
-#: period, burst, how often, and a pause after which the same comes once more at half the rate; samples per second; the
-#: frequency and the stretches that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) gave, None where it failed
+#: period, burst, repetitions, and the pause before all is repeated at half the rate; samples per second; the
+#: frequency and the ranges that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) reported, None where it failed
 GIVEN = [
     (12.0, 2.0, 12, 0.0, 1.0, 0.08270676691729323, [(0.0, 121.0)]),
     (12.0, 2.0, 12, 0.0, 4.0, 0.08224299065420561, [(0.0, 121.75)]),
@@ -36,7 +36,7 @@ def bursts(period: float, burst: float, count: int, pause: float) -> Steps:
 
 
 @pytest.mark.parametrize(("period", "burst", "count", "pause", "hz", "frequency", "ranges"), GIVEN)
-def test_ftio_itself_says_the_same(
+def test_ranges_equal_ftios(
     period: float,
     burst: float,
     count: int,
@@ -46,16 +46,16 @@ def test_ftio_itself_says_the_same(
     ranges: list[tuple[float, float]],
 ) -> None:
     detections, segments = ftio_wavelet.detect(bursts(period, burst, count, pause), CompatibleParams(sampling_hz=hz))
-    wanted = np.nan if frequency is None else frequency
-    assert detections.frequency_hz[0] == pytest.approx(wanted, rel=1e-6, nan_ok=True)
+    expected = np.nan if frequency is None else frequency
+    assert detections.frequency_hz[0] == pytest.approx(expected, rel=1e-6, nan_ok=True)
     told = list(zip(segments.started_s.tolist(), segments.ended_s.tolist(), strict=True))
-    assert told == [pytest.approx(each, abs=1e-6) for each in ranges]
+    assert told == [pytest.approx(item, abs=1e-6) for item in ranges]
     assert segments.is_main.sum() == bool(ranges)
     if ranges:
         assert segments.is_main[0], "the first half moves more"
 
 
-def test_samples_are_judged_as_they_are() -> None:
+def test_sampled_signals_are_taken_as_they_are() -> None:
     values = np.where(np.arange(400) % 20 < 4, 1e9, 0.0)
     values[7] = np.nan
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
@@ -66,17 +66,17 @@ def test_samples_are_judged_as_they_are() -> None:
     assert ftio_wavelet.detect_sampled(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))[1].counts.tolist() == [0]
 
 
-def test_the_slow_twin_says_the_same() -> None:
+def test_equals_the_naive_twin() -> None:
     generator = np.random.default_rng(0)
     for _ in range(examples(30)):
         count, size = int(generator.integers(20, 300)), int(generator.integers(2, 19))
-        one, two = generator.random((2, count))
+        single, two = generator.random((2, count))
         two[5:40] = 0.5
         level = int(generator.integers(1, 6))
         left = ftio_wavelet.approximate(two, level)
         np.testing.assert_allclose(left, naive.approximation(two.tolist(), level), rtol=1e-12)
-        correlation = ftio_wavelet.correlate_sliding(one, two, size)
-        np.testing.assert_allclose(correlation, naive.sliding_correlation(one, two, size), atol=1e-9)
+        correlation = ftio_wavelet.correlate_sliding(single, two, size)
+        np.testing.assert_allclose(correlation, naive.sliding_correlation(single, two, size), atol=1e-9)
         times, least_s = np.arange(len(correlation)) / 4, float(generator.uniform(0, 3))
         result = ftio_wavelet.find_ranges(times, correlation, least_s)
         assert list(map(tuple, result.tolist())) == naive.stretches(times.tolist(), correlation.tolist(), least_s)

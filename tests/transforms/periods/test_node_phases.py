@@ -1,4 +1,4 @@
-"""A node is as late as its bursts are, and keeps to its time as well as these do."""
+"""Node phases: delays and concentrations."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ def bursts(delay: int, count: int = 600, period: int = 40, width: int = 6) -> np
     return result
 
 
-def test_a_node_is_as_late_as_its_bursts() -> None:
+def test_delay_of_a_node_is_that_of_its_bursts() -> None:
     result = phases(bursts(0), bursts(5), bursts(10), period=40)
     np.testing.assert_allclose(result.delay_s, [-5, 0, 5], atol=1e-9)
     assert (result.concentration > 0.9).all()
     np.testing.assert_allclose(phases(bursts(0), bursts(8), period=80, hz=0.5).delay_s, [-8, 8], atol=1e-9)
 
 
-def test_what_comes_at_any_time_keeps_to_none() -> None:
+def test_uniform_io_has_no_concentration() -> None:
     result = phases(bursts(0), np.full(600, 1e9), np.zeros(600), period=40)
     assert result.concentration[0] > 0.9
     assert result.concentration[1] == pytest.approx(0, abs=1e-9)
     assert np.isnan([result.delay_s[2], result.concentration[2]]).all()
 
 
-def test_only_the_window_counts_and_a_run_without_a_period_has_none() -> None:
+def test_only_the_window_counts_and_aperiodic_runs_have_no_phases() -> None:
     changing = np.concatenate([bursts(0, 400), bursts(17, 200)])
     result = phases(bursts(0), changing, period=40, window=np.array([[0.0, 400.0]]))
     np.testing.assert_allclose(result.delay_s, 0, atol=1e-9)
     assert np.isnan(phases(bursts(0), bursts(3), period=float("nan")).delay_s).all()
 
 
-def test_runs_do_not_know_of_one_another() -> None:
+def test_results_are_independent_of_other_runs() -> None:
     samples = Ragged(np.concatenate([bursts(0), bursts(4), bursts(0), bursts(0)]), offsets_of([600] * 4))
     run, window = np.array([0, 0, 1, 1]), np.repeat(ALWAYS, 2, axis=0)
     result = estimate_node_phases(samples, np.ones(4), run, np.array([1 / 40, 1 / 40]), window)
     np.testing.assert_allclose(result.delay_s, [-2, 2, 0, 0], atol=1e-9)
 
 
-def test_a_loop_says_the_same() -> None:
+def test_equals_a_loop_over_nodes() -> None:
     generator = np.random.default_rng(0)
     for _ in range(examples(20)):
         nodes = [generator.random(int(generator.integers(100, 300))) ** 4 for _ in range(3)]
@@ -65,7 +65,7 @@ def test_a_loop_says_the_same() -> None:
             sum(rate * cmath.exp(-2j * math.pi * (place + 0.5) / 2 / period) for place, rate in enumerate(values))
             for values in nodes
         ]
-        for place, (own, values) in enumerate(zip(sums, nodes, strict=True)):
-            late = -cmath.phase(own * sum(sums).conjugate()) / (2 * math.pi) * period
+        for place, (selected, values) in enumerate(zip(sums, nodes, strict=True)):
+            late = -cmath.phase(selected * sum(sums).conjugate()) / (2 * math.pi) * period
             assert result.delay_s[place] == pytest.approx(late, abs=1e-6)
-            assert result.concentration[place] == pytest.approx(abs(own) / values.sum(), rel=1e-9)
+            assert result.concentration[place] == pytest.approx(abs(selected) / values.sum(), rel=1e-9)

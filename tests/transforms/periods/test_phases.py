@@ -1,4 +1,4 @@
-"""WindowPhases of recent samples and the gaps between them: naive twin, every scale, changes seen at once, restarts."""
+"""Phases of recent samples and their intervals: naive twin, several scales, immediate detection, restarts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAN = float("nan")
 Gaps = list[tuple[float, float]]
 
 
-def of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> WindowPhases:
-    """The phases of one signal of a sample each second."""
+def find_phases_of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> WindowPhases:
+    """The phases of one signal, sampled every second."""
     return find_window_phases(EvenSignals.from_samples(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
 
 
@@ -41,7 +41,7 @@ _VALUES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 8.0, NAN]), min_size=1, 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(rows=st.lists(_VALUES, min_size=1, max_size=5), cycle=st.sampled_from([NAN, 16.0, 40.0]))
-def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
+def test_equals_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
     count = max(len(row) for row in rows)
     table = np.array([row + [NAN] * (count - len(row)) for row in rows])
     hz = np.array([2.0**place for place in range(len(rows))])
@@ -56,7 +56,7 @@ def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
         assert result.is_cut[part].tolist() == [phase[4] for phase in expected]
 
 
-def test_signals_in_many_chunks_are_the_same_as_one_by_one() -> None:
+def test_chunking_does_not_change_results() -> None:
     values = np.random.default_rng(5).random((600, 512)) ** 8
     hz, started = np.full(600, 4.0), np.arange(600.0)
     cycles = np.where(np.arange(600) % 2, NAN, 20.0)
@@ -73,54 +73,58 @@ def test_no_signals_and_no_phases() -> None:
     none = find_window_phases(EvenSignals(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
     assert (none.offsets.tolist(), len(none.onset_s)) == ([0], 0)
     for flat in ([0.0] * 8, [3.0] * 8, [NAN] * 8):
-        assert of(flat).offsets.tolist() == [0, 0]
+        assert find_phases_of(flat).offsets.tolist() == [0, 0]
     assert find_window_phases(EvenSignals(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
 
 
-def test_a_phase_has_all_bytes_from_its_onset_to_its_end_and_no_others() -> None:
-    result = of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
+def test_volume_covers_onset_to_end() -> None:
+    result = find_phases_of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
     assert spans(result) == [(10.0, 19.0), (49.0, 58.0)]
     assert result.volume_bytes.tolist() == [401.0, 540.0]
     assert (result.is_open.tolist(), result.is_cut.tolist()) == ([False, False], [False, False])
 
 
-def test_a_phase_that_goes_slower_is_one() -> None:
-    assert spans(of(signal((0, 9), (50, 5), (20, 10), (50, 5), (0, 9)))) == [(9.0, 29.0)]
+def test_slower_phase_is_not_split() -> None:
+    assert spans(find_phases_of(signal((0, 9), (50, 5), (20, 10), (50, 5), (0, 9)))) == [(9.0, 29.0)]
 
 
-def test_a_window_that_is_hardly_paused_has_one_phase() -> None:
-    assert spans(of([*signal((10, 30), (0, 1), (10, 30)), 0.0])) == [(0.0, 61.0)]
+def test_window_with_little_idle_time_has_one_phase() -> None:
+    assert spans(find_phases_of([*signal((10, 30), (0, 1), (10, 30)), 0.0])) == [(0.0, 61.0)]
 
 
-def test_a_believed_period_parts_what_the_pauses_alone_do_not() -> None:
-    # a halving: one pause of 2 s among such of 30 s
+def test_known_period_separates_more_phases() -> None:
+    # a single gap of 2 s among gaps of 30 s
     values = signal((10, 20), (0, 30), (10, 20), (0, 30), (10, 20), (0, 2), (10, 20))
-    assert len(of(values).onset_s) == 3
-    assert len(of(values, 31.0).onset_s) == 4
-    assert len(of(values, 48.0).onset_s) == 3
+    assert len(find_phases_of(values).onset_s) == 3
+    assert len(find_phases_of(values, 31.0).onset_s) == 4
+    assert len(find_phases_of(values, 48.0).onset_s) == 3
 
 
-def test_the_last_phase_is_open_until_a_parting_pause_has_passed() -> None:
+def test_last_phase_is_open_until_a_separating_gap() -> None:
     values = signal((10, 10), (0, 30), (10, 10))
-    assert [of(values + [0.0] * quiet, 48.0).is_open.tolist()[-1] for quiet in (0, 3, 4)] == [True, True, False]
+    assert [find_phases_of(values + [0.0] * quiet, 48.0).is_open.tolist()[-1] for quiet in (0, 3, 4)] == [
+        True,
+        True,
+        False,
+    ]
 
 
-def test_a_single_phase_is_over_after_a_while() -> None:
-    assert [of(signal((10, 40), (0, quiet))).is_open.tolist() for quiet in (1, 4, 5, 90)] == [[True]] * 2 + [
-        [False]
-    ] * 2
+def test_single_phase_ends_after_enough_idle_time() -> None:
+    assert [find_phases_of(signal((10, 40), (0, quiet))).is_open.tolist() for quiet in (1, 4, 5, 90)] == [
+        [True]
+    ] * 2 + [[False]] * 2
 
 
-def test_periods_and_signals_are_of_one_number() -> None:
+def test_one_period_per_signal_is_required() -> None:
     with pytest.raises(ValueError, match="one value per signal"):
         find_window_phases(EvenSignals.from_samples([1.0], 1.0), cycle_s=np.ones(2))
 
 
-# ---- gaps as time goes on
+# ---- tracking
 
 
 def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float], *, rank_count: int = 1) -> Gaps:
-    """Gaps as they are handed over, when each burst of a run is flushed with its end; a background of 1 % all along."""
+    """Intervals as they are returned when each burst is flushed at its end, with a constant background of 1 %."""
     rng = np.random.default_rng(len(onsets_s))
     finest_s = 2.0 ** math.floor(math.log2(length_s / 500))
     pyramid, tracker, result, now = Pyramid(finest_s), PhaseTracker(), Gaps(), 0.0
@@ -146,7 +150,7 @@ def assert_all_seen(frequency_hz: float, factor: float, duty: float, rank_count:
     period = 1 / frequency_hz
     periods = np.repeat([period, period * factor], [6, 4]) * (1 + 0.03 * rng.standard_normal(10))
     onsets = 0.3 * period + np.concatenate([[0.0], np.cumsum(periods)])
-    # what is believed after the change is what was before it
+    # after the change, the old period is still assumed
     believed = [NAN] * 4 + [period if is_believed else NAN] * 7
     gaps = np.array(run(onsets.tolist(), duty * period, believed, rank_count=rank_count))
     assert gaps[:, 0] == pytest.approx(onsets[:-1], abs=0.02 * period)
@@ -155,63 +159,63 @@ def assert_all_seen(frequency_hz: float, factor: float, duty: float, rank_count:
 
 @pytest.mark.parametrize("frequency_hz", [0.005, 0.05, 0.5, 5.0, 50.0])
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
-def test_a_change_is_seen_at_once_at_any_scale(frequency_hz: float, factor: float) -> None:
+def test_change_is_detected_immediately_at_any_scale(frequency_hz: float, factor: float) -> None:
     assert_all_seen(frequency_hz, factor, 0.05, 1, is_believed=True)
     assert_all_seen(frequency_hz, factor, 0.35, 8, is_believed=True)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
-def test_a_change_is_seen_at_once_without_a_belief(factor: float) -> None:
+def test_change_is_detected_immediately_without_a_known_period(factor: float) -> None:
     assert_all_seen(0.05, factor, 0.35, 8, is_believed=False)
 
 
-def take(tracker: PhaseTracker, values: Sequence[float], started_s: float = 0.0) -> Gaps:
-    return tracker.update(of(values, 16.0, started_s))
+def track(tracker: PhaseTracker, values: Sequence[float], started_s: float = 0.0) -> Gaps:
+    return tracker.update(find_phases_of(values, 16.0, started_s))
 
 
-def test_an_onset_that_moves_makes_no_second_gap() -> None:
+def test_shifted_onset_gives_no_second_interval() -> None:
     tracker = PhaseTracker()
-    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4))) == [(4.0, 16.0)]
+    assert track(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4))) == [(4.0, 16.0)]
     later = signal((0, 3), (9, 6), (0, 6), (9, 6), (0, 7), (9, 4), (0, 4))
-    assert take(tracker, later) == [(16.0, 28.0)]
+    assert track(tracker, later) == [(16.0, 28.0)]
     assert tracker.onset_s.tolist() == [4.0, 16.0, 28.0]
     assert (tracker.ended_s.tolist(), tracker.volume_bytes.tolist()) == ([8.0, 21.0, 32.0], [36.0, 54.0, 36.0])
 
 
-def test_an_open_phase_waits_until_it_has_moved_half() -> None:
+def test_open_phase_is_confirmed_after_half_the_volume() -> None:
     tracker = PhaseTracker()
     start = signal((0, 4), (9, 4), (0, 8))
-    assert take(tracker, [*start, 9.0]) == []
-    assert take(tracker, [*start, 9.0, 9.0]) == [(4.0, 16.0)]
-    assert take(tracker, [*start, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0]) == []
+    assert track(tracker, [*start, 9.0]) == []
+    assert track(tracker, [*start, 9.0, 9.0]) == [(4.0, 16.0)]
+    assert track(tracker, [*start, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0]) == []
     assert tracker.volume_bytes.tolist() == [36.0, 36.0]
     assert tracker.phase_count == 2
 
 
-def test_a_small_phase_that_is_over_is_one() -> None:
+def test_small_phase_counts_once_it_is_over() -> None:
     tracker = PhaseTracker()
-    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 1), (0, 2))) == [(4.0, 16.0)]
+    assert track(tracker, signal((0, 4), (9, 4), (0, 8), (9, 1), (0, 2))) == [(4.0, 16.0)]
 
 
-def test_a_phase_that_the_window_cuts_has_no_onset_unless_the_run_begins_with_it() -> None:
+def test_cut_phase_has_no_onset_unless_the_run_begins_with_it() -> None:
     values = signal((9, 4), (0, 8), (9, 4), (0, 4))
     cut, whole = PhaseTracker(), PhaseTracker()
-    assert cut.update(of(values, 16.0, 100.0), first_io_s=50.0) == []
+    assert cut.update(find_phases_of(values, 16.0, 100.0), first_io_s=50.0) == []
     assert cut.onset_s.tolist() == [112.0]
-    assert whole.update(of(values, 16.0, 100.0), first_io_s=99.5) == [(99.5 + 0.5, 112.0)]
-    assert PhaseTracker().update(of(values, 16.0, 100.0)) == []
+    assert whole.update(find_phases_of(values, 16.0, 100.0), first_io_s=99.5) == [(99.5 + 0.5, 112.0)]
+    assert PhaseTracker().update(find_phases_of(values, 16.0, 100.0)) == []
 
 
-def test_no_gap_reaches_over_what_was_not_seen() -> None:
+def test_intervals_do_not_span_unobserved_time() -> None:
     tracker = PhaseTracker()
-    take(tracker, signal((0, 4), (9, 4), (0, 4)))
-    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), 100.0) == [(104.0, 116.0)]
+    track(tracker, signal((0, 4), (9, 4), (0, 4)))
+    assert track(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), 100.0) == [(104.0, 116.0)]
     assert tracker.phase_count == 3
 
 
-def test_a_tracker_keeps_the_last_64() -> None:
+def test_tracker_keeps_the_last_64_phases() -> None:
     tracker = PhaseTracker()
-    seen = [take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), start) for start in range(0, 4000, 40)]
+    seen = [track(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), start) for start in range(0, 4000, 40)]
     assert seen == [[(start + 4.0, start + 16.0)] for start in range(0, 4000, 40)]
     assert (len(tracker.onset_s), tracker.phase_count) == (64, 200)
     assert PhaseTracker.from_dict(tracker.to_dict()).to_dict() == tracker.to_dict()

@@ -1,4 +1,4 @@
-"""Periods by every method: each method's own answers, held to two cycles, and compared within their windows."""
+"""Period search: every method, at least two cycles, and periodicity within the window."""
 
 from dataclasses import replace
 
@@ -20,21 +20,21 @@ def square(count: int, period: int = 20, width: int = 3) -> np.ndarray:
     return np.where(np.arange(count) % period < width, 1e9, 0.0)
 
 
-def ragged(*signals: np.ndarray) -> Ragged:
+def make_ragged(*signals: np.ndarray) -> Ragged:
     offsets = np.concatenate([[0], np.cumsum([len(values) for values in signals])]).astype(np.int64)
     return Ragged(np.concatenate(signals), offsets)
 
 
-def periods_of(*signals: np.ndarray, hz: float = 1.0, **changes: object) -> dict[str, np.ndarray]:
+def find_periods_of(*signals: np.ndarray, hz: float = 1.0, **changes: object) -> dict[str, np.ndarray]:
     count = len(signals)
     params = replace(PeriodParams(), **changes)  # type: ignore[arg-type]
-    result = find_periods(ragged(*signals), np.full(count, hz), np.zeros(count), params)
+    result = find_periods(make_ragged(*signals), np.full(count, hz), np.zeros(count), params)
     return {answer.method: answer.detections.period_s for answer in result}
 
 
-def test_signals_of_many_lengths_keep_their_places() -> None:
+def test_results_keep_the_order_of_signals() -> None:
     signals = [square(400), square(300, 30), square(0), square(400, 25), np.zeros(300), square(7)]
-    result = find_periods(ragged(*signals), np.ones(6), np.zeros(6))
+    result = find_periods(make_ragged(*signals), np.ones(6), np.zeros(6))
     assert [answer.method for answer in result] == list(METHODS)
     for answer in result:
         assert answer.detections.period_s[[0, 1, 3]] == pytest.approx([20, 30, 25], rel=1e-3), answer.method
@@ -43,11 +43,13 @@ def test_signals_of_many_lengths_keep_their_places() -> None:
         assert answer.periodicity.sigma_vol[[0, 1, 3]] == pytest.approx(0.0, abs=0.2), answer.method
 
 
-def test_each_method_answers_as_it_does_by_itself() -> None:
+def test_each_method_equals_its_own_module() -> None:
     generator = np.random.default_rng(3)
     values = np.concatenate([noise.bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
     group = EvenSignals(values, np.ones(24), np.zeros(24))
-    result = {answer.method: answer.detections for answer in find_periods(ragged(*values), np.ones(24), np.zeros(24))}
+    result = {
+        answer.method: answer.detections for answer in find_periods(make_ragged(*values), np.ones(24), np.zeros(24))
+    }
     alone = {
         "controlled": detection.detect(group),
         "dft": ftio.detect(group),
@@ -58,62 +60,62 @@ def test_each_method_answers_as_it_does_by_itself() -> None:
     assert result["merged"].frequency_hz == pytest.approx(result["dft"].frequency_hz, nan_ok=True)
 
 
-def test_only_the_wanted_methods_answer() -> None:
-    assert set(periods_of(square(400), methods=("merged",))) == {"merged"}
-    assert set(periods_of(square(400), methods=())) == set()
+def test_only_requested_methods_run() -> None:
+    assert set(find_periods_of(square(400), methods=("merged",))) == {"merged"}
+    assert set(find_periods_of(square(400), methods=())) == set()
 
 
-def test_what_is_mostly_missing_is_not_judged() -> None:
+def test_mostly_missing_signals_are_rejected() -> None:
     values = square(400)
     values[np.random.default_rng(0).permutation(400)[:240]] = np.nan
-    result = find_periods(ragged(values, square(400)), np.ones(2), np.zeros(2))
+    result = find_periods(make_ragged(values, square(400)), np.ones(2), np.zeros(2))
     for answer in result:
         assert answer.detections.outcome.tolist() == ["too_many_gaps", "periodic"], answer.method
 
 
 @pytest.mark.parametrize("count", [45, 61, 79])
-def test_no_method_calls_a_period_what_was_not_seen_twice(count: int) -> None:
+def test_periods_with_fewer_than_two_cycles_are_rejected(count: int) -> None:
     values = square(count, count // 2 + 4, 6)
-    for method, period_s in periods_of(values).items():
+    for method, period_s in find_periods_of(values).items():
         assert not period_s[0] > count / 2, method
 
 
-def test_the_refined_confidence_is_that_of_periodic_signals_alone() -> None:
-    result = find_periods(ragged(square(400), np.ones(400)), np.ones(2), np.zeros(2))
+def test_refined_confidence_is_nan_unless_periodic() -> None:
+    result = find_periods(make_ragged(square(400), np.ones(400)), np.ones(2), np.zeros(2))
     for answer in result:
         is_given = np.isfinite(answer.refined_confidence)
         assert is_given.tolist() == ([True, False] if answer.method == "merged" else [False, False])
 
 
-def test_exact_throughput_is_compared_instead_of_samples() -> None:
+def test_periodicity_uses_exact_steps_if_given() -> None:
     began_s = 20.0 * np.arange(30)
     requests = Requests.of_one(began_s, began_s + 0.3, np.full(30, 6e6))
     values = np.where(np.arange(600) % 20 == 0, 6e6, 0.0)
-    (on_samples,) = find_periods(ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)))
+    (on_samples,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)))
     (exactly,) = find_periods(
-        ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)), step_function(requests)
+        make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)), step_function(requests)
     )
     assert on_samples.periodicity.r_io[0] == pytest.approx(0.05, rel=0.05), "a step of a second blurs a burst of 0.3 s"
     assert exactly.periodicity.r_io[0] == pytest.approx(0.015, rel=0.05)
     assert exactly.periodicity.bytes_per_period[0] == pytest.approx(6e6, rel=0.05)
 
 
-def test_periods_are_compared_within_the_window_of_the_answer() -> None:
+def test_periodicity_is_measured_within_the_window() -> None:
     values = np.concatenate([np.zeros(300), square(400), np.zeros(500)])
-    (result,) = find_periods(ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("controlled",)))
+    (result,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("controlled",)))
     (window,) = zip(result.detections.window_start_s, result.detections.window_end_s, strict=True)
     assert 290 <= window[0] <= 310
     assert 670 <= window[1] <= 710
-    whole = periodicity.characterize_samples(ragged(values), np.ones(1), np.full(1, 0.05))
+    whole = periodicity.characterize_samples(make_ragged(values), np.ones(1), np.full(1, 0.05))
     assert result.periodicity.r_io[0] > 2 * whole.r_io[0]
 
 
-def test_signals_do_not_depend_on_their_neighbours() -> None:
+def test_results_are_independent_of_the_batch() -> None:
     generator = np.random.default_rng(5)
     signals = [*noise.red(generator, 3, 256, 0.5), square(256), *noise.white(generator, 3, 300)]
-    together = periods_of(*signals)
+    together = find_periods_of(*signals)
     for place, values in enumerate(signals):
-        for method, period_s in periods_of(values).items():
+        for method, period_s in find_periods_of(values).items():
             assert period_s[0] == pytest.approx(together[method][place], nan_ok=True)
 
 
@@ -121,14 +123,14 @@ NAN = float("nan")
 
 
 def candidates(*periods_s: list[float]) -> Candidates:
-    """Candidates of several signals, by their periods."""
+    """Candidates of several signals, given their periods."""
     flat = np.array([period for row in periods_s for period in row])
     none = np.full(len(flat), NAN)
     return Candidates(1.0 / flat, none, none, none, np.cumsum([0, *(len(row) for row in periods_s)]))
 
 
-def detected(period_s: list[float], confidence: list[float], result: Candidates | None = None) -> Detections:
-    """Answers of a method; NaN where there is none."""
+def make_detections(period_s: list[float], confidence: list[float], result: Candidates | None = None) -> Detections:
+    """Detections of a method; NaN where there is none."""
     period, none = np.array(period_s), np.full(len(period_s), NAN)
     outcome = np.where(np.isnan(period), "aperiodic", "periodic")
     return Detections(
@@ -136,29 +138,29 @@ def detected(period_s: list[float], confidence: list[float], result: Candidates 
     )
 
 
-def test_the_practical_example() -> None:
+def test_refined_confidence_of_the_papers_example() -> None:
     """Section II-C: 111.67 s at 62.5 %, five candidates of 104.8 s at 99.58 %, give 97.6 % and 86.5 %."""
     deviation = (1 - 0.9958) * 104.8
     five = 104.8 + deviation * np.sqrt(5 / 4) * np.array([1, 1, -1, -1, 0])
-    other = detected([104.8], [0.9958], candidates(five.tolist()))
+    other = make_detections([104.8], [0.9958], candidates(five.tolist()))
     assert compute_similarity(np.array([111.67]), other.candidates)[0] == pytest.approx(0.976, abs=0.0005)
-    assert refine_confidence(detected([111.67], [0.625]), other)[0] == pytest.approx(0.865, abs=0.0005)
+    assert refine_confidence(make_detections([111.67], [0.625]), other)[0] == pytest.approx(0.865, abs=0.0005)
 
 
-def test_a_single_candidate_as_in_lammps() -> None:
+def test_refined_confidence_of_a_single_candidate() -> None:
     """Section III-B a: 25.73 s at 55 % with a single peak at 25.6 s gives 84.9 %."""
-    result = refine_confidence(detected([25.73], [0.55]), detected([25.6], [1.0], candidates([25.6])))
+    result = refine_confidence(make_detections([25.73], [0.55]), make_detections([25.6], [1.0], candidates([25.6])))
     assert result[0] == pytest.approx(0.849, abs=0.0005)
 
 
-def test_where_one_method_has_no_answer() -> None:
-    transform = detected([10.0, NAN, NAN, 10.0], [0.6, NAN, NAN, 0.9])
-    other = detected([NAN, 10.0, NAN, 10.0], [NAN, 1.0, NAN, 0.6], candidates([], [10.0], [], [10.0, 10.0]))
+def test_refined_confidence_where_one_method_has_no_period() -> None:
+    transform = make_detections([10.0, NAN, NAN, 10.0], [0.6, NAN, NAN, 0.9])
+    other = make_detections([NAN, 10.0, NAN, 10.0], [NAN, 1.0, NAN, 0.6], candidates([], [10.0], [], [10.0, 10.0]))
     np.testing.assert_allclose(refine_confidence(transform, other), [0.2, NAN, NAN, 2.5 / 3])
 
 
 @given(st.floats(1e-300, 1e300), st.lists(st.floats(1e-300, 1e300), max_size=6))
-def test_similarity_is_a_share(period: float, others: list[float]) -> None:
+def test_similarity_is_between_zero_and_one(period: float, others: list[float]) -> None:
     (result,) = compute_similarity(np.array([period]), candidates(others))
     assert np.isnan(result) if not others else 0 <= result <= 1
 

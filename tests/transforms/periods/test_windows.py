@@ -1,4 +1,4 @@
-"""Windows: cut exactly, phases that are skipped, several signals as one."""
+"""Windows: exact clipping, and skipping of the first phase."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ windows = st.tuples(st.integers(-64, 700), st.integers(-64, 900)).map(lambda pai
 
 
 def subject(steps: Steps, number: int) -> tuple[list[float], list[float]]:
-    own = slice(*steps.offsets[number : number + 2])
-    return steps.edges_s[own].tolist(), steps.bytes_per_s[own].tolist()
+    selected = slice(*steps.offsets[number : number + 2])
+    return steps.edges_s[selected].tolist(), steps.bytes_per_s[selected].tolist()
 
 
 # ---- windows
@@ -37,7 +37,7 @@ def subject(steps: Steps, number: int) -> tuple[list[float], list[float]]:
 
 @BOUNDED
 @given(st.lists(st.tuples(st.lists(DYADIC, max_size=8), windows), min_size=1, max_size=4))
-def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request], tuple[float, float]]]) -> None:
+def test_clipped_steps_have_the_rates_of_the_window(drawn: list[tuple[list[Request], tuple[float, float]]]) -> None:
     whole = step_function(together([requests for requests, _ in drawn]))
     started, ended = np.array([window for _, window in drawn]).T
     result = clip_steps(whole, started, ended)
@@ -50,14 +50,14 @@ def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request],
         for middle in [time + shift for time in instants for shift in (-1 / 128, 0.0, 1 / 128)]:
             expected = rate_at(*subject(whole, number), middle, is_right=True) if low <= middle < high else 0.0
             assert rate_at(edges, levels, middle, is_right=True) == expected
-        own, kept = (slice(*steps.impulse_offsets[number : number + 2]) for steps in (whole, result))
-        inside = [time for time in whole.impulses_s[own] if low <= time <= high]
+        selected, kept = (slice(*steps.impulse_offsets[number : number + 2]) for steps in (whole, result))
+        inside = [time for time in whole.impulses_s[selected] if low <= time <= high]
         assert result.impulses_s[kept].tolist() == inside
 
 
 @BOUNDED
 @given(st.lists(FREE, max_size=8))
-def test_a_window_that_holds_all_changes_nothing(requests: list[Request]) -> None:
+def test_window_around_everything_has_no_effect(requests: list[Request]) -> None:
     whole = step_function(of(requests))
     instants = np.concatenate([np.zeros(1), whole.edges_s, whole.impulses_s])
     result = clip_steps(whole, instants.min(), instants.max())
@@ -66,13 +66,13 @@ def test_a_window_that_holds_all_changes_nothing(requests: list[Request]) -> Non
 
 
 @pytest.mark.parametrize("window", [(5.0, 5.0), (9.0, 3.0), (NAN, 4.0), (0.0, NAN)])
-def test_no_window_holds_no_rate(window: tuple[float, float]) -> None:
+def test_empty_window_has_no_rate(window: tuple[float, float]) -> None:
     result = clip_steps(step_function(of([(0, 10, 8), (4, 6, 8)])), *window)
     assert result.offsets.tolist() == [0, 0]
     assert result.volume_bytes.tolist() == [0.0]
 
 
-def test_samples_are_kept_or_left_out_as_a_whole() -> None:
+def test_samples_are_clipped_as_a_whole() -> None:
     pieces = Ragged(np.arange(25.0), np.array([0, 10, 20, 20, 25]))
     hz, begun = np.array([1.0, 10.0, 1.0, 1.0]), np.array([100.0, 0.0, 0.0, 0.0])
 
@@ -97,15 +97,15 @@ def phases(*spans_s: tuple[float, float, float]) -> Steps:
     return step_function(of(spans_s))
 
 
-def test_the_first_phase_ends_where_substantial_io_does() -> None:
-    """A log of a few bytes all the time parts nothing and joins nothing."""
+def test_first_phase_ends_with_substantial_io() -> None:
+    """A constant log of a few bytes neither splits nor merges phases."""
     result = find_first_phases(phases((0, 100, 10), (5, 12, 700), (30, 34, 400), (60, 64, 400), (90, 94, 400)), 0, 100)
     assert result.ended_s.tolist() == [12.0]
     assert result.second_onset_s.tolist() == [30.0]
     assert result.skip_first(0.0).tolist() == [30.0]
 
 
-def test_short_pauses_do_not_part_a_phase() -> None:
+def test_short_gaps_do_not_split_a_phase() -> None:
     bursts = [(start + part, start + part + 0.5, 100) for start in (0, 20, 40, 60) for part in range(6)]
     assert find_first_phases(phases(*bursts), 0, 80).second_onset_s.tolist() == [20.0]
     params = PhaseParams(gap_s=0.1)
@@ -117,7 +117,7 @@ def test_an_impulse_is_substantial() -> None:
     assert (result.ended_s.tolist(), result.second_onset_s.tolist()) == ([0.0], [10.0])
 
 
-def test_what_has_no_second_phase_is_left_as_it_is() -> None:
+def test_single_phase_is_not_skipped() -> None:
     requests = together([[(3, 5, 8)], [], [(0, 10, 5)], [(0, 1, 5), (8, 9, 5)]])
     result = find_first_phases(step_function(requests), 0.0, 10.0)
     np.testing.assert_array_equal(result.ended_s, [5, NAN, NAN, 1])
@@ -125,7 +125,7 @@ def test_what_has_no_second_phase_is_left_as_it_is() -> None:
     np.testing.assert_array_equal(result.skip_first([0.0, 1.0, 2.0, 3.0]), [0, 1, 2, 8])
 
 
-def test_samples_have_the_phases_of_their_signal() -> None:
+def test_samples_and_steps_have_the_same_first_phase() -> None:
     table = np.zeros((5, 100))
     table[:, :9] = 3.0
     table[:, 30::20] = table[:, 31::20] = 5.0
@@ -139,7 +139,7 @@ def test_samples_have_the_phases_of_their_signal() -> None:
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
-def test_the_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> None:
+def test_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> None:
     path = shared_data / "dxt" / f"{name}_bursts.csv"
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
     result = find_first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.bursts`: one signal, one part after the other."""
+"""The naive twin of `iosig.transforms.periods.null_model.bursts`: one signal, one step after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.naive.periods.null_model.gaps import runs
 
 
 def width_of_phases(rates: Sequence[float], period: float) -> float:
-    """The median length of what is above half of a burst's height, short pauses filled; all is known."""
+    """Median length of phases above half of the burst height, with short gaps bridged; all samples are known."""
     height = math.fsum(rate**3 for rate in rates) / math.fsum(rate**2 for rate in rates)
     result = runs(rates, max(math.fsum(rates) / len(rates), height / 2) * (1 + 1e-6))
     volume = [sum_ for _, _, sum_ in result]
@@ -26,7 +26,7 @@ def width_of_phases(rates: Sequence[float], period: float) -> float:
 
 
 def width_of_profile(rates: Sequence[float], period: float) -> float:
-    """For how long the mean cycle is above halfway from its lower quarter to its highest part."""
+    """Time for which the mean cycle exceeds the middle between its lower quartile and its maximum."""
     bins = min(max(math.floor(period), 2), 64)
     parts: list[list[float]] = [[] for _ in range(bins)]
     for place, rate in enumerate(rates):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.gaps`: one signal, one way to merge after the other."""
+"""The naive twin of `iosig.transforms.periods.null_model.gaps`: one signal, one merge after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 
 def runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float]]:
-    """First sample, the one behind the last, and the sum of each run of samples above a threshold."""
+    """First sample, the sample after the last, and the sum of each run of samples above a threshold."""
     result, start = [], None
     for place, rate in enumerate([*rates, 0.0]):
         if rate > threshold and start is None:
@@ -20,7 +20,7 @@ def runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float
 
 
 def variation(gaps: Sequence[int], merged: int) -> float:
-    """Variance of the gaps above what is merged, by that of random ones of the same mean length in whole samples."""
+    """Variance of the gaps above the merged length over that of geometric gaps of the same mean."""
     left = [gap - merged for gap in gaps if gap > merged]
     mean = math.fsum(left) / len(left)
     if mean <= 1:
@@ -30,7 +30,7 @@ def variation(gaps: Sequence[int], merged: int) -> float:
 
 
 def ball(count: int, c: float) -> float:
-    """Share of a simplex of so many gaps within a ball of squared radius c / count around its centre; at most 1."""
+    """Share of the simplex of `count` gaps within a ball of squared radius c / count around its centre; at most 1."""
     dimensions = count - 1
     volume = math.pi ** (dimensions / 2) / math.gamma(dimensions / 2 + 1) * (c / count) ** (dimensions / 2)
     simplex = math.sqrt(count) / math.factorial(dimensions)
@@ -38,11 +38,11 @@ def ball(count: int, c: float) -> float:
 
 
 def merges(gaps: Sequence[int]) -> list[int]:
-    """All lengths up to which gaps may be merged so that two are left: none, and each that there is."""
+    """All gap lengths, and 0, up to which gaps may be merged so that at least two are left."""
     return [merged for merged in [0, *sorted(set(gaps))] if sum(gap > merged for gap in gaps) >= 2]
 
 
 def distances(phases: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
-    """Distances between the starts of phases that are more than so many samples apart."""
+    """Onset intervals of phases after merging gaps of at most `merged` samples."""
     starts = [phases[0][0]] + [right[0] for left, right in pairwise(phases) if right[0] - left[1] > merged]
     return [right - left for left, right in pairwise(starts)]

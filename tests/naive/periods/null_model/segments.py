@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.periods.null_model.segments`: one piece after the other, each by itself."""
+"""The naive twin of `iosig.transforms.periods.null_model.segments`: one part after the other, each by itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Segment:
 
 
 def segments(values: np.ndarray, hz: float, started_s: float, params: NullModelParams, rounds: int) -> list[Segment]:
-    """All segments of one signal, claim after claim, in order of time."""
+    """All segments of one signal, one claim after the other, in chronological order."""
     result: list[Segment] = []
     todo = [(values, started_s, params.false_alarm_probability, float("nan"), 0)]
     while todo:
@@ -69,7 +69,7 @@ def segments(values: np.ndarray, hz: float, started_s: float, params: NullModelP
 
 
 def _is_own(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float, outer_hz: float) -> bool:
-    """Whether a claim has two cycles and a thousandth of the bytes, and is not what was left of the rhythm around."""
+    """Whether a claim has two cycles and 0.1 % of the bytes, and is no remainder of the outer rhythm."""
     frequency = float(claim.frequency_hz[0])
     share = float(claim.details_or_nan.window_bytes_ratio[0]) * np.nansum(piece) / np.nansum(values)
     cycles = float(claim.window_end_s[0] - claim.window_start_s[0]) * frequency
@@ -79,6 +79,6 @@ def _is_own(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float,
 
 
 def _likenesses(times: float) -> list[float]:
-    """How far one of two frequencies is one, two or three times the other, as a ratio."""
+    """Ratio of one frequency to one, two or three times the other."""
     higher = max(times, 1 / times)
     return [higher / whole for whole in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""Detections: the period is the frequency's inverse, parts come together in order, what is denied has no number."""
+"""Detections: periods, gathering of parts in order, and rejection."""
 
 from itertools import pairwise
 
@@ -9,16 +9,18 @@ from iosig.transforms.periods.interface.detections import Candidates, Detections
 
 
 def _numbered(numbers: list[int]) -> Detections:
-    """Detections of signals that have their own number for everything, and as many candidates."""
-    own = np.array(numbers, dtype=np.float64)
+    """Detections in which all values of a signal equal its number, with as many candidates."""
+    selected = np.array(numbers, dtype=np.float64)
     counts = np.array(numbers, dtype=np.int64)
-    listed = np.repeat(own, counts)
+    listed = np.repeat(selected, counts)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    outcome = np.full(len(own), "periodic")
-    return Detections(outcome, own, own, own, own, own, Candidates(listed, listed, listed, listed, offsets))
+    outcome = np.full(len(selected), "periodic")
+    return Detections(
+        outcome, selected, selected, selected, selected, selected, Candidates(listed, listed, listed, listed, offsets)
+    )
 
 
-def test_only_what_is_periodic_has_a_period() -> None:
+def test_period_is_nan_unless_periodic() -> None:
     none = np.full(2, np.nan)
     result = Detections(
         np.array(["periodic", "aperiodic"]), np.array([0.05, np.nan]), none, none, none, none, Candidates.empty(2)
@@ -31,7 +33,7 @@ def test_only_what_is_periodic_has_a_period() -> None:
 
 
 @given(st.permutations(range(6)), st.lists(st.integers(0, 6), max_size=4))
-def test_parts_come_together_in_the_order_of_their_signals(order: list[int], cuts: list[int]) -> None:
+def test_gather_restores_the_order_of_signals(order: list[int], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), 6]
     pieces = [order[first:last] for first, last in pairwise(bounds)]
     result = gather([_numbered(piece) for piece in pieces], [np.array(piece, dtype=np.int64) for piece in pieces])
@@ -41,11 +43,11 @@ def test_parts_come_together_in_the_order_of_their_signals(order: list[int], cut
     assert result.candidates.phase_rad.tolist() == whole.candidates.phase_rad.tolist()
 
 
-def test_no_parts_are_no_signals() -> None:
+def test_gather_of_no_parts_is_empty() -> None:
     assert gather([], []).signal_count == 0
 
 
-def test_what_is_denied_has_no_number() -> None:
+def test_rejected_signals_have_no_period() -> None:
     result = _numbered([1, 2]).reject(np.array([True, False]), "too_many_gaps")
     assert result.outcome.tolist() == ["too_many_gaps", "periodic"]
     assert np.isnan(result.frequency_hz[0])

@@ -1,4 +1,4 @@
-"""Evenly sampled signals: their times, their gaps, and their groups of one length."""
+"""Evenly sampled signals: times, gaps, and groups by length."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from iosig.transforms.arrays import Ragged
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
 
 
-def test_a_signal_lasts_its_samples() -> None:
+def test_duration_is_that_of_the_samples() -> None:
     signal = EvenSignals.from_samples([1.0, 2.0, np.nan, 4.0], 0.5, 10.0)
     assert signal.duration_s == 8.0
     assert signal.ended_s == 18.0
@@ -16,25 +16,25 @@ def test_a_signal_lasts_its_samples() -> None:
     assert signal.volume_bytes == 14.0
 
 
-def test_a_part_keeps_its_times() -> None:
+def test_slice_keeps_its_times() -> None:
     part = EvenSignals.from_samples(np.arange(6.0), 2.0, 1.0).slice_samples(2, 5)
     assert part.started_s == 2.0
     assert part.ended_s == 3.5
     assert part.bytes_per_s.tolist() == [[2.0, 3.0, 4.0]]
 
 
-def test_no_samples_are_all_missing() -> None:
+def test_empty_signals_are_completely_missing() -> None:
     assert EvenSignals.from_samples([], 1.0).missing_ratio == 1.0
 
 
 @pytest.mark.parametrize("hz", [0.0, -1.0, np.nan, np.inf])
-def test_a_sampling_frequency_is_positive(hz: float) -> None:
+def test_sampling_frequency_must_be_positive(hz: float) -> None:
     with pytest.raises(ValueError, match="positive"):
         EvenSignals.from_samples([1.0], hz)
 
 
 @given(st.lists(st.integers(0, 6), max_size=12))
-def test_groups_of_one_length_hold_every_signal_once(lengths: list[int]) -> None:
+def test_groups_hold_every_signal_once(lengths: list[int]) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     pieces = Ragged(np.arange(float(offsets[-1])), offsets)
     count = len(lengths)
@@ -48,15 +48,15 @@ def test_groups_of_one_length_hold_every_signal_once(lengths: list[int]) -> None
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.floats(0.01, 1.0))
-def test_padded_groups_hold_every_signal_once_with_nothing_measured_behind_it(lengths: list[int], ratio: float) -> None:
+def test_padded_groups_hold_every_signal_once_with_nan_padding(lengths: list[int], ratio: float) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     pieces = Ragged(np.arange(float(offsets[-1])), offsets)
     count = len(lengths)
     seen = []
     for places, group in group_by_length(pieces, np.ones(count), np.zeros(count), ratio):
-        own = np.array(lengths)[places]
-        assert group.sample_count == own.max()
-        assert group.sample_count <= own.min() * (1 + ratio) + 1e-6
+        selected = np.array(lengths)[places]
+        assert group.sample_count == selected.max()
+        assert group.sample_count <= selected.min() * (1 + ratio) + 1e-6
         for place, values in zip(places, group.bytes_per_s, strict=True):
             assert values[: lengths[place]].tolist() == pieces.values[offsets[place] : offsets[place + 1]].tolist()
             assert np.isnan(values[lengths[place] :]).all()
@@ -65,7 +65,7 @@ def test_padded_groups_hold_every_signal_once_with_nothing_measured_behind_it(le
 
 
 @given(st.integers(1, 9), st.integers(0, 5), st.integers(1, 12))
-def test_chunks_follow_one_another(signals: int, samples: int, size: int) -> None:
+def test_chunks_are_consecutive(signals: int, samples: int, size: int) -> None:
     whole = EvenSignals(
         np.arange(float(signals * samples)).reshape(signals, samples), np.ones(signals), np.zeros(signals)
     )

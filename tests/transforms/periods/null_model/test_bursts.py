@@ -1,4 +1,4 @@
-"""Bursts are as long as what is above the mean, or above halfway of the mean cycle, and are where these are."""
+"""Bursts: their width from phases or from the folded profile, and their samples."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def signals(*rates: np.ndarray) -> EvenSignals:
     return EvenSignals(np.stack(rates), np.ones(len(rates)), np.zeros(len(rates)))
 
 
-def test_bursts_are_as_long_as_they_are() -> None:
+def test_width_equals_the_burst_length() -> None:
     widths = (1, 3, 7, 15)
     result = find_bursts(signals(*(square(600, 30, width_samples) for width_samples in widths)), np.full(4, 1 / 30))
     np.testing.assert_array_equal(result.width_samples, widths)
     for is_burst, width_samples in zip(result.is_burst, widths, strict=True):
         assert is_burst[square(600, 30, width_samples) > 0].all()
-        # a part of a cycle more at each end, and one by rounding
+        # a partial cycle at each end, and one by rounding
         assert is_burst.mean() <= (width_samples + 3) / 30
 
 
-def test_a_burst_in_pieces_is_one_and_drift_lengthens_none() -> None:
+def test_split_bursts_are_merged_and_drift_does_not_widen_them() -> None:
     pieces = square(900, 45, 2) + square(900, 45, 8) - square(900, 45, 4)
     drifting = np.zeros(900)
     for start in np.cumsum(45 + 6 * np.random.default_rng(0).standard_normal(16)).astype(int):
@@ -40,24 +40,24 @@ def test_a_burst_in_pieces_is_one_and_drift_lengthens_none() -> None:
     assert result.is_burst[1][drifting > 0].all()
 
 
-def test_noise_and_other_bursts_make_none_longer() -> None:
+def test_noise_and_other_bursts_do_not_widen_bursts() -> None:
     drawn = np.random.default_rng(1)
     noisy = np.maximum(square(6000, 60, 9) + 1e9 * (drawn.standard_normal(6000) + 3), 0)
     other = square(6000, 60, 9) + square(6000, 7, 2)
     result = find_bursts(signals(noisy, other), np.full(2, 1 / 60))
     np.testing.assert_allclose(result.width_samples, 9, atol=2)
-    # the other rhythm's are left, most of them
+    # most bursts of the other rhythm stay
     assert (other > 0)[~result.is_burst[1]].mean() == pytest.approx(2 / 7, abs=0.05)
 
 
-def test_spikes_on_a_noisy_background_are_as_long_as_they_are() -> None:
+def test_width_of_spikes_on_a_noisy_background() -> None:
     drawn = np.random.default_rng(3)
     background = 1e8 * (1 + drawn.standard_normal(6000).cumsum() % 4)
     result = find_bursts(signals(background + 10 * square(6000, 70, 1)), np.array([1 / 70]))
     np.testing.assert_array_equal(result.width_samples, 1)
 
 
-def test_what_is_unknown_is_none_and_silence_has_none() -> None:
+def test_unmeasured_samples_and_silence_are_no_bursts() -> None:
     rates = square(600, 30, 5)
     rates[100:200] = np.nan
     short = np.concatenate([square(300, 30, 5), np.full(300, np.nan)])
@@ -68,8 +68,8 @@ def test_what_is_unknown_is_none_and_silence_has_none() -> None:
     assert not result.is_burst[2].any()
 
 
-def test_what_is_judged_beside_a_signal_does_not_matter() -> None:
-    """Nor do longer ones: their time does not part its phases otherwise."""
+def test_results_are_independent_of_the_batch() -> None:
+    """Longer signals in the batch must not change the parts whose phases are compared."""
     drawn, period = np.random.default_rng(5), 30.0
     places = np.arange(700)
     wandering = [
@@ -84,7 +84,7 @@ def test_what_is_judged_beside_a_signal_does_not_matter() -> None:
         np.testing.assert_array_equal(together.is_burst[place, :700], alone.is_burst[0])
 
 
-def test_the_slow_twin_says_the_same() -> None:
+def test_equals_the_naive_twin() -> None:
     generator, plain, folded = np.random.default_rng(2), 0, 0
     for _ in range(examples(96)):
         period, count = float(generator.uniform(8, 90)), int(generator.integers(400, 900))

@@ -1,4 +1,4 @@
-"""Combs: noise is flat after whitening, lines stand out, and their frequency is told between bins."""
+"""Combs: a flat noise floor after prewhitening, conservative p-values, and frequencies between bins."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from iosig.transforms.periods.null_model.fundamental import refine_fundamental
 from tests.transforms.white_signals import centred, generator
 
 
-def combs(signals: WhitenedSignals) -> Combs:
+def find_combs(signals: WhitenedSignals) -> Combs:
     return find_best_combs(signals, normalize_by_noise_floor(compute_power(signals.values, signals.size)))
 
 
-def test_sizes_are_powers_of_two_times_8_to_15() -> None:
+def test_fft_sizes_are_powers_of_two_times_8_to_15() -> None:
     sizes = choose_fft_sizes(np.array([0, 1, 16, 17, 1000, 4095, 4096, 4097, 10**7]))
     assert sizes.tolist() == [16, 16, 16, 18, 1024, 4096, 4096, 4608, 10485760]
 
 
-def test_white_noise_stays_and_red_noise_becomes_white() -> None:
+def test_prewhitening_makes_red_noise_white() -> None:
     for correlation in (0.0, 0.9):
         result = prewhiten(noise.red(generator(), 50, 4000, correlation) / 1e9)
         neighbours = (result[:, 1:] * result[:, :-1]).sum() / (result**2).sum()
         assert abs(neighbours) < 0.01
 
 
-def test_what_is_not_known_is_nothing_nor_what_follows_it() -> None:
+def test_unmeasured_sample_and_its_successor_are_zero() -> None:
     known = np.array([[True, True, False, True, True]])
     result = prewhiten(np.array([[1.0, 2, 0, 4, 1]]), known)
     assert result[0, 2] == result[0, 3] == 0
@@ -47,7 +47,7 @@ def test_what_is_not_known_is_nothing_nor_what_follows_it() -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_powers_over_noise_have_a_mean_of_about_one_everywhere(correlation: float) -> None:
+def test_power_over_the_noise_floor_is_about_one(correlation: float) -> None:
     rates = noise.red(generator(), 300, 2048, correlation) / 1e9
     ratios = normalize_by_noise_floor(compute_power(centred(rates).values, 2048))
     assert not ratios[0].any()
@@ -56,62 +56,64 @@ def test_powers_over_noise_have_a_mean_of_about_one_everywhere(correlation: floa
 
 
 @pytest.mark.parametrize(("name", "is_skewed", "correlation"), [("white", False, 0.0), ("red", True, 0.8)])
-def test_noise_is_at_least_as_improbable_as_it_is_said_to_be(name: str, is_skewed: bool, correlation: float) -> None:
+def test_p_values_of_noise_are_conservative(name: str, is_skewed: bool, correlation: float) -> None:
     rates = noise.red(generator(3), 1500, 600, correlation, LevelParams(1.0, 0.5, is_skewed))
-    result = combs(centred(rates))
+    result = find_combs(centred(rates))
     for level in (0.01, 0.05):
         assert (result.log_p < np.log(level)).mean() <= level, name
 
 
 @pytest.mark.parametrize("period", [7.3, 20.0, 41.7])
-def test_a_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
+def test_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / period) + generator().standard_normal((3, 2000))
     signals = centred(rates)
-    result = combs(signals)
+    result = find_combs(signals)
     assert (result.log_p < np.log(1e-20)).all()
     frequency = refine_fundamental(signals, result)
     np.testing.assert_allclose(1 / frequency, period, rtol=0.1 * period / 2000)
 
 
 @pytest.mark.parametrize("length", [1900, 2048, 3000])
-def test_narrow_phases_are_a_comb_of_their_lowest_line(length: int) -> None:
+def test_comb_of_narrow_phases_has_their_fundamental(length: int) -> None:
     place = np.arange(length)
     rates = (place % 53 < 4) + 0.3 * generator().standard_normal((4, length))
     signals = centred(rates)
-    result = combs(signals)
+    result = find_combs(signals)
     assert (result.log_p < np.log(1e-20)).all()
     np.testing.assert_allclose(1 / refine_fundamental(signals, result), 53, rtol=2e-3)
 
 
-def test_missing_samples_leave_the_line() -> None:
+def test_missing_samples_do_not_hide_the_line() -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / 41.7) + 0.5 * generator().standard_normal((2, 2000))
     signals = centred(rates, generator().random((2, 2000)) > 0.2)
-    result = combs(signals)
+    result = find_combs(signals)
     assert (result.log_p < np.log(1e-10)).all()
     np.testing.assert_allclose(1 / refine_fundamental(signals, result), 41.7, rtol=5e-3)
 
 
-def test_long_phases_and_constants_are_not_judged() -> None:
+def test_long_phases_and_constants_are_not_tested() -> None:
     rates = 5 + np.sin(2 * np.pi * np.arange(1000) / 100)[None]
     signals = centred(rates)
     long = WhitenedSignals(signals.values, signals.lengths, np.array([50.0]), signals.effective_counts)
-    assert combs(long).log_p[0] == 0
+    assert find_combs(long).log_p[0] == 0
     constant = centred(np.full((1, 1000), 0.1))
     none = WhitenedSignals(constant.values, constant.lengths, np.zeros(1), np.zeros(1))
-    assert combs(none).log_p[0] == 0
+    assert find_combs(none).log_p[0] == 0
 
 
 @pytest.mark.parametrize("harmonic_count", [1, 2, 4, 8])
-def test_the_tail_of_a_sum_of_lines_is_that_of_f(harmonic_count: int) -> None:
+def test_tail_of_a_sum_of_lines_is_an_f_distribution(harmonic_count: int) -> None:
     total, level = (grid.ravel() for grid in np.meshgrid(np.geomspace(0.1, 300, 60), [0.7, 5.0, 30.3, 72.0]))
-    wanted = fdtrc(2 * harmonic_count, 2 * level, total / harmonic_count)
-    told = wanted > 1e-290
-    np.testing.assert_allclose(compute_log_tail(harmonic_count, level, total)[told], np.log(wanted[told]), atol=1e-11)
+    expected = fdtrc(2 * harmonic_count, 2 * level, total / harmonic_count)
+    is_representable = expected > 1e-290
+    np.testing.assert_allclose(
+        compute_log_tail(harmonic_count, level, total)[is_representable], np.log(expected[is_representable]), atol=1e-11
+    )
 
 
-def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
+def test_frequency_is_reported_below_the_limit_only() -> None:
     signals = centred(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
     ratios = normalize_by_noise_floor(compute_power(signals.values, signals.size))
     plain, none = find_best_combs(signals, ratios.copy()), find_best_combs(signals, ratios, -1e9)
@@ -120,11 +122,11 @@ def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
     assert np.isnan(none.cycles_per_sample).all()
 
 
-def test_flicker_counts_by_its_kurtosis_and_phases_at_least_as_they_are() -> None:
+def test_effective_counts_follow_the_kurtosis() -> None:
     rng = generator()
     normal, sparse = rng.standard_normal((1, 4000)), np.where(rng.random((1, 4000)) < 0.02, 1.0, 0.0)
     lengths, few = np.array([4000]), np.array([5.0])
     assert estimate_effective_counts(normal, lengths, few)[0] > 1000
-    # so many high samples among zeros have a fourth moment of one over their share
+    # k high samples among zeros have a fourth moment of one over their share
     assert estimate_effective_counts(sparse, lengths, few)[0] == pytest.approx(sparse.sum(), rel=0.1)
     assert estimate_effective_counts(sparse, lengths, np.array([500.0]))[0] == 500

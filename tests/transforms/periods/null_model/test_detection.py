@@ -1,4 +1,4 @@
-"""The default search: what repeats is found, whatever the sampling, and what noise makes is not."""
+"""The null-model method: finds periods at any sampling, and rarely calls noise periodic."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def generator(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def many(rates: np.ndarray, sampling_hz: float = 1.0) -> EvenSignals:
+def make_signals(rates: np.ndarray, sampling_hz: float = 1.0) -> EvenSignals:
     return EvenSignals(rates, np.full(len(rates), sampling_hz), np.zeros(len(rates)))
 
 
-def train(
+def sample_bursts(
     starts: np.ndarray, length_s: float, duration_s: float, sampling_hz: float, *, binned: bool = True
 ) -> np.ndarray:
     requests = Requests.of_one(starts, starts + length_s, np.full(len(starts), 1e9))
@@ -43,11 +43,11 @@ def train(
 
 
 def pulses(sample_count: int) -> np.ndarray:
-    """Return a burst of 3 samples each 50."""
+    """Return a burst of 3 samples every 50."""
     return (np.arange(sample_count) % 50 < 3)[None].astype(float) * 1e9
 
 
-def same(first: Detections, second: Detections) -> None:
+def assert_same_detections(first: Detections, second: Detections) -> None:
     assert first.outcome.tolist() == second.outcome.tolist()
     np.testing.assert_allclose(first.period_s, second.period_s, rtol=1e-5)
     np.testing.assert_allclose(first.false_alarm_probability, second.false_alarm_probability, rtol=1e-3)
@@ -63,8 +63,8 @@ def same(first: Detections, second: Detections) -> None:
 @pytest.mark.parametrize("count", [10, 50])
 def test_square_waves_have_their_period_at_any_sampling(count: int, length_s: float, sampling_hz: float) -> None:
     for binned in (True, False):
-        rates = train(20.0 * np.arange(count), length_s, 20.0 * count, sampling_hz, binned=binned)
-        result = detect(many(rates, sampling_hz))
+        rates = sample_bursts(20.0 * np.arange(count), length_s, 20.0 * count, sampling_hz, binned=binned)
+        result = detect(make_signals(rates, sampling_hz))
         assert result.is_periodic.all()
         np.testing.assert_allclose(result.period_s, 20, rtol=1e-3)
         assert result.false_alarm_probability[0] < 1e-6
@@ -74,68 +74,70 @@ def test_square_waves_have_their_period_at_any_sampling(count: int, length_s: fl
 
 
 @pytest.mark.parametrize("sampling_hz", [1.0, 10.0])
-def test_a_period_need_not_be_of_whole_samples(sampling_hz: float) -> None:
-    rates = np.vstack([train(s + 20.37 * np.arange(12), 0.9, 250.0, sampling_hz) for s in (0.0, 0.21, 3.4)])
-    result = detect(many(rates, sampling_hz))
+def test_period_may_be_a_fractional_number_of_samples(sampling_hz: float) -> None:
+    rates = np.vstack([sample_bursts(s + 20.37 * np.arange(12), 0.9, 250.0, sampling_hz) for s in (0.0, 0.21, 3.4)])
+    result = detect(make_signals(rates, sampling_hz))
     np.testing.assert_allclose(result.period_s, 20.37, rtol=0.005 / sampling_hz)
 
 
-def test_silence_before_and_after_changes_nothing() -> None:
+def test_silence_before_and_after_has_no_effect() -> None:
     rates = np.vstack(
-        [train(20.0 * np.arange(12), 1.5, 240.0, 10.0), noise.bursts(generator(), 3, 2400, BurstParams(20))]
+        [sample_bursts(20.0 * np.arange(12), 1.5, 240.0, 10.0), noise.bursts(generator(), 3, 2400, BurstParams(20))]
     )
-    plain = detect(many(rates, 10.0))
+    plain = detect(make_signals(rates, 10.0))
     padded = detect(EvenSignals(np.pad(rates, ((0, 0), (3000, 1234))), np.full(4, 10.0), np.full(4, -300.0)))
-    same(plain, padded)
+    assert_same_detections(plain, padded)
 
 
 @settings(max_examples=examples(8), deadline=None)
 @given(st.sampled_from([1e-9, 1e-3, 1.0, 3.7, 1e12, 1e280]), st.sampled_from([1 / 3600, 1.0, 3600.0]))
-def test_units_of_bytes_and_of_time_change_nothing(unit: float, per_s: float) -> None:
+def test_results_are_independent_of_units(unit: float, per_s: float) -> None:
     rng = generator(5)
     rates = np.vstack(
         [
-            train(20.0 * np.arange(12), 1.5, 240.0, 10.0),
+            sample_bursts(20.0 * np.arange(12), 1.5, 240.0, 10.0),
             noise.white(rng, 1, 2400) * (1 + 0.2 * np.sin(np.arange(2400) / 7)),
             noise.bursts(rng, 1, 2400, BurstParams(20)),
         ]
     )
-    first = detect(many(rates))
-    second = detect(many(rates * unit, per_s))
+    first = detect(make_signals(rates))
+    second = detect(make_signals(rates * unit, per_s))
     assert first.outcome.tolist() == second.outcome.tolist() == ["periodic", "periodic", "aperiodic"]
     np.testing.assert_allclose(second.period_s * per_s, first.period_s, rtol=1e-4)
     np.testing.assert_allclose(second.confidence, first.confidence, atol=1e-3)
 
 
-def test_signals_do_not_know_of_one_another() -> None:
+def test_results_are_independent_of_the_batch() -> None:
     rng = generator(5)
-    rates = np.vstack([noise.bursts(rng, 20, 700, BurstParams(15)), train(30.0 * np.arange(23), 3.0, 700.0, 1.0)])
-    together = detect(many(rates))
-    alone = [detect(many(rates[row : row + 1])) for row in range(len(rates))]
-    assert together.outcome.tolist() == [one.outcome[0] for one in alone]
-    told = [one.false_alarm_probability[0] for one in alone]
+    rates = np.vstack(
+        [noise.bursts(rng, 20, 700, BurstParams(15)), sample_bursts(30.0 * np.arange(23), 3.0, 700.0, 1.0)]
+    )
+    together = detect(make_signals(rates))
+    alone = [detect(make_signals(rates[row : row + 1])) for row in range(len(rates))]
+    assert together.outcome.tolist() == [single.outcome[0] for single in alone]
+    told = [single.false_alarm_probability[0] for single in alone]
     np.testing.assert_allclose(together.false_alarm_probability, told, rtol=1e-3)
     assert together.candidates.offsets[-1] == together.is_periodic.sum()
 
 
-def test_the_cosine_is_that_of_the_signal() -> None:
+def test_cosine_fits_the_signal() -> None:
     place = np.arange(1000)
     rates = 5e9 + 2e9 * np.cos(2 * np.pi * (place + 0.5) / 40 + 0.7)
-    result = detect(many(rates[None])).candidates
+    result = detect(make_signals(rates[None])).candidates
     assert result.frequency_hz[0] == pytest.approx(1 / 40, rel=1e-3)
     assert result.amplitude_bytes_per_s[0] == pytest.approx(2e9, rel=0.03)
     assert result.phase_rad[0] == pytest.approx(0.7, abs=0.15)
 
 
-# ---- among other things
+# ---- among noise and gaps
 
 
 @pytest.mark.parametrize("missing", [0.05, 0.2])
 @pytest.mark.parametrize("sampling_hz", [1.0, 10.0])
 def test_missing_samples_are_not_zeros(missing: float, sampling_hz: float) -> None:
-    rates = np.repeat(train(20.0 * np.arange(25), 1.5, 500.0, sampling_hz), 20, axis=0)
+    rates = np.repeat(sample_bursts(20.0 * np.arange(25), 1.5, 500.0, sampling_hz), 20, axis=0)
     rates[generator().random(rates.shape) < missing] = NAN
-    result = detect(many(rates, sampling_hz))
+    result = detect(make_signals(rates, sampling_hz))
     assert result.is_periodic.all()
     assert (np.abs(result.period_s / 20 - 1) < 0.01).mean() >= 0.9
 
@@ -143,16 +145,16 @@ def test_missing_samples_are_not_zeros(missing: float, sampling_hz: float) -> No
 def test_a_sine_in_noise_is_found() -> None:
     place = np.arange(2000)
     rates = 5 + 0.4 * np.sin(2 * np.pi * place / 37.3) + 0.7 * generator().standard_normal((20, 2000))
-    result = detect(many(rates))
+    result = detect(make_signals(rates))
     assert result.is_periodic.all()
     np.testing.assert_allclose(result.period_s, 37.3, rtol=5e-3)
     assert (result.confidence < 0.6).all()
 
 
 def test_bursts_among_red_noise_are_found() -> None:
-    rates = train(20.0 * np.arange(20), 1.5, 400.0, 10.0)
+    rates = sample_bursts(20.0 * np.arange(20), 1.5, 400.0, 10.0)
     rates = rates / rates.max() + noise.red(generator(), 20, 4000, 0.95, LevelParams(0.3, 0.5))
-    result = detect(many(rates, 10.0))
+    result = detect(make_signals(rates, 10.0))
     assert result.is_periodic.all()
     np.testing.assert_allclose(result.period_s, 20, rtol=5e-3)
 
@@ -163,56 +165,56 @@ def test_missing_and_further_bursts_leave_the_period(share: float, extra: int) -
     rows = []
     for _ in range(20):
         starts = 20.0 * np.arange(50)[rng.random(50) < share]
-        rows.append(train(np.concatenate([starts, rng.uniform(0, 1000, extra)]), 1.5, 1000.0, 10.0))
-    result = detect(many(np.vstack(rows), 10.0))
+        rows.append(sample_bursts(np.concatenate([starts, rng.uniform(0, 1000, extra)]), 1.5, 1000.0, 10.0))
+    result = detect(make_signals(np.vstack(rows), 10.0))
     assert result.is_periodic.mean() >= 0.9
     assert (np.abs(result.period_s / 20 - 1) < 0.01).mean() >= 0.85
 
 
-def test_a_period_that_holds_for_a_while_is_told_from_where_to_where() -> None:
+def test_temporary_period_has_its_window() -> None:
     rng = generator(2)
     rows = []
     for _ in range(12):
         starts = np.concatenate([rng.uniform(0, 1000, 10), 1000 + 20.0 * np.arange(20), rng.uniform(1400, 2800, 14)])
-        rows.append(train(starts, 1.5, 2800.0, 10.0))
-    result = detect(many(np.vstack(rows), 10.0))
+        rows.append(sample_bursts(starts, 1.5, 2800.0, 10.0))
+    result = detect(make_signals(np.vstack(rows), 10.0))
     assert result.is_periodic.all()
     np.testing.assert_allclose(result.period_s, 20, rtol=0.02)
     assert (np.abs(result.window_start_s - 1000) < 45).mean() > 0.7
     assert (np.abs(result.window_end_s - 1390) < 45).mean() > 0.7
 
 
-def test_windows_are_searched_only_if_asked_for_and_paid_for() -> None:
+def test_window_search_is_optional_and_costs_significance() -> None:
     rates = noise.white(generator(2), 6, 8000)
     rates[:, 7000:] += 1e8 * np.sin(2 * np.pi * np.arange(1000) / 25)
-    result = detect(many(rates))
+    result = detect(make_signals(rates))
     assert result.is_periodic.all()
     np.testing.assert_allclose(result.period_s, 25, rtol=0.01)
     assert (np.abs(result.window_start_s - 7000) < 300).all()
-    whole = detect(many(rates), WHOLE)
+    whole = detect(make_signals(rates), WHOLE)
     assert not whole.is_periodic.any()
     assert (whole.window_end_s - whole.window_start_s == 8000).all()
-    even = many(pulses(3000))
+    even = make_signals(pulses(3000))
     paid = detect(even).false_alarm_probability / detect(even, WHOLE).false_alarm_probability
     np.testing.assert_allclose(paid, 1 / SEARCH.whole_weight)
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.25])
-def test_a_computation_of_uneven_length_has_its_mean_period(deviation: float) -> None:
+def test_computation_of_varying_length_has_its_mean_period(deviation: float) -> None:
     rng = generator(1)
     rows, means = [], []
     for _ in range(30):
         starts = np.cumsum(10.4 + np.abs(11 * (1 + deviation * rng.standard_normal(20))))
         means.append(np.diff(starts).mean())
-        rows.append(train(starts, 10.4, 600.0, 1.0))
-    result = detect(many(np.vstack(rows)))
+        rows.append(sample_bursts(starts, 10.4, 600.0, 1.0))
+    result = detect(make_signals(np.vstack(rows)))
     errors = np.abs(result.period_s - means) / means
     assert result.is_periodic.mean() >= 0.95
     assert np.nanmedian(errors) < 0.005
     assert np.nanmean(errors) < 0.01
 
 
-def test_windows_that_cannot_be_better_are_left_out_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_hopeless_windows_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = generator(9)
     rates = np.vstack(
         [
@@ -225,18 +227,18 @@ def test_windows_that_cannot_be_better_are_left_out_and_nothing_else(monkeypatch
     rates[15:30, 900:1200] += np.geomspace(0.02, 0.5, 15)[:, None] * np.sin(2 * np.pi * place[:300] / 11)
     rates[70:, 300:700] += np.where(place[:400] % 20 < 3, np.geomspace(0.5, 50, 20)[:, None], 0)
     rates[5:8][rng.random((3, 1500)) < 0.1] = NAN
-    first = detect(many(rates))
+    first = detect(make_signals(rates))
     # with a huge tolerance no result is discarded early
     search = "iosig.transforms.periods.null_model.detection.SEARCH"
     monkeypatch.setattr(search, replace(SEARCH, log_p_margin=1e6))
-    second = detect(many(rates))
+    second = detect(make_signals(rates))
     assert 10 < first.is_periodic.sum() < 80
     assert first.outcome.tolist() == second.outcome.tolist()
     for name in ("frequency_hz", "confidence", "window_start_s", "window_end_s", "false_alarm_probability"):
         np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-9)
 
 
-# ---- what is not periodic
+# ---- aperiodic signals
 
 
 NOISE = {
@@ -254,11 +256,11 @@ NOISE = {
 
 
 @pytest.mark.parametrize("kind", NOISE)
-def test_noise_is_hardly_ever_periodic(kind: str) -> None:
+def test_noise_is_rarely_periodic(kind: str) -> None:
     rates = NOISE[kind](generator(11), 400)
-    result = detect(many(rates))
+    result = detect(make_signals(rates))
     assert set(result.outcome) <= {"periodic", "aperiodic"}
-    # at most 1 % on average: 4 of 400, and twice as many by chance
+    # at most 1 % on average: 4 of 400, and up to twice as many by chance
     assert result.is_periodic.sum() <= 8 * len(rates) / 400
     assert (result.false_alarm_probability >= 0).all()
     assert (result.false_alarm_probability <= 1).all()
@@ -266,7 +268,7 @@ def test_noise_is_hardly_ever_periodic(kind: str) -> None:
     assert np.isnan(result.confidence[~result.is_periodic]).all()
 
 
-def test_outcomes_where_nothing_can_be_said() -> None:
+def test_untestable_signals_have_an_outcome() -> None:
     rows = np.zeros((8, 100))
     rows[0] = 3.3e9
     rows[2] = NAN
@@ -277,18 +279,18 @@ def test_outcomes_where_nothing_can_be_said() -> None:
     rows[6] = -1.0
     rows[7, ::2] = 1e308 * generator().random(50)
     rows[7, 1:80] = NAN
-    result = detect(many(rows))
-    wanted = ["aperiodic", "no_io", "no_data", "no_data", "too_short", "aperiodic", "no_data", "too_many_gaps"]
-    assert result.outcome.tolist() == wanted
-    assert set(wanted) < set(OUTCOMES)
+    result = detect(make_signals(rows))
+    expected = ["aperiodic", "no_io", "no_data", "no_data", "too_short", "aperiodic", "no_data", "too_many_gaps"]
+    assert result.outcome.tolist() == expected
+    assert set(expected) < set(OUTCOMES)
     assert np.isnan(result.frequency_hz).all()
-    assert np.isfinite(result.false_alarm_probability).tolist() == [word == "aperiodic" for word in wanted]
+    assert np.isfinite(result.false_alarm_probability).tolist() == [word == "aperiodic" for word in expected]
     assert (result.window_start_s[5], result.window_end_s[5]) == (40, 41)
 
 
 @pytest.mark.parametrize(("signals", "samples"), [(0, 0), (0, 10), (3, 0), (3, 1), (2, 2)])
-def test_few_samples_or_none(signals: int, samples: int) -> None:
-    result = detect(many(np.ones((signals, samples))))
+def test_few_or_no_samples_have_an_outcome(signals: int, samples: int) -> None:
+    result = detect(make_signals(np.ones((signals, samples))))
     assert result.outcome.tolist() == ["too_short" if samples else "no_data"] * signals
 
 
@@ -299,8 +301,8 @@ def test_few_samples_or_none(signals: int, samples: int) -> None:
         min_size=1, max_size=4,
     )
 )  # fmt: skip
-def test_whatever_comes_has_an_outcome(rows: list[list[float]]) -> None:
-    result = detect(many(np.array(rows)))
+def test_any_input_has_an_outcome(rows: list[list[float]]) -> None:
+    result = detect(make_signals(np.array(rows)))
     assert set(result.outcome) <= set(OUTCOMES)
     assert np.isfinite(result.frequency_hz).tolist() == result.is_periodic.tolist()
     assert (result.window_end_s >= result.window_start_s).all()
@@ -311,7 +313,7 @@ def test_whatever_comes_has_an_outcome(rows: list[list[float]]) -> None:
 
 @pytest.fixture(scope="module")
 def edison_reads(shared_data: Path) -> EvenSignals:
-    """Bytes read from all targets of Edison's scratch1, each 5 s."""
+    """Read rates of all targets of Edison's scratch1, every 5 s."""
     source = h5lmt.SOURCE.read(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", Reading())
     polls = pl.concat([batch.rows for batch in source if batch.table.name == "polls"])
     sums = polls.group_by("polled_at").agg(
@@ -325,7 +327,7 @@ def edison_reads(shared_data: Path) -> EvenSignals:
 
 
 @pytest.mark.parametrize(("since", "until"), [(8, 25), (13, 16), (13, 15), (13.5, 15.2)])
-def test_the_reads_of_edison_are_found_and_when(edison_reads: EvenSignals, since: float, until: float) -> None:
+def test_reads_of_edison_have_their_period_and_window(edison_reads: EvenSignals, since: float, until: float) -> None:
     day = datetime(2018, 2, 9, tzinfo=UTC).timestamp()
     first, last = (max(0, round((day + 3600 * hour - edison_reads.started_s[0]) / 5)) for hour in (since, until))
     result = detect(edison_reads.slice_samples(first, last))
@@ -343,7 +345,7 @@ def test_the_reads_of_edison_are_found_and_when(edison_reads: EvenSignals, since
         ("ior_posix_fpp_n8_i12_d3", "POSIX", "write"),
     ],
 )
-def test_the_bursts_of_ior_are_found_from_segments_and_from_bins(
+def test_bursts_of_ior_are_found_from_segments_and_bins(
     shared_data: Path, log: str, module: str, direction: str
 ) -> None:
     onsets = pl.read_csv(shared_data / "dxt" / f"{log}.{direction}_bursts.csv")["onset"].to_numpy()
@@ -356,10 +358,10 @@ def test_the_bursts_of_ior_are_found_from_segments_and_from_bins(
 
     requests = rows("trace_requests")
     span = Requests.of_one(*(requests[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes")))
-    signals = [many(noise.sampled(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
+    signals = [make_signals(noise.sampled(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
     heatmap = rows("trace_heatmaps")
     bins = np.sum(heatmap["bin_bytes"].to_list(), axis=0, dtype=float)
-    signals.append(many(bins[None], 1 / float(heatmap["interval_s"][0])))
+    signals.append(make_signals(bins[None], 1 / float(heatmap["interval_s"][0])))
     for signal in signals:
         result = detect(signal)
         assert result.is_periodic.all()

@@ -1,4 +1,4 @@
-"""Extents: the run with the highest sum, of distances of phases or of cycles."""
+"""Extents: the run with the maximum sum of scores, of onset intervals or of cycles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.budget import examples
 
 @settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=5))
-def test_the_best_run_has_the_highest_sum(rows: list[list[int]]) -> None:
+def test_best_run_has_the_maximum_sum(rows: list[list[int]]) -> None:
     first, last = find_max_sum_runs(np.array(rows, dtype=float))
     for row, begin, end in zip(rows, first, last, strict=True):
         highest = max(sum(row[low:high]) for low in range(7) for high in range(low, 7))
@@ -29,7 +29,7 @@ def pulses(starts: list[int], sample_count: int = 1000) -> np.ndarray:
     return rates
 
 
-def test_phases_belong_while_most_distances_are_about_the_period() -> None:
+def test_extent_covers_conforming_intervals() -> None:
     even = [*range(200, 420, 20), 450, *range(470, 600, 20)]
     rates = pulses([3, 90, 111, *even, 700, 800])
     result = locate_by_phases(find_phases(rates, np.array([0.5])), np.array([0]), np.array([20.0]), np.array([0.02]))
@@ -39,14 +39,14 @@ def test_phases_belong_while_most_distances_are_about_the_period() -> None:
     assert result.cycles[0] == len(even) - 2
 
 
-def test_a_missing_phase_does_not_end_it_and_a_long_pause_does() -> None:
-    one = find_phases(pulses([0, 20, 40, 80, 100, 120, 400, 420]), np.array([0.5]))
-    result = locate_by_phases(one, np.array([0]), np.array([20.0]), np.array([0.0]))
+def test_missing_phase_does_not_end_an_extent_but_a_long_gap_does() -> None:
+    single = find_phases(pulses([0, 20, 40, 80, 100, 120, 400, 420]), np.array([0.5]))
+    result = locate_by_phases(single, np.array([0]), np.array([20.0]), np.array([0.0]))
     assert (result.first[0], result.last[0]) == (0, 123)
     assert result.period[0] == 20
 
 
-def test_pieces_of_phases_and_phases_not_seen_do_not_shift_an_even_period() -> None:
+def test_split_and_missed_phases_do_not_bias_the_period() -> None:
     even = [*range(0, 200, 20), *range(220, 400, 20), 407]
     result = locate_by_phases(
         find_phases(pulses(even), np.array([0.5])), np.array([0]), np.array([21.5]), np.array([0.3])
@@ -68,7 +68,7 @@ def piece(first: int, last: int) -> Intervals:
     return Intervals(np.array([0]), np.array([first]), np.array([last]))
 
 
-def test_cycles_belong_while_they_are_like_the_mean_cycle() -> None:
+def test_extent_covers_cycles_like_the_mean_cycle() -> None:
     rng = np.random.default_rng(2)
     rates = 0.5 + 0.05 * rng.standard_normal((1, 2000))
     place = np.arange(600, 1400)
@@ -80,7 +80,7 @@ def test_cycles_belong_while_they_are_like_the_mean_cycle() -> None:
     assert result.cycles[0] == pytest.approx(20, abs=2)
 
 
-def test_what_is_not_known_is_no_cycle_without_io() -> None:
+def test_unmeasured_cycles_do_not_count_as_idle() -> None:
     place = np.arange(800)
     rates = (0.5 + 0.3 * np.sin(2 * np.pi * place / 40))[None]
     known = np.random.default_rng(1).random((1, 800)) > 0.3
@@ -89,7 +89,7 @@ def test_what_is_not_known_is_no_cycle_without_io() -> None:
     assert result.regularity[0] > 0.98
 
 
-def test_cycles_stay_in_the_span() -> None:
+def test_extent_stays_in_the_span() -> None:
     rates = np.zeros((1, 400))
     rates[0, 35:365:10] = 1.0
     result = locate_by_cycles(rates, None, np.array([0.1]), piece(35, 356), piece(35, 356))

@@ -1,4 +1,4 @@
-"""Regularity: phases are runs above the mean, and as improbable as random ones make them."""
+"""The gap test: p-values of exponential gaps, merging, and regular phases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.budget import examples
 from tests.naive.periods.null_model import gaps as naive
 
 
-def judged(rates: np.ndarray) -> GapRegularity:
+def assess(rates: np.ndarray) -> GapRegularity:
     return assess_regularity(find_phases(rates, rates.mean(axis=1)))
 
 
@@ -35,18 +35,18 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("count", "c"), [(2, 0.01), (3, 0.2), (5, 0.2), (9, 0.1), (20, 0.04)])
-def test_the_ball_within_the_simplex_is_exact(count: int, c: float) -> None:
+def test_p_value_is_exact_while_the_ball_is_inside_the_simplex(count: int, c: float) -> None:
     assert np.exp(compute_gap_log_p(count, c)) == pytest.approx(naive.ball(count, c), rel=1e-9)
 
 
 @pytest.mark.parametrize(("count", "c"), [(3, 0.3), (6, 0.25), (12, 0.4), (19, 0.35), (40, 0.5), (90, 0.6)])
-def test_probabilities_are_those_of_simulated_gaps_or_a_little_higher(count: int, c: float) -> None:
+def test_p_values_are_slightly_conservative_on_simulated_gaps(count: int, c: float) -> None:
     gaps = np.random.default_rng(count).standard_exponential((40_000, count))
     simulated = (gaps.var(axis=1) / gaps.mean(axis=1) ** 2 <= c).mean()
     assert 0.9 * simulated <= np.exp(compute_gap_log_p(count, c)) <= 2.5 * simulated
 
 
-def test_probabilities_do_not_decrease_with_variation() -> None:
+def test_p_values_do_not_decrease_with_variation() -> None:
     c = np.geomspace(1e-6, 1.0, 300)
     for count in (2, 3, 10, 100, 10_000):
         assert (np.diff(compute_gap_log_p(np.full(300, count), c)) >= -1e-6).all()
@@ -54,9 +54,9 @@ def test_probabilities_do_not_decrease_with_variation() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5, 10, 30, 100])
-def test_merges_count_as_many_tests_as_simulated_gaps_say(count: int) -> None:
+def test_merge_trials_equal_simulated_gaps(count: int) -> None:
     rng, draws = np.random.default_rng(count), 6000
-    # so many samples to a gap that whole samples do not matter
+    # gaps are long enough that sampling has no effect
     gaps = np.sort(1 + np.floor(1e6 * rng.standard_exponential((draws, count))), axis=1)
     best = np.zeros(draws)
     for k in range(1, count - 1):
@@ -71,31 +71,31 @@ def test_merges_count_as_many_tests_as_simulated_gaps_say(count: int) -> None:
 # ---- the test
 
 
-def test_even_phases_are_very_improbable_and_their_period_is_their_distance() -> None:
-    result = judged(pulses(list(range(5, 400, 20)), 3, 420))
+def test_regular_phases_are_significant_and_have_their_period() -> None:
+    result = assess(pulses(list(range(5, 400, 20)), 3, 420))
     assert result.log_p[0] < np.log(1e-12)
     assert (result.period[0], result.cv[0], result.max_merged_gap[0]) == (20.0, 0.0, 0)
     assert (result.first[0], result.last[0]) == (5, 388)
 
 
-def test_three_phases_are_hardly_ever_regular_and_two_never() -> None:
-    assert judged(pulses([0, 30, 60], 3, 70)).log_p[0] > np.log(0.01)
-    assert judged(pulses([0, 30], 3, 70)).log_p[0] == 0
-    assert np.isnan(judged(pulses([0], 3, 70)).period[0])
+def test_three_phases_are_rarely_significant_and_two_never() -> None:
+    assert assess(pulses([0, 30, 60], 3, 70)).log_p[0] > np.log(0.01)
+    assert assess(pulses([0, 30], 3, 70)).log_p[0] == 0
+    assert np.isnan(assess(pulses([0], 3, 70)).period[0])
 
 
-def test_a_computation_of_uneven_length_is_seen_where_lines_are_smeared() -> None:
+def test_computation_of_varying_length_is_significant() -> None:
     rng = np.random.default_rng(4)
     starts = np.cumsum(30 + rng.normal(100, 30, 40)).astype(int)
-    result = judged(pulses(starts.tolist(), 30, int(starts[-1]) + 40))
+    result = assess(pulses(starts.tolist(), 30, int(starts[-1]) + 40))
     assert result.log_p[0] < np.log(1e-6)
     assert result.period[0] == pytest.approx(np.diff(starts).mean(), rel=1e-9)
 
 
-def test_phases_in_pieces_are_merged() -> None:
+def test_split_phases_are_merged() -> None:
     rng = np.random.default_rng(4)
     starts = [at + step for at in range(0, 2000, 100) for step in sorted(rng.choice(20, 5, replace=False) * 1)]
-    result = judged(pulses(starts, 1, 2100))
+    result = assess(pulses(starts, 1, 2100))
     assert result.log_p[0] < np.log(1e-10)
     assert result.period[0] == pytest.approx(100, rel=0.01)
     assert 0 < result.max_merged_gap[0] < 50
@@ -103,10 +103,10 @@ def test_phases_in_pieces_are_merged() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=4, max_size=12))
-def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
+def test_best_merge_equals_the_naive_twin(gaps: list[int]) -> None:
     starts = np.cumsum([0, *(gap + 2 for gap in gaps)]).tolist()
     rates = pulses(starts, 2, starts[-1] + 3)
-    result = judged(rates)
+    result = assess(rates)
     trials = max(float(count_merge_trials(len(gaps))) / (1 - GAP_TEST.unmerged_weight), 1.0)
     scores = {}
     for merged in naive.merges(gaps):
@@ -126,22 +126,22 @@ def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
 
 @pytest.mark.parametrize("count", [5, 12, 40])
 @pytest.mark.parametrize("may_overlap", [True, False])
-def test_random_phases_are_as_improbable_as_they_are_said_to_be(count: int, may_overlap: bool) -> None:
+def test_p_values_of_random_phases_are_conservative(count: int, may_overlap: bool) -> None:
     params = BurstParams(count, 0.1, 0.5, 0.5, may_overlap=may_overlap)
-    result = judged(noise.bursts(np.random.default_rng(count), 2000, 2000, params))
+    result = assess(noise.bursts(np.random.default_rng(count), 2000, 2000, params))
     for level in (0.01, 0.05):
         assert (result.log_p < np.log(level)).mean() <= level + 3 * np.sqrt(level / 2000)
 
 
-def test_nothing_is_nothing() -> None:
-    result = judged(np.zeros((3, 10)))
+def test_empty_input_has_no_result() -> None:
+    result = assess(np.zeros((3, 10)))
     assert not result.log_p.any()
     assert np.isnan(result.period).all()
     assert len(assess_regularity(find_phases(np.zeros((0, 10)), np.zeros(0))).period) == 0
 
 
 @pytest.mark.parametrize("max_log_p", [-1.5, -5.3, -20.0])
-def test_what_is_needed_is_told_as_without_need(max_log_p: float) -> None:
+def test_limit_does_not_change_reported_results(max_log_p: float) -> None:
     rng = np.random.default_rng(7)
     rates = np.vstack(
         [noise.bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]
@@ -156,7 +156,7 @@ def test_what_is_needed_is_told_as_without_need(max_log_p: float) -> None:
     assert (part.log_p[~is_told] >= whole.log_p[~is_told]).all()
 
 
-def test_phases_of_some_signals_are_those_of_the_only_ones() -> None:
+def test_selected_signals_keep_their_phases() -> None:
     result = Phases(np.array([0, 5, 2]), np.array([1, 9, 3]), np.array([1.0, 3.0, 2.0]), np.array([0, 2, 2, 3]))
     some = result.select_signals(np.array([2, 0]))
     assert (some.first.tolist(), some.last.tolist(), some.volume.tolist()) == ([2, 0, 5], [3, 1, 9], [2, 1, 3])

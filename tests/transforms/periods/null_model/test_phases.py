@@ -21,17 +21,22 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=5), st.integers(0, 2))
-def test_phases_are_the_stretches_of_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
+def test_phases_equal_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
     result = find_phases(np.array(rows, dtype=float), np.full(len(rows), float(threshold)))
     for row, values in enumerate(rows):
-        own = slice(result.offsets[row], result.offsets[row + 1])
-        told = list(
-            zip(result.first[own].tolist(), result.last[own].tolist(), result.volume[own].tolist(), strict=True)
+        selected = slice(result.offsets[row], result.offsets[row + 1])
+        rows_of_signal = list(
+            zip(
+                result.first[selected].tolist(),
+                result.last[selected].tolist(),
+                result.volume[selected].tolist(),
+                strict=True,
+            )
         )
-        assert told == naive.runs(values, threshold)
+        assert rows_of_signal == naive.runs(values, threshold)
 
 
-def test_what_is_not_known_is_part_of_a_phase_that_goes_on_after_it() -> None:
+def test_unmeasured_samples_inside_a_phase_belong_to_it() -> None:
     rates = np.array([[0, 5, 0, 5, 0, 0, 5, 0, 0, 0.0]])
     known = np.array([[True, True, False, True, False, False, True, False, True, False]])
     result = find_phases(rates, np.array([1.0]), known)
@@ -39,12 +44,12 @@ def test_what_is_not_known_is_part_of_a_phase_that_goes_on_after_it() -> None:
     assert result.last.tolist() == [7]
 
 
-def test_a_constant_is_no_phase_whatever_rounding_makes_of_its_mean() -> None:
+def test_constant_has_no_phase_despite_rounding() -> None:
     rates = np.full((1, 1001), 0.1, dtype=np.float32)
     assert not find_phases(rates, rates.mean(axis=1)).counts.any()
 
 
-def test_sizes_of_phases_are_means_over_bytes() -> None:
+def test_typical_sizes_are_volume_weighted_means() -> None:
     result = Phases(np.array([0, 5]), np.array([1, 9]), np.array([1.0, 3.0]), np.array([0, 2, 2]))
     assert result.typical_volume.tolist() == [2.5, 0.0]
     assert result.typical_length.tolist() == [(1 * 1 + 3 * 4) / 4, 0.0]
@@ -52,7 +57,7 @@ def test_sizes_of_phases_are_means_over_bytes() -> None:
     assert result.drop_small(0.5).first.tolist() == [5]
 
 
-def test_what_goes_up_and_down_all_the_time_flickers() -> None:
+def test_flickering_signal_has_unresolved_phases() -> None:
     rates = noise.white(np.random.default_rng(1), 2, 1000)
     rates[1] = pulses(list(range(0, 1000, 20)), 2, 1000)
     active = find_activity(rates, rates.mean(axis=1))
@@ -60,7 +65,7 @@ def test_what_goes_up_and_down_all_the_time_flickers() -> None:
     assert active.select(np.array([False, True])).to_phases(rates).counts.tolist() == [0, 50]
 
 
-def test_phases_that_are_near_one_another_are_merged() -> None:
+def test_close_phases_are_merged() -> None:
     result = find_phases(pulses([0, 4, 20, 24, 40], 2, 50), np.array([0.5]))
     assert merge_phases(result, np.array([0])).counts.tolist() == [5]
     merged = merge_phases(result, np.array([2]))

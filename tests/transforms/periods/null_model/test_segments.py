@@ -1,4 +1,4 @@
-"""A run's several periods are told one by one, with when they hold; what has no memory beside them makes none."""
+"""Segments: several periods of one signal with their extents, and none in memoryless parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def square(period: float, width: float, shift: float = 0.0, place: np.ndarray = 
     return result
 
 
-def segments_of(
+def find_segments_of(
     *signals: np.ndarray, hz: float = 1.0, started_s: float = 0.0, params: NullModelParams | None = None
 ) -> tuple[Detections, Segments]:
     params = params or NullModelParams()
@@ -34,17 +34,19 @@ def segments_of(
     return find_segments(result, samples, rates, starts, params)
 
 
-def listed(result: Segments, signal: int = 0) -> list[tuple[float, float, float]]:
-    one = result.select_signal(signal)
-    return list(zip(one.started_s.tolist(), one.ended_s.tolist(), (1 / one.frequency_hz).tolist(), strict=True))
+def list_segments(result: Segments, signal: int = 0) -> list[tuple[float, float, float]]:
+    single = result.select_signal(signal)
+    return list(
+        zip(single.started_s.tolist(), single.ended_s.tolist(), (1 / single.frequency_hz).tolist(), strict=True)
+    )
 
 
-def test_one_after_another() -> None:
+def test_consecutive_periods_are_separate_segments() -> None:
     rates = np.select([PLACE < 800, PLACE < 1800], [square(20, 3), square(47, 5) / 2], 2 * square(110, 12))
-    answer, result = segments_of(rates)
-    periods = [period for _, _, period in listed(result)]
+    answer, result = find_segments_of(rates)
+    periods = [period for _, _, period in list_segments(result)]
     assert periods == pytest.approx([20, 47, 110], rel=2e-3)
-    for (start, end, _), (low, high) in zip(listed(result), [(0, 800), (800, 1800), (1800, 3000)], strict=True):
+    for (start, end, _), (low, high) in zip(list_segments(result), [(0, 800), (800, 1800), (1800, 3000)], strict=True):
         assert low - 20 <= start < end <= high + 20
         assert end - start > 0.85 * (high - low)
     assert result.burst_width_s == pytest.approx([3, 5, 12])
@@ -52,11 +54,11 @@ def test_one_after_another() -> None:
     assert answer.period_s[0] == pytest.approx(110, rel=2e-3)
 
 
-def test_an_answer_is_of_the_segment_with_most_bytes() -> None:
-    # the first claim is where most bytes are side by side, and surest; two thirds as many are elsewhere
+def test_detection_is_the_segment_with_the_largest_volume() -> None:
+    # the first claim has the largest contiguous volume; the other segments hold two thirds as much
     rates = np.where(PLACE < 1000, 2.2 * square(20, 3), square(47, 8))
     first = detection.detect(EvenSignals.from_samples(rates, 1.0))
-    answer, result = segments_of(rates)
+    answer, result = find_segments_of(rates)
     main = result.select_signal(0)
     at = int(main.volume_bytes.argmax())
     assert main.is_main.tolist() == [place == at for place in range(len(main.is_main))]
@@ -66,15 +68,15 @@ def test_an_answer_is_of_the_segment_with_most_bytes() -> None:
     assert first.is_periodic[0]
 
 
-def test_phases_of_a_later_answer_count_from_the_start_of_the_signal() -> None:
+def test_phases_refer_to_the_start_of_the_signal() -> None:
     rates = np.where(PLACE < 1500, square(20, 2), 3 * square(60, 6))
     clear = np.where(PLACE < 1500, 0.0, rates)
     for values in (rates, clear):
-        answer, _ = segments_of(values, started_s=7.0)
+        answer, _ = find_segments_of(values, started_s=7.0)
         assert answer.period_s[0] == pytest.approx(60, rel=2e-3)
         listed_ = answer.candidates
         peak_s = -listed_.phase_rad[0] / (2 * np.pi * listed_.frequency_hz[0])
-        # the cosine is highest in the middle of a burst: 3 samples after its first edge, at a multiple of 60
+        # the cosine peaks in the middle of a burst, 3 samples after its first edge, at a multiple of 60
         place = (peak_s - 3.0) % 60
         assert min(place, 60 - place) < 1.0
 
@@ -83,16 +85,17 @@ def test_phases_of_a_later_answer_count_from_the_start_of_the_signal() -> None:
     ("slow", "fast", "main"),
     [(100 * square(150, 10), square(7, 2, 3), 150), (square(300, 30), square(20, 3), 20)],
 )
-def test_a_fast_rhythm_on_a_slow_one(slow: np.ndarray, fast: np.ndarray, main: float) -> None:
+def test_fast_rhythm_on_a_slow_one_is_found(slow: np.ndarray, fast: np.ndarray, main: float) -> None:
     drawn = np.random.default_rng(0).standard_normal(len(PLACE))
-    answer, result = segments_of(np.maximum(slow + fast + 1e7 * (drawn + 3), 0))
+    answer, result = find_segments_of(np.maximum(slow + fast + 1e7 * (drawn + 3), 0))
     assert answer.period_s[0] == pytest.approx(main, rel=5e-3)
-    periods = sorted(period for _, _, period in listed(result))
-    wanted = sorted([7, 150] if main == 150 else [20, 300])
-    assert all(min(abs(period / each - 1) for each in wanted) < 0.01 for period in periods)
-    assert {min(wanted, key=lambda each: abs(period - each)) for period in periods} == set(wanted)
+    periods = sorted(period for _, _, period in list_segments(result))
+    expected = sorted([7, 150] if main == 150 else [20, 300])
+    assert all(min(abs(period / item - 1) for item in expected) < 0.01 for period in periods)
+    assert {min(expected, key=lambda item: abs(period - item)) for period in periods} == set(expected)
     spans = [
-        [(start, end) for start, end, period in listed(result) if abs(period / each - 1) < 0.01] for each in wanted
+        [(start, end) for start, end, period in list_segments(result) if abs(period / item - 1) < 0.01]
+        for item in expected
     ]
     assert max(min(b, d) - max(a, c) for a, b in spans[0] for c, d in spans[1]) > 1000
 
@@ -105,23 +108,25 @@ def test_one_period_is_one_segment() -> None:
         1e9 * (1 + np.sin(PLACE / 7)),
         square(40, 25),
     ]
-    answer, result = segments_of(*signals)
+    answer, result = find_segments_of(*signals)
     assert result.counts.tolist() == [1] * len(signals)
     assert result.is_main.all()
     np.testing.assert_array_equal(result.frequency_hz, answer.frequency_hz)
     np.testing.assert_array_equal(result.false_alarm_probability, answer.false_alarm_probability)
 
 
-def test_what_is_not_periodic_has_none() -> None:
-    answer, result = segments_of(noise.bursts(np.random.default_rng(2), 1, 900)[0], np.zeros(100), np.full(50, np.nan))
+def test_aperiodic_signals_have_no_segment() -> None:
+    answer, result = find_segments_of(
+        noise.bursts(np.random.default_rng(2), 1, 900)[0], np.zeros(100), np.full(50, np.nan)
+    )
     assert result.counts.tolist() == [0, 0, 0]
     assert answer.outcome.tolist() == ["aperiodic", "no_io", "no_data"]
 
 
-def test_units_and_clocks_change_nothing() -> None:
+def test_results_are_independent_of_units_and_clocks() -> None:
     rates = np.where(PLACE < 1500, square(20, 3), square(47, 5))
-    plain = segments_of(rates)[1]
-    other = segments_of(rates * 1e-3, hz=0.25, started_s=1e6)[1]
+    plain = find_segments_of(rates)[1]
+    other = find_segments_of(rates * 1e-3, hz=0.25, started_s=1e6)[1]
     np.testing.assert_allclose(other.started_s, 1e6 + 4 * plain.started_s)
     np.testing.assert_allclose(other.frequency_hz, plain.frequency_hz / 4)
     np.testing.assert_allclose(other.burst_width_s, plain.burst_width_s * 4)
@@ -129,8 +134,8 @@ def test_units_and_clocks_change_nothing() -> None:
     np.testing.assert_allclose(other.false_alarm_probability, plain.false_alarm_probability)
 
 
-def mixed(seed: int, count: int) -> list[np.ndarray]:
-    """Signals of up to three stretches, each a rhythm or bursts without memory, some samples unknown."""
+def draw_mixed_signals(seed: int, count: int) -> list[np.ndarray]:
+    """Signals of up to three parts, each a rhythm or memoryless bursts, with some samples unknown."""
     generator = np.random.default_rng(seed)
     signals = []
     for _ in range(count):
@@ -146,24 +151,27 @@ def mixed(seed: int, count: int) -> list[np.ndarray]:
     return signals
 
 
-def test_the_slow_twin_says_the_same() -> None:
+def test_equals_the_naive_twin() -> None:
     three = np.select([PLACE < 800, PLACE < 1800], [square(20, 3), square(47, 5) / 2], 2 * square(110, 12))
-    signals = [three, *mixed(3, examples(60))]
+    signals = [three, *draw_mixed_signals(3, examples(60))]
     params = NullModelParams(window_levels=2)
-    _, result = segments_of(*signals, hz=0.5, started_s=3.0, params=params)
+    _, result = find_segments_of(*signals, hz=0.5, started_s=3.0, params=params)
     assert result.counts.max() > 2
     for place, values in enumerate(signals):
-        wanted = naive.segments(values, 0.5, 3.0, params, 4)
-        one = result.select_signal(place)
-        assert len(one.is_main) == len(wanted)
+        expected = naive.segments(values, 0.5, 3.0, params, 4)
+        single = result.select_signal(place)
+        assert len(single.is_main) == len(expected)
         for name in ("started_s", "frequency_hz", "volume_bytes", "burst_width_s"):
-            np.testing.assert_allclose(getattr(one, name), [getattr(each, name) for each in wanted], rtol=1e-5)
-        ours, theirs = (np.log(one.false_alarm_probability), np.log([each.false_alarm_probability for each in wanted]))
+            np.testing.assert_allclose(getattr(single, name), [getattr(item, name) for item in expected], rtol=1e-5)
+        ours, theirs = (
+            np.log(single.false_alarm_probability),
+            np.log([item.false_alarm_probability for item in expected]),
+        )
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3)
 
 
-def without_memory(generator: memoryless.Generator, draws: int, samples: int, seed: int) -> tuple[int, int]:
-    """Return how many signals of a rhythm, then something without memory, or on it, have a claim of the latter."""
+def count_memoryless_claims(generator: memoryless.Generator, draws: int, samples: int, seed: int) -> tuple[int, int]:
+    """Count signals with a claim on a memoryless part that follows a rhythm, or lies within it."""
     drawn = np.random.default_rng(seed)
     period = drawn.uniform(20, 60, (draws, 1))
     rates, place = generator.draw(drawn, draws, samples), np.arange(1200)
@@ -172,7 +180,7 @@ def without_memory(generator: memoryless.Generator, draws: int, samples: int, se
     on = (np.arange(samples) % period < 0.2 * period) * 4.0 * np.nanmax(rates, axis=1, keepdims=True) + rates
     wrong, right = 0, 0
     for values in (after, on):
-        _, result = segments_of(*values)
+        _, result = find_segments_of(*values)
         times = period[result.owner, 0] * result.frequency_hz
         times = np.maximum(times, 1 / times)
         is_own = np.abs(times / np.rint(times) - 1) < 0.1
@@ -183,8 +191,8 @@ def without_memory(generator: memoryless.Generator, draws: int, samples: int, se
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_what_has_no_memory_beside_a_rhythm_makes_no_segment() -> None:
-    counts = [without_memory(each, 40, 600, 4) for each in list(memoryless.generators())[::6]]
+def test_memoryless_part_beside_a_rhythm_is_no_segment() -> None:
+    counts = [count_memoryless_claims(item, 40, 600, 4) for item in list(memoryless.generators())[::6]]
     wrong, right = np.sum(counts, axis=0).tolist()
     assert right > 800
     assert wrong <= 0.01 * right
