@@ -15,8 +15,8 @@ from bench.harness import Comparison, Context, Row, alternate, benchmark, call_c
 from bench.spider import JOBS, SETS, site
 from iosig.estimates.signatures.parallel import extract_in_batches, part_of
 from iosig.transforms.arrays import chunks_of, cut
-from iosig.transforms.signatures import left_out
 from iosig.transforms.signatures.methods import SignatureParams
+from iosig.transforms.signatures.outliers import detect_outliers
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.warehouse import processes
 
@@ -88,7 +88,7 @@ def outliers(context: Context) -> Iterator[Row]:
     name = f"outliers in {_LOF_SETS:,} sets of {_LOF_RUNS} runs / scikit-learn, set by set (on {_LOF_PEER_SETS})"
     yield from compared(
         Comparison(name, max_value=0.25),
-        partial(call_cost, lambda: left_out.are_outliers(duration_s, volume_bytes, offsets)),
+        partial(call_cost, lambda: detect_outliers(duration_s, volume_bytes, offsets)),
         lambda: call_cost(peer).scaled(_LOF_SETS / _LOF_PEER_SETS),
         context.rounds,
     )

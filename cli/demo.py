@@ -260,7 +260,7 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
 def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found: Signature | None) -> dict[str, Any]:
     from iosig.transforms.signatures.bursts import Bursts
-    from iosig.transforms.signatures.similarity import correlation, cross_correlation, pair_in_order
+    from iosig.transforms.signatures.similarity import correlation, cross_correlation, match_bursts_in_order
 
     row: dict[str, Any] = {
         "application": true.application.name,
@@ -270,9 +270,9 @@ def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found:
         "true_volume_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
-    bursts = Bursts.none() if found is None else found.bursts
+    bursts = Bursts.empty() if found is None else found.bursts
     row["burst_count"] = len(bursts)
-    matched = len(pair_in_order(bursts, true.bursts, true.slowdown_ratio)[0])
+    matched = len(match_bursts_in_order(bursts, true.bursts, true.slowdown_ratio)[0])
     row["missed_burst_count"], row["false_burst_count"] = len(true.bursts) - matched, len(bursts) - matched
     if found is not None and found.outcome == "extracted":
         row["volume_bytes"] = found.volume_bytes

@@ -21,10 +21,10 @@ from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALE, PUR
 from iosig.reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
 from iosig.transforms.arrays import Ragged, Reals, offsets_of
 from iosig.transforms.signatures.bursts import Bursts
-from iosig.transforms.signatures.left_out import are_usual
+from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES, find_missing_bursts_in_set
+from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.trust import LACKING, missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,7 +154,7 @@ class SignatureView:
         Begin and end, of the duration (n, 2); as many as `signatures.lacked_burst_count` says.
         """
         every = self.samples
-        if self.main.signature.outcome not in LACKING or len({one.interval_s for one in every}) != 1:
+        if self.main.signature.outcome not in COMPARABLE_OUTCOMES or len({one.interval_s for one in every}) != 1:
             return np.zeros((0, 2))
         taken_s = np.array([one.duration_s for one in every])
         seen_s = np.array([max(float(one.edges_s[-1]), 0.0) for one in every])
@@ -166,7 +166,9 @@ class SignatureView:
             np.array([one.started_s for one in every]),
             np.where(np.isfinite(taken_s), taken_s, seen_s),
         )
-        return missed(runs.kept(are_usual(runs.duration_s, np.array([0, len(every)]))), self.main.signature)
+        return find_missing_bursts_in_set(
+            runs.select_runs(select_typical_runs(runs.duration_s, np.array([0, len(every)]))), self.main.signature
+        )
 
 
 # ---- layout

@@ -225,16 +225,16 @@ def signed(seen: Seen) -> Known:
     counts = np.bincount(logged.application[order], minlength=int(logged.application.max()) + 1)
     enough = np.flatnonzero(counts >= _LEAST_RUNS)
     order = order[np.isin(logged.application[order], enough)]
-    answers = methods.extract(_sets(seen, order, counts[enough]), methods=methods.USUAL_METHODS)
+    answers = methods.extract_signatures(_sets(seen, order, counts[enough]), methods=methods.DEFAULT_METHODS)
     by_method = {one.method: one for one in answers}
     found: list[Signature | None] = [None] * len(counts)
     trust = np.zeros(len(counts))
-    for place, method in enumerate(methods.chosen(answers)):
+    for place, method in enumerate(methods.select_methods(answers)):
         one = by_method[method]
         if one.signatures[place].outcome == "extracted":
             found[enough[place]] = one.signatures[place]
             # as the night: methods that tell no trust are taken as half sure
-            trust[enough[place]] = np.nan_to_num(one.trust[place], nan=0.5)
+            trust[enough[place]] = np.nan_to_num(one.expected_correlation[place], nan=0.5)
     return Known(tuple(found), trust)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from iosig.transforms.arrays import Ragged, Reals
-from iosig.transforms.joint.shared import Known, Shared
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 
 STEP_S = 2.0
@@ -35,14 +35,14 @@ def curve_of(application: Application) -> Reals:
 def signature_of(application: Application) -> Signature:
     """Return the true signature of an application."""
     rates = curve_of(application)
-    return Signature.curve(rates, bursts_of(rates))
+    return Signature.from_curve(rates, detect_bursts(rates))
 
 
 @dataclass(frozen=True)
 class Drawn:
     """A site, and what each of its samples moved itself in its steps."""
 
-    shared: Shared
+    shared: SharedTraffic
     own: Ragged
 
 
@@ -59,7 +59,7 @@ def drawn(applications: Sequence[Application], run_count: int, span_s: float, se
     for run, (one, begin) in enumerate(zip(application.tolist(), started.astype(int).tolist(), strict=True)):
         moved[run, begin : begin + len(alone[one])] = alone[one]
     steps = moved.reshape(len(moved), -1, int(STEP_S)).sum(axis=2)
-    shared = Shared(
+    shared = SharedTraffic(
         steps.sum(axis=0),
         STEP_S,
         application,
@@ -68,13 +68,13 @@ def drawn(applications: Sequence[Application], run_count: int, span_s: float, se
         (started + durations) / STEP_S,
         np.ones(len(application), dtype=np.bool_),
     )
-    raw = shared.cut(shared.volume_bytes)
-    first, after = shared.windows()
-    parts = [steps[run, a:b] for run, a, b in zip(shared.samples, first, after, strict=True)]
+    raw = shared.cut_samples(shared.volume_bytes)
+    first, after = shared.sample_windows()
+    parts = [steps[run, a:b] for run, a, b in zip(shared.sample_runs, first, after, strict=True)]
     return Drawn(shared, Ragged(np.concatenate(parts), raw.offsets))
 
 
-def known_of(*applications: Application | None, trust: float = 0.9) -> Known:
+def known_of(*applications: Application | None, trust: float = 0.9) -> KnownSignatures:
     """Return what is known where signatures are true, or there is none."""
     signatures = tuple(None if one is None else signature_of(one) for one in applications)
-    return Known(signatures, np.where([one is not None for one in applications], trust, np.nan))
+    return KnownSignatures(signatures, np.where([one is not None for one in applications], trust, np.nan))

@@ -12,12 +12,12 @@
 - `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
 - `inference` (`inferred_classes`, `inferred_periods`): Classes and periods of runs, inferred from signatures.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
-- `joint/`: Signatures found together: samples less what the runs of other applications explain of them.
+- `joint/`: Joint extraction of signatures: from samples less the traffic that other applications' runs explain.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
 - `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.
-- `sample_checks` (`Sampled`, `correlations`): Two samples of one run held against each other.
-- `signatures/`: Signatures: what an application does to storage when it is alone, from the samples of its runs.
+- `sample_checks` (`RunSamples`, `correlate_samples`): Comparison of two samples of the same runs on different steps.
+- `signatures/`: The I/O of an application without interference, estimated from server-side samples of its runs.
 - `synthetic/`: Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.
 - `throughput/`: Throughput: bytes per second over time, from requests, intervals and stripes.
 - `traces/`: Traces: every rank's calls, compressed, and what they add up to without being expanded.

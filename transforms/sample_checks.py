@@ -1,4 +1,4 @@
-"""Two samples of one run held against each other, though their steps may differ."""
+"""Comparison of two samples of the same runs on different steps."""
 
 from __future__ import annotations
 
@@ -10,88 +10,117 @@ from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """Samples of runs (n): rates in each step, NaN where not measured, when the first step begins, and its length."""
+class RunSamples:
+    """Samples of n runs.
+
+    Attributes
+    ----------
+    rates : n pieces
+        Mean rate of each step [bytes per second]; NaN where not measured.
+    started_s : (n,)
+        Start of the first step [s].
+    interval_s : (n,)
+        Length of a step [s].
+    """
 
     rates: Ragged
     started_s: Reals
     interval_s: Reals
 
-    def of(self, runs: Ints) -> Sampled:
-        """Return those of some runs."""
-        return Sampled(pieces_of(self.rates, runs), self.started_s[runs], self.interval_s[runs])
+    def select_runs(self, runs: Ints) -> RunSamples:
+        """Return the samples of some runs."""
+        return RunSamples(pieces_of(self.rates, runs), self.started_s[runs], self.interval_s[runs])
 
 
-def correlations(one: Sampled, other: Sampled) -> Reals:
-    """Return Pearson's correlation of the two samples of each run (n), step by step of the coarser of both grids.
+def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
+    """Pearson's correlation of the two samples of each run, on the coarser of both steps.
 
-    Steps of which any part was not measured are left out; NaN where a sample is constant in what is left.
+    Parameters
+    ----------
+    one, other
+        Samples of the same n runs.
+
+    Returns
+    -------
+    (n,)
+        Steps with any unmeasured part are excluded; NaN where a sample is constant in the rest.
     """
-    found = np.full(len(one.started_s), np.nan)
+    correlation = np.full(len(one.started_s), np.nan)
     is_finer = one.interval_s <= other.interval_s
     for runs, fine, coarse in ((np.flatnonzero(is_finer), one, other), (np.flatnonzero(~is_finer), other, one)):
         if len(runs):
-            found[runs] = _on_the_coarser(coarse.of(runs), fine.of(runs))
-    return found
+            correlation[runs] = _correlate_on_coarser(coarse.select_runs(runs), fine.select_runs(runs))
+    return correlation
 
 
-def others(own: Sampled, shared: Sampled) -> Reals:
-    """Return what others moved in each step of runs' own samples, by samples of all traffic (`own.rates.values`).
+def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
+    """Rates of other jobs during the steps of runs' own samples.
 
-    NaN where a part of a step was not measured.
+    Parameters
+    ----------
+    own
+        Traffic of the n runs.
+    total
+        All traffic during the same runs.
+
+    Returns
+    -------
+    (values,)
+        For each value of `own.rates`; at least 0, NaN where part of the step was not measured.
     """
     run = own.rates.owner
     left = own.started_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
-    mean = _means(shared, run, left, left + own.interval_s[run])
-    found: Reals = np.maximum(mean - own.rates.values, 0.0)
-    return found
+    mean = _mean_rates(total, run, left, left + own.interval_s[run])
+    interference: Reals = np.maximum(mean - own.rates.values, 0.0)
+    return interference
 
 
-def _means(fine: Sampled, run: Ints, left: Reals, right: Reals) -> Reals:
-    """Return the mean rates of runs between instants, NaN where a part of it was not measured."""
-    begin, end = (_place(fine, run, edge) for edge in (left, right))
+def _mean_rates(fine: RunSamples, run: Ints, left: Reals, right: Reals) -> Reals:
+    """Mean rates of runs between instants; NaN where any part was not measured."""
+    begin, end = (_to_steps(fine, run, edge) for edge in (left, right))
     missing = np.isnan(fine.rates.values)
-    volume = _integral(fine, np.where(missing, 0.0, fine.rates.values), run, end, begin)
-    lost = _integral(fine, missing.astype(np.float64), run, end, begin)
-    # a part of a step that lies before the finer sample, or after it, is not measured either
-    is_whole = (begin >= 0) & (end <= fine.rates.counts[run]) & (lost == 0)
-    found: Reals = np.where(is_whole, volume / np.maximum(end - begin, 1e-300), np.nan)
-    return found
+    volume = _integrate(fine, np.where(missing, 0.0, fine.rates.values), run, end, begin)
+    missing_length = _integrate(fine, missing.astype(np.float64), run, end, begin)
+    # before and after the finer sample nothing is measured either
+    is_complete = (begin >= 0) & (end <= fine.rates.counts[run]) & (missing_length == 0)
+    mean: Reals = np.where(is_complete, volume / np.maximum(end - begin, 1e-300), np.nan)
+    return mean
 
 
-def _on_the_coarser(coarse: Sampled, fine: Sampled) -> Reals:
+def _correlate_on_coarser(coarse: RunSamples, fine: RunSamples) -> Reals:
     run = coarse.rates.owner
     left = coarse.started_s[run] + (np.arange(len(run)) - coarse.rates.offsets[run]) * coarse.interval_s[run]
-    mean = _means(fine, run, left, left + coarse.interval_s[run])
-    is_whole = ~np.isnan(mean) & ~np.isnan(coarse.rates.values)
-    return _pearson(coarse.rates.values[is_whole], mean[is_whole], run[is_whole], len(coarse.started_s))
+    mean = _mean_rates(fine, run, left, left + coarse.interval_s[run])
+    is_complete = ~np.isnan(mean) & ~np.isnan(coarse.rates.values)
+    return _pearson(coarse.rates.values[is_complete], mean[is_complete], run[is_complete], len(coarse.started_s))
 
 
-def _place(fine: Sampled, run: Ints, at_s: Reals) -> Reals:
-    """Return instants as places in the finer sample, in steps; what is off an edge by rounding is on it."""
+def _to_steps(fine: RunSamples, run: Ints, at_s: Reals) -> Reals:
+    """Convert instants to fractional steps; rounding errors at edges are removed."""
     return np.round((at_s - fine.started_s[run]) / fine.interval_s[run], 6)
 
 
-def _integral(fine: Sampled, values: Reals, run: Ints, end: Reals, begin: Reals) -> Reals:
+def _integrate(fine: RunSamples, values: Reals, run: Ints, end: Reals, begin: Reals) -> Reals:
+    """Integrate values, in steps, between fractional steps of runs."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     offsets, counts = fine.rates.offsets[:-1][run], fine.rates.counts[run]
 
-    def until(place: Reals) -> Reals:
+    def integrate_to(place: Reals) -> Reals:
         inside = np.clip(place, 0, counts)
         whole = np.minimum(inside.astype(np.int64), np.maximum(counts - 1, 0))
         at = offsets + whole
-        moved: Reals = total[at] + (inside - whole) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
-        return moved
+        integral: Reals = total[at] + (inside - whole) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
+        return integral
 
-    return until(end) - until(begin)
+    return integrate_to(end) - integrate_to(begin)
 
 
 def _pearson(one: Reals, other: Reals, run: Ints, count: int) -> Reals:
-    """Return the correlation of the values of each run."""
+    """Pearson's correlation of the values of each run."""
     number = np.bincount(run, minlength=count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        off = [values - (np.bincount(run, values, count) / number)[run] for values in (one, other)]
-        products = [np.bincount(run, off[a] * off[b], count) for a, b in ((0, 1), (0, 0), (1, 1))]
-        found: Reals = products[0] / np.sqrt(products[1] * products[2])
-    np.clip(found, -1.0, 1.0, out=found)
-    return found
+        centered = [values - (np.bincount(run, values, count) / number)[run] for values in (one, other)]
+        products = [np.bincount(run, centered[a] * centered[b], count) for a, b in ((0, 1), (0, 0), (1, 1))]
+        correlation: Reals = products[0] / np.sqrt(products[1] * products[2])
+    np.clip(correlation, -1.0, 1.0, out=correlation)
+    return correlation

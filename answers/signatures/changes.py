@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.estimates.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.similarity import difference
+from iosig.transforms.signatures.similarity import compare_signatures
 from iosig.warehouse.releases.reading import opened
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
             if before is None
             else {"status": "gone", "volume_bytes_before": volume}
         )
-    found = difference(before, after)
-    appeared, vanished = found.come.peaked_s.tolist(), found.gone.peaked_s.tolist()
+    found = compare_signatures(before, after)
+    appeared, vanished = found.added.peaked_s.tolist(), found.removed.peaked_s.tolist()
     moved = (len(appeared) + len(vanished)) / max(len(before.bursts) + len(after.bursts), 1)
     # a curve without a shape has no correlation: it has nothing in common with the other
     alike = found.correlation if math.isfinite(found.correlation) else 0.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from iosig.transforms.arrays import Ragged, chunks_of
-from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, extract
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, extract_signatures
 from iosig.transforms.signatures.sample_sets import SampleSets
 
 #: maximum number of steps in the samples of a batch (4 MB), and of its sets
@@ -20,11 +20,11 @@ BATCH_STEPS, BATCH_SETS = 500_000, 100
 def extract_in_batches(sets: SampleSets, params: SignatureParams, methods: Sequence[str]) -> list[MethodSignatures]:
     """Return the signatures of sample sets by some methods, with the memory of a batch.
 
-    The result is that of `iosig.transforms.signatures.methods.extract`.
+    The result is that of `iosig.transforms.signatures.methods.extract_signatures`.
     """
     steps = np.diff(sets.samples.offsets[sets.offsets])
     batches = chunks_of(steps, BATCH_STEPS, BATCH_SETS) or [slice(0, 0)]
-    return _joined([extract(part_of(sets, batch), params, tuple(methods)) for batch in batches])
+    return _joined([extract_signatures(part_of(sets, batch), params, tuple(methods)) for batch in batches])
 
 
 def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
@@ -38,7 +38,7 @@ def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
         duration_s=sets.duration_s[runs],
         interval_s=sets.interval_s[chunk],
         offsets=offsets - offsets[0],
-        others=None if sets.others is None else sets.others[edges[0] : edges[-1]],
+        interference=None if sets.interference is None else sets.interference[edges[0] : edges[-1]],
     )
 
 
@@ -49,8 +49,8 @@ def _joined(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatu
             method=own[0].method,
             signatures=[one for answer in own for one in answer.signatures],
             is_outlier=np.concatenate([answer.is_outlier for answer in own]),
-            trust=np.concatenate([answer.trust for answer in own]),
-            lacked_burst_count=np.concatenate([answer.lacked_burst_count for answer in own]),
+            expected_correlation=np.concatenate([answer.expected_correlation for answer in own]),
+            missing_burst_count=np.concatenate([answer.missing_burst_count for answer in own]),
         )
         for own in zip(*answers, strict=True)
     ]

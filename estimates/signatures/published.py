@@ -92,7 +92,7 @@ def _one(row: dict[str, Any], parts: dict[str, Reals]) -> Signature:
     """Return one signature from its row, its curve and its bursts."""
     background = math.nan if row["background_bytes_per_s"] is None else row["background_bytes_per_s"]
     if row["outcome"] != "extracted":
-        return Signature.nothing(row["outcome"], background)
+        return Signature.missing(row["outcome"], background)
     return Signature(
         outcome="extracted",
         bytes_per_s=parts["bytes_per_s"],

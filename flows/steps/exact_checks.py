@@ -15,9 +15,9 @@ from iosig.flows.steps.run import Run
 from iosig.flows.steps.signature_checks import known
 from iosig.flows.steps.step import Step, built, undated
 from iosig.transforms.arrays import Reals
-from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.sample_checks import RunSamples
 from iosig.transforms.signatures import similarity
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
@@ -53,7 +53,7 @@ def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs
     rows = published.of_keys(connection, pairs)
     signatures = published.read_signatures(connection, rows)
     numbered = pairs.join(rows.select(KEY).with_row_index("signature"), on=KEY, how="left", maintain_order="left")
-    exact = Sampled(
+    exact = RunSamples(
         ragged(pairs["sample_bytes_per_s"]),
         epoch_s(pairs["grid_started_at"]) - epoch_s(pairs["started_at"]),
         pairs["interval_s"].to_numpy(),
@@ -65,7 +65,7 @@ def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs
     return pl.concat([pairs, found], how="horizontal").select(EXACT_CHECKS.column_names)
 
 
-def against(signature: Signature, exact: Sampled, run: int) -> tuple[float | int | None, ...]:
+def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | int | None, ...]:
     """Return what tells how a signature stands against one run's exact sample: in the columns of `exact_checks`.
 
     exact: samples that begin so many seconds after their runs. Both are compared step by step of the sample, bursts
@@ -79,7 +79,7 @@ def against(signature: Signature, exact: Sampled, run: int) -> tuple[float | int
     truth = np.zeros(count)
     truth[: len(rates)] = rates * interval_s
     found = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))
-    missed, false = similarity.burst_errors(signature.bursts, bursts_of(_by_second(truth, edges)))
+    missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(_by_second(truth, edges)))
     return (
         known(similarity.cross_correlation(found, truth)),
         known(similarity.correlation(found, truth)),

@@ -16,7 +16,7 @@ from iosig.flows.steps.step import Input, Step, built, live
 from iosig.transforms import exact_series, sample_checks
 from iosig.transforms.arrays import Bools, Ragged, places_of
 from iosig.transforms.exact_series import Grids, Intervals
-from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.sample_checks import RunSamples
 from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
 from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from iosig.warehouse.contracts.jobs import JOBS
@@ -103,14 +103,14 @@ def checks_of(exact: pl.DataFrame, cut: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `sample_checks`: exact samples beside those that were cut out of shared traffic."""
     both = exact.join(cut, on=list(EXACT_SAMPLES.key), how="inner", suffix="_cut").sort(EXACT_SAMPLES.key)
     pair = [
-        Sampled(
+        RunSamples(
             ragged(both[f"sample_bytes_per_s{suffix}"]),
             epoch_s(both[f"grid_started_at{suffix}"]),
             both[f"interval_s{suffix}"].to_numpy(),
         )
         for suffix in ("", "_cut")
     ]
-    correlation = pl.Series(sample_checks.correlations(*pair)).fill_nan(None)
+    correlation = pl.Series(sample_checks.correlate_samples(*pair)).fill_nan(None)
     volumes = {
         name: pl.col(f"sample_bytes_per_s{suffix}").list.sum() * pl.col(f"interval_s{suffix}")
         for name, suffix in (("exact_bytes", ""), ("cut_bytes", "_cut"))

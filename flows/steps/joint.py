@@ -26,10 +26,11 @@ from iosig.flows.steps.signatures import MADE, STALE_SAMPLES
 from iosig.flows.steps.step import Step, built, in_chunks, live, released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_of
-from iosig.transforms.joint.finding import Found, JointParams, find
-from iosig.transforms.joint.shared import Known, Shared
-from iosig.transforms.signatures import left_out, trust
-from iosig.transforms.signatures.methods import MethodSignatures, chosen, extract
+from iosig.transforms.joint.extraction import JointParams, JointResult, extract_jointly
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
+from iosig.transforms.signatures import outliers
+from iosig.transforms.signatures.expected_correlation import RunSummary, select_method
+from iosig.transforms.signatures.methods import MethodSignatures, extract_signatures, select_methods
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
@@ -76,7 +77,7 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
     lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
     taken = [
-        (*key, trust.chosen({method: np.nan if told is None else told for method, told in own.rows()}))
+        (*key, select_method({method: np.nan if told is None else told for method, told in own.rows()}))
         for key, own in lacks.select(*SUBJECT, "method", "trust")
         .partition_by(SUBJECT, as_dict=True, include_key=False, maintain_order=True)
         .items()
@@ -155,12 +156,12 @@ def _found(
     runs = _runs(context, meant)
     known = _known(context, parts)
     settings = context.settings
-    params = JointParams(least_run_count=settings.signatures.least_sample_count)
+    params = JointParams(min_run_count=settings.signatures.least_sample_count)
     for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
         there = _There.of(context, runs.filter(*is_here), own)
         told = there.known(known, str(key[0]), str(key[1]))
-        found = find(there.shared, told, partial(_plainly, settings=settings.signatures), params)
+        found = extract_jointly(there.shared, told, partial(_plainly, settings=settings.signatures), params)
         yield _rows(context, own, there, found)
 
 
@@ -225,7 +226,7 @@ def _known(
 class _There:
     """The traffic of one file system and direction while samples were taken, whose runs were there, by their names."""
 
-    shared: Shared
+    shared: SharedTraffic
     applications: tuple[str, ...]
 
     @classmethod
@@ -246,15 +247,15 @@ class _There:
         )["is_sample"].fill_null(value=False)
         started, ended = ((epoch_s(runs[name]) - began_s) / interval_s for name in ("started_at", "ended_at"))
         application = runs["application_id"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
-        shared = Shared(volume, interval_s, application, len(names), started, ended, is_sample.to_numpy())
+        shared = SharedTraffic(volume, interval_s, application, len(names), started, ended, is_sample.to_numpy())
         return cls(shared, tuple(names))
 
     def known(
         self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
-    ) -> Known:
+    ) -> KnownSignatures:
         """Return what is known of the applications."""
         told = [known.get((name, filesystem, direction)) for name in self.applications]
-        return Known(
+        return KnownSignatures(
             tuple(None if one is None else one[0] for one in told),
             np.array([np.nan if one is None else one[1] for one in told]),
         )
@@ -278,15 +279,15 @@ def _traffic(context: StepContext, runs: pl.DataFrame, first: Ints, interval_s: 
 
 def _plainly(sets: SampleSets, settings: SignatureSettings) -> list[Signature]:
     """Return the plain signatures of halves of sets, as the settings ask for them."""
-    params = replace(plain.params_of(settings), least_run_count=_LEAST_HALF)
-    answers = extract(sets, params, settings.methods)
+    params = replace(plain.params_of(settings), min_run_count=_LEAST_HALF)
+    answers = extract_signatures(sets, params, settings.methods)
     by_method = {answer.method: answer.signatures for answer in answers}
-    return [by_method[name][place] for place, name in enumerate(chosen(answers))]
+    return [by_method[name][place] for place, name in enumerate(select_methods(answers))]
 
 
-def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: Found) -> dict[str, pl.DataFrame]:
+def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: JointResult) -> dict[str, pl.DataFrame]:
     """Return the rows of each table of those answers that stand."""
-    stands = {name for name, is_better in zip(there.applications, found.is_better.tolist(), strict=True) if is_better}
+    stands = {name for name, is_better in zip(there.applications, found.is_accepted.tolist(), strict=True) if is_better}
     rows = own.filter(pl.col("application_id").is_in(list(stands)))
     subjects = rows.group_by(SUBJECT, maintain_order=True).agg(count=pl.len())
     offsets = offsets_of(subjects["count"].to_numpy())
@@ -294,22 +295,22 @@ def _rows(context: StepContext, own: pl.DataFrame, there: _There, found: Found) 
     answer = MethodSignatures(
         METHOD,
         [found.signatures[place] for place in places],
-        ~left_out.are_usual(rows["duration_s"].to_numpy(), offsets),
-        found.trust[places],
+        ~outliers.select_typical_runs(rows["duration_s"].to_numpy(), offsets),
+        found.expected_correlation[places],
         _lacked_burst_counts(there.shared, found, places),
     )
     return plain.marked_rows(context, rows, subjects, [answer], plain.params_of(context.settings.signatures))
 
 
-def _lacked_burst_counts(shared: Shared, found: Found, places: Sequence[int]) -> Reals:
+def _lacked_burst_counts(shared: SharedTraffic, found: JointResult, places: Sequence[int]) -> Reals:
     """Return how many bursts most runs have and each signature lacks: their samples as they are, nothing explained."""
-    sets = shared.sets(shared.cut(shared.volume_bytes))
+    sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     counts = np.full(len(places), np.nan)
     for number, place in enumerate(places):
-        one = sets.one(place)
-        usual = one.kept(left_out.are_usual(one.duration_s, np.array([0, one.run_count])))
-        if (judge := trust.Judge.of(usual)) is not None:
-            counts[number] = judge.lacked_burst_count(found.signatures[place])
+        one = sets.get_set(place)
+        usual = one.select_runs(outliers.select_typical_runs(one.duration_s, np.array([0, one.run_count])))
+        if (summary := RunSummary.from_set(usual)) is not None:
+            counts[number] = summary.count_missing_bursts(found.signatures[place])
     return counts
 
 

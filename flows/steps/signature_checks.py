@@ -12,7 +12,7 @@ from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, live
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures import similarity
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.samples import SAMPLES
@@ -87,7 +87,7 @@ def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) ->
 def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
     """Return what tells how a signature stands against a traced run."""
     truth = _by_second(traced, place)
-    missed, false = similarity.burst_errors(signature.bursts, bursts_of(truth))
+    missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(truth))
     return (
         known(similarity.cross_correlation(signature.bytes_per_s, truth)),
         known(similarity.correlation(signature.bytes_per_s, truth)),

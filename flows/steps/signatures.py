@@ -27,11 +27,11 @@ from iosig.flows.steps.step import Step, live, released
 from iosig.settings.model import SignatureSettings
 from iosig.transforms import sample_checks
 from iosig.transforms.arrays import Reals, chunks_of, offsets_of, owners
-from iosig.transforms.sample_checks import Sampled
+from iosig.transforms.sample_checks import RunSamples
 from iosig.transforms.signatures import preprocessing, similarity
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.iosi import IosiParams
-from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, select_methods
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
@@ -161,7 +161,7 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
 def params_of(settings: SignatureSettings) -> SignatureParams:
     """Return the settings of signatures as the methods' parameters."""
     iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
-    return SignatureParams(least_run_count=settings.least_sample_count, iosi=iosi)
+    return SignatureParams(min_run_count=settings.least_sample_count, iosi=iosi)
 
 
 def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
@@ -216,7 +216,7 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
         duration_s=rows["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
-        others=_others(rows),
+        interference=_others(rows),
     )
     return _adjusted(of_runs, rows, subjects, settings)
 
@@ -226,14 +226,14 @@ def _others(found: pl.DataFrame) -> Reals | None:
     if found["shared_interval_s"].null_count() == found.height:
         return None
     own, shared = (
-        Sampled(
+        RunSamples(
             ragged(found[f"{prefix}sample_bytes_per_s"].fill_null([])),
             epoch_s(found[f"{prefix}grid_started_at"].fill_null(found["grid_started_at"])),
             found[f"{prefix}interval_s"].fill_null(1.0).to_numpy(),
         )
         for prefix in ("", "shared_")
     )
-    return sample_checks.others(own, shared)
+    return sample_checks.estimate_interference(own, shared)
 
 
 def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -252,14 +252,14 @@ def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, sett
     node_count = rows["node_count"].to_numpy()
     adjusted = []
     for place in range(sets.set_count):
-        one = sets.one(place)
+        one = sets.get_set(place)
         if is_merged[place]:
             own = node_count[sets.offsets[place] : sets.offsets[place + 1]]
-            one = preprocessing.over_node_counts([one.kept(own == size) for size in np.unique(own)])
+            one = preprocessing.merge_node_counts([one.select_runs(own == size) for size in np.unique(own)])
         if is_long_set[place]:
-            one = preprocessing.partial(one, settings.longest_s)
+            one = preprocessing.truncate_runs(one, settings.longest_s)
         adjusted.append(one)
-    return SampleSets.of(adjusted)
+    return SampleSets.concatenate(adjusted)
 
 
 # ---- rows
@@ -277,7 +277,7 @@ def _rows(
     )
     job_id = rows["job_id"].to_numpy()
     made = [frames.empty(SIGNATURES)]
-    taken = chosen(answers)
+    taken = select_methods(answers)
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         made.append(_signature_rows(sets, answer, left_out, taken, params))
@@ -306,7 +306,7 @@ def _signature_rows(
         of_set | of_method | {"is_default": answer.method == method} | _told(one, of_set["sample_count"], names)
         for of_set, one, names, method in told
     ]
-    judged = {"trust": answer.trust, "lacked_burst_count": answer.lacked_burst_count}
+    judged = {"trust": answer.expected_correlation, "lacked_burst_count": answer.missing_burst_count}
     schema = frames.schema(SIGNATURES)
     return pl.DataFrame(rows, schema=schema).with_columns(
         pl.Series(name, values, nan_to_null=True).cast(schema[name]) for name, values in judged.items()
@@ -334,7 +334,7 @@ def _told(one: Signature, sample_count: int, left_out: Sequence[str]) -> dict[st
 def parameters_of(method: str, params: SignatureParams) -> str:
     """Return what may be set of a method and of what comes before it, as JSON."""
     own = {"iosi": asdict(params.iosi)} if method in ("iosi", "iosi_raw") else {}
-    return json.dumps({"least_run_count": params.least_run_count, **own}, sort_keys=True)
+    return json.dumps({"least_run_count": params.min_run_count, **own}, sort_keys=True)
 
 
 def _point_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
@@ -405,13 +405,13 @@ def _marked(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSi
 
 
 def _change(row: dict[str, object], old: Signature, new: Signature, settings: SignatureSettings) -> tuple[object, ...]:
-    found = similarity.difference(old, new)
+    found = similarity.compare_signatures(old, new)
     correlation = None if np.isnan(found.correlation) else float(np.clip(found.correlation, -1.0, 1.0))
     volume = None if np.isnan(found.volume_ratio) else found.volume_ratio - 1.0
     is_changed = (correlation is not None and correlation < settings.changed_correlation) or (
         volume is not None and abs(volume) > settings.changed_volume_ratio
     )
-    return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.come), len(found.gone))
+    return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.added), len(found.removed))
 
 
 GATHER = Step(

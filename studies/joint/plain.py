@@ -8,7 +8,7 @@ import numpy as np
 
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures import methods
-from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
+from iosig.transforms.signatures.methods import MethodSignatures, SignatureParams, select_methods
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
@@ -18,13 +18,15 @@ _LEAST_HALF = 3
 
 def usual(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
     """Return what is published of what methods found, with its trust (m)."""
-    asked = [answer for answer in answers if answer.method in methods.USUAL_METHODS]
+    asked = [answer for answer in answers if answer.method in methods.DEFAULT_METHODS]
     by_method = {answer.method: answer for answer in asked}
-    taken = chosen(asked)
-    trust: Reals = np.array([by_method[name].trust[place] for place, name in enumerate(taken)])
+    taken = select_methods(asked)
+    trust: Reals = np.array([by_method[name].expected_correlation[place] for place, name in enumerate(taken)])
     return [by_method[name].signatures[place] for place, name in enumerate(taken)], trust
 
 
 def plainly(sets: SampleSets) -> list[Signature]:
     """Return what is published of halves of sample sets."""
-    return usual(methods.extract(sets, SignatureParams(least_run_count=_LEAST_HALF), methods.USUAL_METHODS))[0]
+    return usual(methods.extract_signatures(sets, SignatureParams(min_run_count=_LEAST_HALF), methods.DEFAULT_METHODS))[
+        0
+    ]

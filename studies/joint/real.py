@@ -17,8 +17,8 @@ import polars as pl
 from iosig.studies.joint.plain import plainly, usual
 from iosig.studies.real_day import Day
 from iosig.transforms.arrays import Reals
-from iosig.transforms.joint.finding import find
-from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.joint.extraction import extract_jointly
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
 from iosig.transforms.signatures import methods
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation
@@ -41,7 +41,7 @@ _BEFORE_S, _AFTER_S, _DRIFT_RATIO = 20.0, 30.0, 0.003
 class Injected:
     """A day with runs among its traffic: what is seen, what each application does (seconds), and what is in no log."""
 
-    shared: Shared
+    shared: SharedTraffic
     truths: tuple[Reals, ...]
     unlogged_ratio: float
 
@@ -71,7 +71,7 @@ def injected(day: Day, direction: str, size: float, seed: int) -> Injected:
             ended_s = _add(traffic, burst, started_s, drifted_s, day.step_s)
             rows.append((application, np.floor(started_s), np.floor(ended_s)))
     owner, started, ended = np.array(rows).T
-    shared = Shared(
+    shared = SharedTraffic(
         traffic,
         day.step_s,
         owner.astype(np.int64),
@@ -112,12 +112,12 @@ def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 
 def _judged(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str, object]]:
     site = injected(day, direction, SIZES[size], seed)
-    raw = site.shared.sets(site.shared.cut(site.shared.volume_bytes))
-    plain, trust = usual(methods.extract(raw, methods=methods.USUAL_METHODS))
-    known = Known(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
-    found = find(site.shared, known, plainly)
+    raw = site.shared.make_sample_sets(site.shared.cut_samples(site.shared.volume_bytes))
+    plain, trust = usual(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
+    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
+    found = extract_jointly(site.shared, known, plainly)
     for place, truth in enumerate(site.truths):
-        is_better = bool(found.is_better[place])
+        is_better = bool(found.is_accepted[place])
         old, new = _distance(plain[place], truth), _distance(found.signatures[place], truth)
         yield {
             "size": size,

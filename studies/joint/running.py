@@ -16,12 +16,12 @@ from iosig.studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.real_day import Day
 from iosig.studies.study import DayParams
-from iosig.transforms.joint.envelope import extract
-from iosig.transforms.joint.finding import Found, JointParams, find
-from iosig.transforms.joint.shared import Known
-from iosig.transforms.joint.slowing import alone
+from iosig.transforms.joint.contention import remove_contention
+from iosig.transforms.joint.envelope import extract_envelopes
+from iosig.transforms.joint.extraction import JointParams, JointResult, extract_jointly
+from iosig.transforms.joint.shared_traffic import KnownSignatures
 from iosig.transforms.signatures import methods
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
@@ -69,21 +69,21 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     """Return what all ways make of one site."""
     family, level, seed = piece
     site = drawn(FAMILIES[family], level, seed)
-    raw = site.shared.cut(site.shared.volume_bytes)
-    answers = methods.extract(site.shared.sets(raw), methods=PLAIN)
+    raw = site.shared.cut_samples(site.shared.volume_bytes)
+    answers = methods.extract_signatures(site.shared.make_sample_sets(raw), methods=PLAIN)
     plain, trust = usual(answers)
-    known = Known(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
-    found = find(site.shared, known, plainly, JointParams())
-    both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_better, strict=True)]
-    clean = site.shared.sets(site.own, raw.values - site.own.values)
-    seen = extract(alone(clean, site.at_work, site.work_ratio, site.cost), 1)
-    paced = [Signature.curve(one, bursts_of(one)) for one in site.paced]
+    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
+    found = extract_jointly(site.shared, known, plainly, JointParams())
+    both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_accepted, strict=True)]
+    clean = site.shared.make_sample_sets(site.own, raw.values - site.own.values)
+    seen = extract_envelopes(remove_contention(clean, site.at_work, site.work_ratio, site.cost), 1)
+    paced = [Signature.from_curve(one, detect_bursts(one)) for one in site.paced]
     rows = [
-        *(_rows(site, answer.method, answer.signatures, answer.trust) for answer in answers),
+        *(_rows(site, answer.method, answer.signatures, answer.expected_correlation) for answer in answers),
         _rows(site, USUAL, plain, trust),
-        _rows(site, JOINT, found.signatures, found.trust, found),
-        _rows(site, CHOSEN, both, np.where(found.is_better, found.trust, trust)),
-        _rows(site, ORACLE, seen.signatures, seen.trust),
+        _rows(site, JOINT, found.signatures, found.expected_correlation, found),
+        _rows(site, CHOSEN, both, np.where(found.is_accepted, found.expected_correlation, trust)),
+        _rows(site, ORACLE, seen.signatures, seen.expected_correlation),
         _rows(site, PACED, paced, np.full(len(paced), np.nan)),
     ]
     labels = {"family": family, "level": level, "seed": seed}
@@ -107,7 +107,7 @@ def _rows(
     way: str,
     signatures: Sequence[Signature],
     trust: Sequence[float] | np.ndarray,
-    found: Found | None = None,
+    found: JointResult | None = None,
 ) -> pl.DataFrame:
     rows = []
     for place, (application, truth, one) in enumerate(zip(site.applications, site.truths, signatures, strict=True)):
@@ -122,7 +122,7 @@ def _rows(
                 "volume_ratio": volume_ratio(*pair) if is_there else 0.0,
                 "trust": float(trust[place]) if is_there and math.isfinite(trust[place]) else None,
                 "explained_ratio": None if found is None else float(found.explained_ratio[place]),
-                "is_better": None if found is None else bool(found.is_better[place]),
+                "is_better": None if found is None else bool(found.is_accepted[place]),
             }
         )
     return pl.DataFrame(rows, _SCHEMA)

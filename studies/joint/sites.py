@@ -10,7 +10,7 @@ import polars as pl
 
 from iosig.studies.signatures.sites import STUDIED, Truth
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from iosig.transforms.joint.shared import Shared
+from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
 
@@ -65,11 +65,11 @@ class Drawn:
     shared: its traffic and all logged runs that have ended, each a sample. applications: the logged ones; the first
     ones are those of the study of signatures. own: what each sample's run moved itself, in the steps of the samples.
     at_work: how many others were at work there. work_ratio: for which share of the step the run itself was. cost: what
-    each other run at work costs it, as in `iosig.transforms.joint.slowing`. paced: what each application does if
+    each other run at work costs it, as in `iosig.transforms.joint.contention`. paced: what each application does if
     its gaps between bursts are the means of those of its whole runs, and its bursts as they are alone.
     """
 
-    shared: Shared
+    shared: SharedTraffic
     applications: tuple[Application, ...]
     own: Ragged
     at_work: Reals
@@ -121,7 +121,7 @@ def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
     )
     since = pl.col("started_at", "ended_at") - pl.lit(site.params.start)
     times = runs.select(since.dt.total_microseconds() / 1e6 / interval_s + 1.0)
-    shared = Shared(
+    shared = SharedTraffic(
         site.traffic["write_bytes"].to_numpy().astype(np.float64),
         interval_s,
         runs["application"].replace_strict(place, return_dtype=pl.Int64).to_numpy(),
@@ -130,8 +130,8 @@ def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
         times["ended_at"].to_numpy(),
         np.ones(runs.height, dtype=np.bool_),
     )
-    job_ids = runs["job_id"][shared.samples].to_list()
-    first, after = shared.windows()
+    job_ids = runs["job_id"][shared.sample_runs].to_list()
+    first, after = shared.sample_windows()
     own = _own(site, job_ids, first, after)
     work_ratio = _work_ratio(site, job_ids, first, after)
     every = _at_work(site, np.arange(len(shared.volume_bytes) + 1))

@@ -89,7 +89,7 @@ class EdisonSetting:
 
     def drawn(self, seed: int) -> Drawn:
         """Inject every application's runs, and cut their samples out."""
-        return Drawn(self.applications, SampleSets.of([self._set_of(one, seed) for one in self.applications]))
+        return Drawn(self.applications, SampleSets.concatenate([self._set_of(one, seed) for one in self.applications]))
 
     def _set_of(self, application: Application, seed: int) -> SampleSet:
         span_s = float(self.traffic.edges_s[-1])

@@ -49,14 +49,14 @@ class FamilySetting:
         if self.is_counted:
             return self._counted(seed)
         chosen = tuple(programmed(one, self.family.program) for one in self.applications)
-        return Drawn(chosen, SampleSets.of([self._set_of(one, seed) for one in chosen]))
+        return Drawn(chosen, SampleSets.concatenate([self._set_of(one, seed) for one in chosen]))
 
     def _counted(self, seed: int) -> Drawn:
         own, shared = (
             replace(self, is_alone_seen=is_alone, is_counted=False).drawn(seed) for is_alone in (True, False)
         )
         others = np.maximum(shared.sets.samples.values - own.sets.samples.values, 0.0)
-        return replace(own, sets=replace(own.sets, others=others))
+        return replace(own, sets=replace(own.sets, interference=others))
 
     def _set_of(self, application: Application, seed: int) -> SampleSet:
         rng = stream(seed, "family", self.family.name, application.name)

@@ -11,8 +11,8 @@ import polars as pl
 from iosig.studies.signatures.methods import ORACLES
 from iosig.studies.signatures.scores import CHOSEN
 from iosig.transforms.arrays import Reals
-from iosig.transforms.signatures.methods import USUAL_METHODS
-from iosig.transforms.signatures.trust import EVIDENCE, chosen
+from iosig.transforms.signatures.expected_correlation import FEATURES, select_method
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
 #: what keeps weights of evidence small that is nearly the same, in rows
 _RIDGE = 1.0
@@ -20,9 +20,10 @@ _RIDGE = 1.0
 
 #: what can only speak for a signature, and what only against it: an honest judge holds to that
 _FOR = (
-    "agreement", "near_agreement", "coverage", "likeness", "left_out_coverage", "left_out_likeness", "halves",
+    "agreement", "smoothed_agreement", "coverage", "run_correlation", "leave_one_out_coverage",
+    "leave_one_out_correlation", "split_half_correlation",
 )  # fmt: skip
-_AGAINST = ("unexplained", "clock", "foreign")
+_AGAINST = ("missing_ratio", "duration_uncertainty", "interference_ratio")
 
 
 def weights(evidence: Reals, correlation: Reals) -> Reals:
@@ -38,8 +39,8 @@ def weights(evidence: Reals, correlation: Reals) -> Reals:
     rows = np.concatenate([np.ones((len(evidence), 1)), (evidence - middle) / spread], axis=1)
     # small weights are rows of their own that ask for zeros
     shrunk = np.sqrt(_RIDGE) * np.eye(count + 1)[1:]
-    low = [-np.inf, *(0.0 if name in _FOR else -np.inf for name in EVIDENCE)]
-    high = [np.inf, *(0.0 if name in _AGAINST else np.inf for name in EVIDENCE)]
+    low = [-np.inf, *(0.0 if name in _FOR else -np.inf for name in FEATURES)]
+    high = [np.inf, *(0.0 if name in _AGAINST else np.inf for name in FEATURES)]
     both = np.concatenate([rows, shrunk]), np.concatenate([correlation, np.zeros(count)])
     found = lsq_linear(*both, bounds=(low, high)).x
     slopes = found[1:] / spread
@@ -84,10 +85,10 @@ def held_out(answers: pl.DataFrame) -> pl.DataFrame:
     told = rows.with_columns(told=pl.Series(found))
     # a set of which nothing is told has a row, too: what has no signature counts as one that says that there is no I/O
     refused = answers.filter(pl.col("evidence").is_null()).with_columns(told=pl.lit(math.nan))
-    every = pl.concat([told, refused]).filter(pl.col("method").is_in(USUAL_METHODS))
+    every = pl.concat([told, refused]).filter(pl.col("method").is_in(DEFAULT_METHODS))
     taken = []
     for _, own in every.group_by(_SET, maintain_order=True):
-        taken.append(own.filter(method=chosen(dict(own.select("method", "told").rows()))))
+        taken.append(own.filter(method=select_method(dict(own.select("method", "told").rows()))))
     return pl.concat(
         [told, *(one.with_columns(pl.col("told").fill_nan(None), method=pl.lit(HELD_OUT)) for one in taken)]
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
@@ -32,12 +32,12 @@ class Method:
 
 def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
     """Return one method's signatures, some parameters of `iosi` changed."""
-    from iosig.transforms.signatures.methods import SignatureParams, extract
+    from iosig.transforms.signatures.methods import SignatureParams, extract_signatures
 
     params = SignatureParams()
     if changed:
         params = replace(params, iosi=replace(params.iosi, **dict(changed)))
-    (found,) = extract(sets, params, (name,))
+    (found,) = extract_signatures(sets, params, (name,))
     return found.signatures
 
 
@@ -50,8 +50,8 @@ def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
         for begin, end in zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True):
             if rng.random() < share:
                 curve[max(0, int(begin) - 3) : int(end) + 3] = 0.0
-        bursts = bursts_of(curve)
-        found.append(Signature.curve(curve, bursts) if len(bursts) else Signature.nothing("no_common_bursts"))
+        bursts = detect_bursts(curve)
+        found.append(Signature.from_curve(curve, bursts) if len(bursts) else Signature.missing("no_common_bursts"))
     return found
 
 

@@ -34,7 +34,7 @@ from iosig.studies.signatures.summary import (
 )
 from iosig.studies.signatures.timing import growth
 from iosig.transforms.arrays import Reals
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.site import SiteParams
 
 _SWEPT_WORDS = {
@@ -70,7 +70,7 @@ def values(results: Results) -> dict[str, object]:
     return {
         **{"params": results.params, "methods": {method.name: method.doc for method in results.methods}},
         **{"FOREIGN_LEVELS": FOREIGN_LEVELS, "REAL": REAL, "REAL_PIECE_HOURS": REAL_PIECE_HOURS, "CHOSEN": CHOSEN},
-        **{"HELD_OUT": HELD_OUT, "LACKING": LACKING, "ALONE": ALONE, "USUAL_METHODS": USUAL_METHODS},
+        **{"HELD_OUT": HELD_OUT, "LACKING": LACKING, "ALONE": ALONE, "USUAL_METHODS": DEFAULT_METHODS},
         **{"DRIFT_RATIO": DRIFT_RATIO, "DRAWS": DRAWS, "KNOWN": KNOWN, "DEFAULT": DEFAULT, "site": SiteParams()},
         **_level_tables(results, summed.filter(experiment="levels")),
         "families": family_values(results),
@@ -171,7 +171,7 @@ def _examples(results: Results) -> list[drawing.Example]:
     found = [(method.name, method.extract(drawn.sets)) for method in results.methods]
     examples = []
     for place, (application, truth) in enumerate(zip(drawn.applications, drawn.truths, strict=True)):
-        one = drawn.sets.one(place)
+        one = drawn.sets.get_set(place)
         whole = np.flatnonzero(one.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
         curves: list[tuple[str, Reals, float]] = [
             *((f"sample {number}", one.rates[run], one.interval_s) for number, run in enumerate(whole, start=1)),

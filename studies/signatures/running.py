@@ -20,7 +20,7 @@ from iosig.studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, 
 from iosig.studies.signatures.scores import judges_of, scored, with_chosen
 from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
 from iosig.studies.signatures.timing import SCHEMA as TIMES, timed
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.workload import Direction
 
 #: how differently runs compute: none, the study's, and up to the simulated site's own default
@@ -166,7 +166,7 @@ def _told(
         asked[SHARED] += [(f"{FAMILY}{name}", value, one) for one in (*methods, LACKING) if not one.is_slow]
         asked[OWN] += [(f"{FAMILY}{name}", value, one) for one in ORACLES]
     if params.wants("counted") and setting.real is None:
-        usual = [one for one in methods if one.name in USUAL_METHODS]
+        usual = [one for one in methods if one.name in DEFAULT_METHODS]
         for way in asked:
             asked[way] += [(f"{COUNTED}{name}", way, one) for one in usual]
         asked[OWN] += [(f"{COUNTED}{name}", OWN, one) for one in ORACLES]

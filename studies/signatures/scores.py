@@ -10,11 +10,11 @@ import polars as pl
 
 from iosig.studies.signatures.methods import LACKING, WARPED
 from iosig.studies.signatures.sites import Drawn, Truth
-from iosig.transforms.signatures.left_out import are_usual
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.expected_correlation import PREFERRED_METHODS, RunSummary, select_method
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
+from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
-from iosig.transforms.signatures.trust import CONTENDERS, Judge, chosen
+from iosig.transforms.signatures.similarity import correlation, count_burst_errors, cross_correlation, volume_ratio
 
 #: what is told of the answers that are chosen by trust
 CHOSEN = "chosen"
@@ -37,7 +37,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def scored(
-    drawn: Drawn, method: str, found: Sequence[Signature], judges: Sequence[Judge | None] | None = None
+    drawn: Drawn, method: str, found: Sequence[Signature], judges: Sequence[RunSummary | None] | None = None
 ) -> pl.DataFrame:
     """Return a row for each application; NULL where there is no signature, whose bursts are all missed.
 
@@ -62,12 +62,15 @@ def scored(
     return pl.DataFrame(rows, SCHEMA).with_columns(pl.selectors.float().fill_nan(None))
 
 
-def judges_of(drawn: Drawn) -> list[Judge | None]:
+def judges_of(drawn: Drawn) -> list[RunSummary | None]:
     """Return the judge of each application's runs."""
     sets = drawn.sets
-    is_usual = are_usual(sets.duration_s, sets.offsets)
+    is_usual = select_typical_runs(sets.duration_s, sets.offsets)
     edges = sets.offsets.tolist()
-    return [Judge.of(sets.one(place).kept(is_usual[a:b])) for place, (a, b) in enumerate(pairwise(edges))]
+    return [
+        RunSummary.from_set(sets.get_set(place).select_runs(is_usual[a:b]))
+        for place, (a, b) in enumerate(pairwise(edges))
+    ]
 
 
 def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
@@ -75,28 +78,28 @@ def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
 
     Chosen among the methods that are asked if nothing is said; none where no contender is among them.
     """
-    asked = answers.filter(pl.col("method").is_in(USUAL_METHODS))
-    if not set(CONTENDERS) & set(asked["method"]):
+    asked = answers.filter(pl.col("method").is_in(DEFAULT_METHODS))
+    if not set(PREFERRED_METHODS) & set(asked["method"]):
         return answers
     rows = []
     for (_,), own in asked.group_by("application", maintain_order=True):
         trusts = {name: math.nan if trust is None else trust for name, trust in own.select("method", "trust").rows()}
-        rows.append(own.filter(method=chosen(trusts)))
+        rows.append(own.filter(method=select_method(trusts)))
     return pl.concat([answers, pl.concat(rows).with_columns(method=pl.lit(CHOSEN))])
 
 
-def _judged(found: Signature, method: str, judge: Judge | None) -> dict[str, object]:
+def _judged(found: Signature, method: str, judge: RunSummary | None) -> dict[str, object]:
     if judge is None or found.outcome != "extracted":
         return {}
     # no judge knows that a signature lacks bursts
     asked = WARPED if method == LACKING.name else method
-    return {"trust": judge.trust(found, asked), "evidence": judge.evidence(found, asked).tolist()}
+    return {"trust": judge.predict_correlation(found, asked), "evidence": judge.compute_features(found, asked).tolist()}
 
 
 def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:
     if found.outcome != "extracted":
         return {"missed_count": len(truth.bursts), "false_count": 0}
-    missed, false = burst_errors(found.bursts, truth.bursts)
+    missed, false = count_burst_errors(found.bursts, truth.bursts)
     return {
         "cross_correlation": cross_correlation(found.bytes_per_s, truth.bytes_per_s),
         "correlation": correlation(found.bytes_per_s, truth.bytes_per_s),

@@ -84,7 +84,9 @@ class SiteSetting:
         site = simulate(self._params(seed), self.applications)
         interval_s = site.params.interval_s
         rates = polled_rates(site) if self.fault_level else site.traffic["write_bytes"].to_numpy() / interval_s
-        return Drawn(self.applications, SampleSets.of([_set_of(site, rates, one.name) for one in self.applications]))
+        return Drawn(
+            self.applications, SampleSets.concatenate([_set_of(site, rates, one.name) for one in self.applications])
+        )
 
     def _params(self, seed: int) -> SiteParams:
         params = SiteParams(

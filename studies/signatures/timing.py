@@ -38,14 +38,14 @@ class Timed:
 
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
-    from iosig.transforms.signatures.iosi import iosi_of_each
-    from iosig.transforms.signatures.robust import robust
-    from iosig.transforms.signatures.time_warping import dtw
+    from iosig.transforms.signatures.iosi import extract_iosi
+    from iosig.transforms.signatures.robust import extract_robust
+    from iosig.transforms.signatures.time_warping import extract_dtw
 
     return (
-        Timed("robust", robust),
-        Timed("iosi", lambda one: iosi_of_each([one])[0]),
-        Timed("dtw", dtw),
+        Timed("robust", extract_robust),
+        Timed("iosi", lambda one: extract_iosi([one])[0]),
+        Timed("dtw", extract_dtw),
     )
 
 
@@ -98,12 +98,12 @@ def drawn_set(duration_s: int, seed: int) -> SampleSet:
         "timed", "ana", "prj101", 16, float(duration_s), bursts(100, 250, volumes, [2.7], "write"), _DRAWN_RUNS
     )
     days = max(1.0, 2.0 * _DRAWN_RUNS * duration_s / 86400.0)
-    one = SiteSetting(days=days, applications=(application,)).drawn(seed_of(seed, 0)).sets.one(0)
-    return one.kept(one.duration_s > 0.95 * duration_s)
+    one = SiteSetting(days=days, applications=(application,)).drawn(seed_of(seed, 0)).sets.get_set(0)
+    return one.select_runs(one.duration_s > 0.95 * duration_s)
 
 
 def _first(one: SampleSet, count: int) -> SampleSet:
-    return one.kept(np.arange(one.run_count) < count)
+    return one.select_runs(np.arange(one.run_count) < count)
 
 
 def growth(times: pl.DataFrame) -> dict[str, float]:

@@ -98,7 +98,7 @@ def test_a_perfect_signature_is_perfect(site: Site) -> None:
 
     true: TrueSignature = signatures_truth(site)[1]
     published = {"method": "robust", "trust": 0.9, "lacked_burst_count": 0}
-    found = _compare_signature(true, published, Signature.curve(true.bytes_per_s, true.bursts))
+    found = _compare_signature(true, published, Signature.from_curve(true.bytes_per_s, true.bursts))
     assert (found["cross_correlation"], found["correlation"]) == (pytest.approx(1.0), pytest.approx(1.0))
     assert (found["missed_burst_count"], found["false_burst_count"], found["trust"]) == (0, 0, 0.9)
 

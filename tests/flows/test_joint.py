@@ -23,7 +23,7 @@ from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, curve_of
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
 ALL = {"calm": CALM, "busy": BUSY, "sparse": SPARSE, "dense": DENSE}
-#: a slot of a run [min], as dense as the site of the tests of `iosig.transforms.joint.finding`
+#: a slot of a run [min], as dense as the site of the tests of `iosig.transforms.joint.extraction`
 SLOT_MIN = 1000 / 60
 #: what is written at a rate of 1
 UNIT = GB / 4

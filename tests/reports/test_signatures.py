@@ -103,7 +103,7 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
     whole = found(5, every=100)
     rates = whole.bytes_per_s.copy()
     rates[200:250] = 0.0
-    lacking = replace(whole, bytes_per_s=rates, bursts=whole.bursts.kept(np.arange(5) != 2))
+    lacking = replace(whole, bytes_per_s=rates, bursts=whole.bursts.select(np.arange(5) != 2))
     view = seen(lacking, runs=6, out=1, rates=whole.bytes_per_s[::2])
     assert len(view.missed) == 1
     figure = composed(view)
@@ -125,7 +125,7 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
     ],
 )
 def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
-    figure = composed(seen(Signature.nothing(outcome), runs=3))  # type: ignore[arg-type]
+    figure = composed(seen(Signature.missing(outcome), runs=3))  # type: ignore[arg-type]
     assert headings(figure)[0] == told
     (axes,) = figure.axes
     assert rows(axes) == ["job0", "job1", "job2"]
@@ -174,15 +174,15 @@ def test_background_and_band_are_named_where_they_are_known() -> None:
     assert legend(composed(seen(found(3))).axes[1]) == [
         "bursts", "its band", "robust", "background, not in it: 100 MB/s",
     ]  # fmt: skip
-    plain = Signature.curve(found(3).bytes_per_s, bursts(3))
+    plain = Signature.from_curve(found(3).bytes_per_s, bursts(3))
     assert legend(composed(seen(plain)).axes[1]) == ["bursts", "robust"]
 
 
 def test_other_methods_lie_over_it_or_say_why_not() -> None:
-    others = [("iosi", found(3)), ("dtw", Signature.nothing("no_common_bursts"))]
+    others = [("iosi", found(3)), ("dtw", Signature.missing("no_common_bursts"))]
     axes = composed(seen(found(3), others=others)).axes[1]
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
-    only = composed(seen(Signature.nothing("no_common_bursts"), others=[("iosi", found(3))]))
+    only = composed(seen(Signature.missing("no_common_bursts"), others=[("iosi", found(3))]))
     assert "iosi" in legend(only.axes[1])
     assert headings(only)[0].startswith("No signature: no burst is common to the samples")
 
@@ -265,27 +265,27 @@ EXTREMES = [0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.nan, np.inf]
 )
 @settings(max_examples=examples(8), deadline=None)
 def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool, background: float) -> None:
-    answer = Signature.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
+    answer = Signature.from_curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
     with np.errstate(all="raise", under="ignore"):
         figure = composed(seen(answer, runs=2, out=int(out), rates=rates))
     assert figure.axes
 
 
 def test_no_samples_at_all() -> None:
-    axes = composed(seen(Signature.nothing("no_io"), runs=0)).axes[0]
+    axes = composed(seen(Signature.missing("no_io"), runs=0)).axes[0]
     assert texts(axes) == ["the release holds no samples of it"]
 
 
 @pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "nothing was moved"), ((np.nan,), "nothing was measured")])
 def test_samples_without_io(rates: tuple[float, ...], told: str) -> None:
-    assert told in texts(composed(seen(Signature.nothing("no_io"), rates=rates)).axes[0])
+    assert told in texts(composed(seen(Signature.missing("no_io"), rates=rates)).axes[0])
 
 
 def test_a_day_long_signature_keeps_its_narrow_burst() -> None:
     rates = np.zeros(86_400)
     rates[40_000:40_003] = 3e9
     one = Bursts(*(np.array([value]) for value in (40_000.0, 40_001.0, 40_003.0, 9e9, 1.0)))
-    view = seen(Signature.curve(rates, one), runs=2, rates=np.append(np.zeros(43_199), 3e9))
+    view = seen(Signature.from_curve(rates, one), runs=2, rates=np.append(np.zeros(43_199), 3e9))
     figure = composed(view)
     heights = [np.max(np.asarray(line.get_ydata())) for line in figure.axes[1].lines]
     assert max(heights) == pytest.approx(3.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iosig.settings.model import SignatureSettings
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
 
 def test_the_usual_methods_are_those_that_the_study_chooses_among() -> None:
-    assert SignatureSettings.model_construct().methods == list(USUAL_METHODS)
+    assert SignatureSettings.model_construct().methods == list(DEFAULT_METHODS)

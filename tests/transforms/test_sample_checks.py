@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from iosig.transforms.arrays import Ragged, offsets_of
-from iosig.transforms.sample_checks import Sampled, correlations, others
+from iosig.transforms.sample_checks import RunSamples, correlate_samples, estimate_interference
 
 NAN = float("nan")
 
 
-def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0) -> Sampled:
+def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0) -> RunSamples:
     values = np.concatenate([np.zeros(0), *map(np.array, runs)])
-    return Sampled(
+    return RunSamples(
         Ragged(values, offsets_of([len(run) for run in runs])),
         np.full(len(runs), started_s),
         np.full(len(runs), interval_s),
@@ -23,7 +23,7 @@ def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0)
 def test_the_same_samples_are_the_same_and_constant_ones_tell_nothing() -> None:
     one = sampled([1.0, 5.0, 2.0], [1.0, 1.0], [3.0, 1.0])
     other = sampled([2.0, 10.0, 4.0], [1.0, 2.0], [1.0, 3.0])
-    assert correlations(one, other) == pytest.approx([1.0, NAN, -1.0], nan_ok=True)
+    assert correlate_samples(one, other) == pytest.approx([1.0, NAN, -1.0], nan_ok=True)
 
 
 def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> None:
@@ -31,16 +31,16 @@ def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> 
     coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], started_s=-2.0, interval_s=4.0)
     # of its five steps the first begins before the fine one does, and of the last the fine one has half
     expected = np.corrcoef([2.0, 6.0, 1.0], [4.0, 12.0, 2.0])[0, 1]
-    assert correlations(coarse, fine) == pytest.approx([expected])
-    assert correlations(fine, coarse) == pytest.approx([expected])
+    assert correlate_samples(coarse, fine) == pytest.approx([expected])
+    assert correlate_samples(fine, coarse) == pytest.approx([expected])
     holed = sampled([1.0, 3.0, 4.0, 8.0, NAN, 2.0, 9.0], started_s=2.0)
-    assert correlations(holed, coarse) == pytest.approx([1.0])
+    assert correlate_samples(holed, coarse) == pytest.approx([1.0])
 
 
 def test_what_others_moved_is_all_less_a_runs_own_on_its_own_steps() -> None:
     own = sampled([1.0, 3.0, 0.0], [2.0], interval_s=4.0)
     every = sampled([1.0, 5.0, 2.0, 2.0, 7.0, NAN], [3.0, 5.0])
     # the second step has more of its own than there was at all: clocks differ
-    assert others(own, every) == pytest.approx([2.0, 0.0, NAN, 2.0], nan_ok=True)
+    assert estimate_interference(own, every) == pytest.approx([2.0, 0.0, NAN, 2.0], nan_ok=True)
     nothing_known = sampled([], [3.0, 5.0])
-    assert others(own, nothing_known) == pytest.approx([NAN] * 3 + [2.0], nan_ok=True)
+    assert estimate_interference(own, nothing_known) == pytest.approx([NAN] * 3 + [2.0], nan_ok=True)

@@ -1,9 +1,9 @@
-"""Signatures found together: samples less what other applications' runs explain of them, and what is made of these.
+"""Joint extraction of signatures: from samples less the traffic that other applications' runs explain.
 
-- `cleaning` (`cleaned`, `Cleaned`): Samples less what other applications' runs were given of them.
-- `envelope` (`extract`, `Envelopes`): Signatures of cleaned samples: what was clean counts most.
-- `finding` (`find`, `Found`): Samples cleaned and extracted anew, and whether held-out runs are predicted better.
-- `fitting` (`fitted`, `Given`): What all applications do at once, from the traffic that their runs made together.
-- `shared` (`Shared`, `Known`): A file system's traffic, the runs that were there, and what is known of applications.
-- `slowing` (`usual_cost`, `alone`): What runs at work cost each other, and samples as they were without that.
+- `cleaning` (`clean_samples`, `CleanedSamples`): Samples less the traffic attributed to other applications.
+- `contention` (`estimate_contention_cost`, `remove_contention`): How much concurrent I/O slows runs, and its removal.
+- `envelope` (`extract_envelopes`, `Envelopes`): Signatures of cleaned samples by weighted quantiles.
+- `extraction` (`extract_jointly`, `JointResult`): Joint signatures, validated on held-out runs.
+- `fitting` (`fit_traffic`, `FittedTraffic`): Curves of all applications at once, by sparse non-negative regression.
+- `shared_traffic` (`SharedTraffic`, `KnownSignatures`): Traffic of a file system, its runs, and known signatures.
 """

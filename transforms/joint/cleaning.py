@@ -1,8 +1,8 @@
-"""Cleaning: samples less what the runs of other applications were given of them.
+"""Samples less the traffic that is attributed to the runs of other applications.
 
-What all applications do is fitted to the traffic together (`fitting`), also what the application itself does: so no
-other run is given what its own runs explain. Then only what *other* applications were given is taken off. So a sample
-never lacks what its own application explains, and what nobody explains stays in it.
+The curves of all applications are fitted to the traffic together (`fitting`), so that no other run gets traffic that
+the application's own runs explain. Only the traffic attributed to *other* applications is subtracted: a sample keeps
+what its own application explains, and what is unattributed.
 """
 
 from __future__ import annotations
@@ -12,54 +12,74 @@ from dataclasses import dataclass
 import numpy as np
 
 from iosig.transforms.arrays import Ragged, Reals, places_of
-from iosig.transforms.joint.fitting import Given, fitted
-from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.joint.fitting import FittedTraffic, fit_traffic
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
-    """Samples (k) of a shared file system, cleaned.
+class CleanedSamples:
+    """The k samples of a shared file system after cleaning; arrays have one value for each step of each sample.
 
-    own: bytes in each step of each sample, less what others were given; NaN where not measured. others: what others
-    were given there, in all, in the same order. at_work, work_ratio: how many others were at work there, and for which
-    share of the step the run itself. cost: what each of them costs it; see `slowing`.
+    Attributes
+    ----------
+    volume_bytes : k pieces
+        Less the traffic of other applications, at least 0; NaN where not measured.
+    interference_bytes : (values,)
+        The traffic that was subtracted.
+    active_count : (values,)
+        Number of other runs that were active.
+    active_ratio : (values,)
+        Share of the step in which the run itself was active.
+    contention_cost
+        Slowdown by each other active run, see `contention`.
     """
 
-    own: Ragged
-    others: Reals
-    at_work: Reals
-    work_ratio: Reals
-    cost: float
+    volume_bytes: Ragged
+    interference_bytes: Reals
+    active_count: Reals
+    active_ratio: Reals
+    contention_cost: float
 
 
-def cleaned(shared: Shared, known: Known, least_run_count: int) -> Cleaned:
-    """Return samples less what other applications' runs are given; see `fitting.fitted`."""
+def clean_samples(shared: SharedTraffic, known: KnownSignatures, min_run_count: int) -> CleanedSamples:
+    """Subtract the traffic of other applications from samples.
+
+    Parameters
+    ----------
+    shared, known, min_run_count
+        See `fitting.fit_traffic`.
+
+    Returns
+    -------
+    CleanedSamples
+    """
     count = len(shared.volume_bytes)
-    given = fitted(shared, known, least_run_count)
-    first, after = shared.windows()
-    raw, place = shared.cut(shared.volume_bytes), places_of(first, after - first)
-    others: Reals = np.bincount(given.step, given.volume_bytes, count).astype(np.float64)[place]
-    of_sample = np.repeat(shared.application[shared.samples], raw.counts)
-    application = shared.application[given.run]
-    order = np.argsort(application, kind="stable")
-    edges = np.searchsorted(application[order], np.arange(shared.application_count + 1))
-    for one in np.unique(of_sample).tolist():
-        rows, is_own = order[edges[one] : edges[one + 1]], of_sample == one
-        others[is_own] -= np.bincount(given.step[rows], given.volume_bytes[rows], count)[place[is_own]]
-    others = np.maximum(others, 0.0)
-    work_ratio = _own_work(shared, given, raw)
-    at_work = np.maximum(np.bincount(given.step, given.work_ratio, count)[place] - work_ratio, 0.0)
-    return Cleaned(Ragged(np.maximum(raw.values - others, 0.0), raw.offsets), others, at_work, work_ratio, given.cost)
+    fit = fit_traffic(shared, known, min_run_count)
+    first, end = shared.sample_windows()
+    raw, place = shared.cut_samples(shared.volume_bytes), places_of(first, end - first)
+    interference: Reals = np.bincount(fit.step, fit.volume_bytes, count).astype(np.float64)[place]
+    sample_application = np.repeat(shared.application[shared.sample_runs], raw.counts)
+    fit_application = shared.application[fit.run]
+    order = np.argsort(fit_application, kind="stable")
+    edges = np.searchsorted(fit_application[order], np.arange(shared.application_count + 1))
+    for application in np.unique(sample_application).tolist():
+        rows, is_own = order[edges[application] : edges[application + 1]], sample_application == application
+        interference[is_own] -= np.bincount(fit.step[rows], fit.volume_bytes[rows], count)[place[is_own]]
+    interference = np.maximum(interference, 0.0)
+    active_ratio = _own_active_ratio(shared, fit, raw)
+    active_count = np.maximum(np.bincount(fit.step, fit.active_ratio, count)[place] - active_ratio, 0.0)
+    volume = Ragged(np.maximum(raw.values - interference, 0.0), raw.offsets)
+    return CleanedSamples(volume, interference, active_count, active_ratio, fit.contention_cost)
 
 
-def _own_work(shared: Shared, given: Given, raw: Ragged) -> Reals:
-    """Return for which share of each step of the samples the run itself was at work."""
-    first, after = shared.windows()
-    sample = np.full(len(shared.application), -1)
-    sample[shared.samples] = np.arange(len(first))
-    own = sample[given.run]
-    is_in = (own >= 0) & (given.step >= first[own]) & (given.step < after[own])
-    found = np.zeros(len(raw.values))
-    rows = own[is_in]
-    found[raw.offsets[rows] + given.step[is_in] - first[rows]] = given.work_ratio[is_in]
-    return found
+def _own_active_ratio(shared: SharedTraffic, fit: FittedTraffic, raw: Ragged) -> Reals:
+    """Share of each step of the samples in which the run itself was active."""
+    first, end = shared.sample_windows()
+    sample_of_run = np.full(len(shared.application), -1)
+    sample_of_run[shared.sample_runs] = np.arange(len(first))
+    sample = sample_of_run[fit.run]
+    is_inside = (sample >= 0) & (fit.step >= first[sample]) & (fit.step < end[sample])
+    active_ratio = np.zeros(len(raw.values))
+    rows = sample[is_inside]
+    active_ratio[raw.offsets[rows] + fit.step[is_inside] - first[rows]] = fit.active_ratio[is_inside]
+    return active_ratio

@@ -1,9 +1,9 @@
-"""Envelopes of cleaned samples: across aligned runs a weighted quantile, in which what was clean counts most.
+"""Signatures of cleaned samples: a quantile across aligned runs, weighted by how little was subtracted.
 
-What plain samples have beyond the application is others' traffic, which only adds, and a low quantile across runs is
-the application's own. Cleaned samples err both ways: where another run was misplaced they lack bytes. So the cleaner
-they are, the nearer the quantile comes to the median; and a step counts the less, the more others were given in it.
-What others cost the runs themselves has been taken off before (`slowing`): from burst to burst runs take what they do.
+Plain samples contain additive interference, so that a low quantile across runs is the application's own. Cleaned
+samples err both ways: they lack bytes where another run was misplaced. So the cleaner they are, the closer the quantile
+is to the median, and the more was subtracted in a step, the lower its weight. Contention was removed before
+(`contention`): the time between bursts is that of the runs.
 """
 
 from __future__ import annotations
@@ -14,143 +14,187 @@ from itertools import pairwise
 import numpy as np
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.joint.slowing import run_weights
-from iosig.transforms.signatures import left_out, stretched
-from iosig.transforms.signatures.averages import quantiles
-from iosig.transforms.signatures.bursts import bursts_of, height
-from iosig.transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.joint.contention import cauchy_weights
+from iosig.transforms.signatures import outliers
+from iosig.transforms.signatures.averages import nan_quantile
+from iosig.transforms.signatures.bursts import burst_height, detect_bursts
+from iosig.transforms.signatures.elastic import align_elastically
+from iosig.transforms.signatures.expected_correlation import RunSummary
+from iosig.transforms.signatures.robust_alignment import cumulative_sums
 from iosig.transforms.signatures.robust_quantiles import weighted_quantiles
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.stretched import Stretched
-from iosig.transforms.signatures.trust import Judge
-from iosig.transforms.signatures.warped import warp
+from iosig.transforms.signatures.time_normalized import (
+    TimeNormalizedRuns,
+    interference_ratio,
+    normalize_durations,
+    subtract_baseline,
+)
 
-# All numbers here are ours, and were chosen on simulated sites of seeds 1 to 3, other ones than the study's.
+#: Level of the weighted quantile by the remaining interference ratio: ratios, and levels; linear between them.
+_INTERFERENCE_LEVELS = ((0.1, 0.3, 0.45, 0.6), (0.5, 0.3, 0.15, 0.08))
 
-#: the share of time in which others are still at work, and the weighted quantile that is taken there
-_RATE_LEVELS = ((0.1, 0.3, 0.45, 0.6), (0.5, 0.3, 0.15, 0.08))
-#: where that share is judged: a low quantile of rates, and that of each run's own which is its floor
-_FIRST_LEVEL, _FLOOR_LEVEL = 0.15, 0.1
-#: a step in which others were given so many times the height counts half
-_HALF_CLEAN = 1.5
-#: lower than this share of the height there is no burst
-_LEAST_HEIGHT = 0.08
-#: half of the band's width, in standard deviations of the quantile's own rank (four times of five)
-_BAND_DEVIATIONS = 1.28
-#: runs are timed at bursts of more than this share of the largest one's volume
-_LARGE_RATIO = 0.1
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeParams:
+    """Constants of the envelope, chosen on simulated sites of seeds 1 to 3 (not the study's).
+
+    Attributes
+    ----------
+    initial_level
+        Quantile across runs of the curve from which the remaining interference ratio is estimated.
+    baseline_level
+        Quantile of each run's own rates that is its baseline.
+    half_weight_ratio
+        Subtracted traffic that halves the weight of a step, relative to the burst height.
+    min_height_ratio
+        Rates below this share of the burst height become 0.
+    band_deviations
+        Half the width of the band in standard deviations of the quantile's rank: an 80 % interval.
+    min_anchor_volume_ratio
+        Runs are timed at bursts above this share of the largest volume.
+    """
+
+    initial_level: float = 0.15
+    baseline_level: float = 0.1
+    half_weight_ratio: float = 1.5
+    min_height_ratio: float = 0.08
+    band_deviations: float = 1.28
+    min_anchor_volume_ratio: float = 0.1
+
+
+PARAMS = EnvelopeParams()
 
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """Signatures of m sample sets, with the trust of each (m), NaN where there is none."""
+    """Signatures of m sample sets.
+
+    Attributes
+    ----------
+    signatures : m
+    expected_correlation : (m,)
+        With the truth; NaN where there is no signature.
+    """
 
     signatures: tuple[Signature, ...]
-    trust: Reals
+    expected_correlation: Reals
 
 
 @dataclass(frozen=True, slots=True)
-class _Curve:
-    """What aligned runs have in common (steps), between the edges of its band."""
+class _CommonCurve:
+    """Weighted quantile across aligned runs (steps), with its band."""
 
-    runs: Stretched
+    runs: TimeNormalizedRuns
     middle: Reals
     low: Reals
     high: Reals
 
 
-def extract(sets: SampleSets, least_run_count: int) -> Envelopes:
-    """Return the signatures of cleaned sample sets (m), each with what others moved; none of those of fewer runs."""
-    is_usual = left_out.are_usual(sets.duration_s, sets.offsets)
+def extract_envelopes(sets: SampleSets, min_run_count: int) -> Envelopes:
+    """Extract the signatures of cleaned sample sets.
+
+    Parameters
+    ----------
+    sets
+        The m sample sets with their interference.
+    min_run_count
+        Sets of fewer runs have no signature.
+
+    Returns
+    -------
+    Envelopes
+    """
+    is_typical = outliers.select_typical_runs(sets.duration_s, sets.offsets)
     edges = sets.offsets.tolist()
-    usual = [sets.one(place).kept(is_usual[a:b]) for place, (a, b) in enumerate(pairwise(edges))]
-    is_enough = (np.diff(sets.offsets) >= least_run_count).tolist()
-    curves = [_curve(one) if has else None for one, has in zip(usual, is_enough, strict=True)]
-    signatures, trust = [], np.full(sets.set_count, np.nan)
-    for place, (one, curve) in enumerate(zip(usual, curves, strict=True)):
+    typical = [sets.get_set(index).select_runs(is_typical[a:b]) for index, (a, b) in enumerate(pairwise(edges))]
+    is_enough = (np.diff(sets.offsets) >= min_run_count).tolist()
+    curves = [_common_curve(one) if has_enough else None for one, has_enough in zip(typical, is_enough, strict=True)]
+    signatures, expected = [], np.full(sets.set_count, np.nan)
+    for index, (sample_set, curve) in enumerate(zip(typical, curves, strict=True)):
         if curve is None:
-            found = Signature.nothing("no_common_bursts" if is_enough[place] else "too_few_samples")
+            signature = Signature.missing("no_common_bursts" if is_enough[index] else "too_few_samples")
         else:
-            found = _signature(curve)
-        judge = Judge.of(one) if found.outcome == "extracted" else None
-        if judge is not None:
-            trust[place] = judge.trust(found, "warped")
-        signatures.append(found)
-    return Envelopes(tuple(signatures), trust)
+            signature = _build_signature(curve)
+        summary = RunSummary.from_set(sample_set) if signature.outcome == "extracted" else None
+        if summary is not None:
+            expected[index] = summary.predict_correlation(signature, "warped")
+        signatures.append(signature)
+    return Envelopes(tuple(signatures), expected)
 
 
-def _curve(one: SampleSet) -> _Curve | None:
-    """Return what the runs of a set have in common, None where that is nothing."""
-    runs = stretched.on_one_clock(one)
+def _common_curve(sample_set: SampleSet) -> _CommonCurve | None:
+    """Compute the common curve of the runs of a set; None if it is zero."""
+    runs = normalize_durations(sample_set)
     if runs is None:
         return None
-    runs = warp(runs)
-    first = stretched.floored(quantiles(runs.rates, _FIRST_LEVEL))[0]
-    highest = height(first)
-    if not highest > 0:
+    runs = align_elastically(runs)
+    initial = subtract_baseline(nan_quantile(runs.rates, PARAMS.initial_level))[0]
+    height = burst_height(initial)
+    if not height > 0:
         return None
-    ratio = stretched.foreign_ratio(runs.rates, first, np.nan_to_num(quantiles(runs.rates.T, _FLOOR_LEVEL)))
-    level = float(np.interp(ratio, *_RATE_LEVELS))
-    others = np.zeros(runs.rates.shape) if runs.others is None else np.nan_to_num(runs.others)
-    weights = np.isfinite(runs.rates) / (1.0 + (others / (_HALF_CLEAN * highest)) ** 2)
-    half = _BAND_DEVIATIONS * np.sqrt(level * (1.0 - level) / len(runs.rates))
+    baselines = np.nan_to_num(nan_quantile(runs.rates.T, PARAMS.baseline_level))
+    level = float(np.interp(interference_ratio(runs.rates, initial, baselines), *_INTERFERENCE_LEVELS))
+    interference = np.zeros(runs.rates.shape) if runs.interference is None else np.nan_to_num(runs.interference)
+    weights = np.isfinite(runs.rates) / (1.0 + (interference / (PARAMS.half_weight_ratio * height)) ** 2)
+    half = PARAMS.band_deviations * np.sqrt(level * (1.0 - level) / len(runs.rates))
     levels = np.clip([level, level - half, level + half], 0.0, 1.0)
-    across = weighted_quantiles(np.nan_to_num(runs.rates), weights, levels)
-    curve, floor = stretched.floored(across[0])
-    curve = np.where(curve > _LEAST_HEIGHT * height(curve), curve, 0.0)
+    quantiles = weighted_quantiles(np.nan_to_num(runs.rates), weights, levels)
+    curve, baseline = subtract_baseline(quantiles[0])
+    curve = np.where(curve > PARAMS.min_height_ratio * burst_height(curve), curve, 0.0)
     if not curve.any():
         return None
-    low, high = np.where(curve > 0, np.maximum(np.nan_to_num(across[1:]) - floor, 0.0), 0.0)
-    return _Curve(runs, curve, np.minimum(low, curve), np.maximum(high, curve))
+    low, high = np.where(curve > 0, np.maximum(np.nan_to_num(quantiles[1:]) - baseline, 0.0), 0.0)
+    return _CommonCurve(runs, curve, np.minimum(low, curve), np.maximum(high, curve))
 
 
-def _signature(curve: _Curve) -> Signature:
-    """Return what runs have in common by the clock of most."""
-    edges_s = _clock(curve)
+def _build_signature(curve: _CommonCurve) -> Signature:
+    """Resample the common curve to seconds of the typical timing."""
+    edges_s = _time_steps(curve)
     seconds = np.arange(max(1, round(edges_s[-1])) + 1.0)
     seconds[-1] = edges_s[-1]
     middle, low, high = (
         np.ldexp(np.maximum(np.diff(np.interp(seconds, edges_s, total)), 0.0), curve.runs.exponent)
-        for total in running_totals(np.stack([curve.middle, curve.low, curve.high]) * curve.runs.step_s)
+        for total in cumulative_sums(np.stack([curve.middle, curve.low, curve.high]) * curve.runs.step_s)
     )
     return Signature(
-        "extracted", middle, np.minimum(low, middle), np.maximum(high, middle), bursts_of(middle), float("nan")
+        "extracted", middle, np.minimum(low, middle), np.maximum(high, middle), detect_bursts(middle), float("nan")
     )
 
 
-# ---- how long a run takes
+# ---- timing
 
 
-def _clock(curve: _Curve) -> Reals:
-    """Return when a run reaches the edge of each step (steps + 1) [s].
+def _time_steps(curve: _CommonCurve) -> Reals:
+    """Time at which a typical run reaches the edge of each step (steps + 1) [s].
 
-    From burst to burst each run took so long; between their middles time passes evenly.
+    The time between the centers of large bursts is the weighted mean over the runs; between them it is linear.
     """
     runs, count = curve.runs, len(curve.middle)
-    knots = np.concatenate([[0.0], _middles(curve.middle), [count]])
-    shift = np.array([np.interp(knots[1:-1], np.arange(count) + 0.5, own) for own in runs.shift])
-    paces = runs.duration_s[:, None] / count
-    ends = np.zeros((len(paces), 1)), runs.duration_s[:, None]
-    reached_s = np.concatenate([ends[0], (knots[1:-1] + shift) * paces, ends[1]], axis=1)
-    lasted = np.cumsum([0.0, *(lasted_s(own) for own in np.diff(reached_s, axis=1).T)])
-    found: Reals = np.interp(np.arange(count + 1), knots, lasted)
-    return found
+    knots = np.concatenate([[0.0], _burst_centers(curve.middle), [count]])
+    shift = np.array([np.interp(knots[1:-1], np.arange(count) + 0.5, row) for row in runs.shift])
+    step_s = runs.duration_s[:, None] / count
+    start_s, end_s = np.zeros((len(step_s), 1)), runs.duration_s[:, None]
+    reached_s = np.concatenate([start_s, (knots[1:-1] + shift) * step_s, end_s], axis=1)
+    knots_s = np.cumsum([0.0, *(weighted_mean_s(span_s) for span_s in np.diff(reached_s, axis=1).T)])
+    edges_s: Reals = np.interp(np.arange(count + 1), knots, knots_s)
+    return edges_s
 
 
-def _middles(curve: Reals) -> Reals:
-    """Return where the middles of a curve's large bursts lie, in steps."""
-    bursts = bursts_of(curve)
-    large = np.flatnonzero(bursts.volume_bytes > _LARGE_RATIO * bursts.volume_bytes.max(initial=0.0))
-    first, after = bursts.started_s[large].astype(np.int64), np.ceil(bursts.ended_s[large]).astype(np.int64)
+def _burst_centers(curve: Reals) -> Reals:
+    """Centers of mass of a curve's large bursts, in steps."""
+    bursts = detect_bursts(curve)
+    min_volume = PARAMS.min_anchor_volume_ratio * bursts.volume_bytes.max(initial=0.0)
+    large = np.flatnonzero(bursts.volume_bytes > min_volume)
+    first, end = bursts.started_s[large].astype(np.int64), np.ceil(bursts.ended_s[large]).astype(np.int64)
     places = np.arange(len(curve)) + 0.5
-    total = running_totals(np.stack([curve, curve * places]))
-    volume, moment = total[:, np.minimum(after, len(curve))] - total[:, first]
-    found: Reals = moment / volume
-    return found
+    total = cumulative_sums(np.stack([curve, curve * places]))
+    volume, moment = total[:, np.minimum(end, len(curve))] - total[:, first]
+    centers: Reals = moment / volume
+    return centers
 
 
-def lasted_s(own_s: Reals) -> float:
-    """Return how long runs take, where each took so long (n) [s]: the mean, in which those far off count less."""
-    weights = run_weights(own_s, np.zeros(len(own_s)))
-    return max(float((weights * own_s).sum() / weights.sum()), 0.0)
+def weighted_mean_s(span_s: Reals) -> float:
+    """Mean of the durations of a span in each run (n) [s], with `cauchy_weights`; at least 0."""
+    weights = cauchy_weights(span_s, np.zeros(len(span_s)))
+    return max(float((weights * span_s).sum() / weights.sum()), 0.0)

@@ -1,11 +1,11 @@
-"""Fitting: what all applications do, at once, from the traffic that their runs made together.
+"""Curves of all applications at once, from the traffic that their runs made together, by sparse regression.
 
-Each run of an application does the same along its own way: where the application is at each moment is told by how long
-the run took. Then the traffic is a sum of unknown curves, each read at the known places of its runs, and the curves
-that come nearest to it in squares, none of them below nothing, are found together: whose a byte is, is settled by all
-runs that were there. A site has no more bursts than it has, so a curve that says more than the traffic asks for pays
-(the lasso: Tibshirani 1996, DOI 10.1111/j.2517-6161.1996.tb02080.x). The descent is FISTA (Beck & Teboulle 2009, DOI
-10.1137/080716542). No answer that was found before is needed, so no error of it is taken for true.
+All runs of an application have the same curve, each at its own pace, which follows from the duration of the run. The
+traffic is then a sum of unknown curves, each read at the known positions of its runs. The curves are found together by
+weighted least squares with non-negativity, so that every run that was present takes part in attributing a byte. An L1
+penalty (lasso: Tibshirani 1996, DOI 10.1111/j.2517-6161.1996.tb02080.x) suppresses traffic that the data do not
+require. The solver is FISTA (Beck & Teboulle 2009, DOI 10.1137/080716542). No previous signature enters, so that none
+of their errors propagate; the exception are applications with too few runs, whose known signature is fixed.
 """
 
 from __future__ import annotations
@@ -17,87 +17,121 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals, joined, offsets_of, places_of, rows_of
 from iosig.transforms.attribution.explaining import room_of
-from iosig.transforms.joint.shared import Known, Shared
-from iosig.transforms.joint.slowing import Steps, share_alone, sums, usual_cost
-from iosig.transforms.signatures import left_out
-from iosig.transforms.signatures.robust_alignment import running_totals
+from iosig.transforms.joint.contention import RunSteps, estimate_contention_cost, relative_speed, sum_pieces
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
+from iosig.transforms.signatures import outliers
+from iosig.transforms.signatures.robust_alignment import cumulative_sums
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# All numbers here are ours, and were chosen on simulated sites of seeds 1 to 6, other ones than the study's.
-
-#: a step counts half where so many units are moved; a unit is this share of what a byte sees moved in its own step
-_UNIT_RATIO = 0.15
-#: what a unit in a step of a curve costs, for one run: of n runs it costs the root of n times as much
-_COST = 0.095
-_DESCENT_STEPS, _POWER_STEPS = 100, 15
-#: of all runs together no more steps are fitted: where there are more, steps are put together
-_MOST_STEPS = 6_000_000
-#: a run whose pace differs by more from that of most was stopped, or begun again
-_MOST_APART = 0.15
-#: what runs cost each other is asked so often, and is nothing if it is less than this share of their pace
-_SLOWING_ROUNDS, _LEAST_COST = 5, 0.02
-#: below this share of an application's height a run is not at work, above that one it is wholly
-_AT_WORK = 0.15, 0.45
-#: a descent's step is safe by so much
-_SAFE = 1.1
+#: number of iterations of FISTA, and of the power method for its step size
+_DESCENT_ROUNDS, _POWER_ROUNDS = 100, 15
+#: factor on the estimated Lipschitz constant, since the power method underestimates it
+_LIPSCHITZ_MARGIN = 1.1
+#: maximum number of steps of all runs together; with more, steps are combined
+_MAX_STEPS = 6_000_000
+#: maximum number of estimates of the contention cost
+_MAX_CONTENTION_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
-    """Where in their applications r runs are: `lag` steps after its begin when the run starts, then `pace` a step.
+class FittingParams:
+    """Constants of the regression, chosen on simulated sites of seeds 1 to 6 (not the study's).
 
-    run (r): which of the runs there are. A step is as long as it is for a run that nobody slows.
+    Attributes
+    ----------
+    unit_ratio
+        Unit of volume, as a share of the volume-weighted mean step. A step of one unit has half of the weight.
+    penalty
+        L1 penalty per unit in a step of a curve for one run; for n runs, multiplied by the square root of n.
+    max_pace_deviation
+        Largest deviation of a complete run's pace from 1; others stopped early or were resumed.
+    min_contention_cost
+        A smaller contention cost counts as none.
+    idle_ratio, active_ratio
+        Rates, relative to the application's burst rate, at which a run is idle and fully active; linear between them.
+    """
+
+    unit_ratio: float = 0.15
+    penalty: float = 0.095
+    max_pace_deviation: float = 0.15
+    min_contention_cost: float = 0.02
+    idle_ratio: float = 0.15
+    active_ratio: float = 0.45
+
+
+PARAMS = FittingParams()
+
+
+@dataclass(frozen=True, slots=True)
+class RunClocks:
+    """Positions of r runs in their applications' curves.
+
+    Attributes
+    ----------
+    run : (r,)
+        Index of each run.
+    offset : (r,)
+        Position at the start of the run, in steps of the curve.
+    pace : (r,)
+        Steps of the curve per step of the run. Steps are those of a run without contention.
     """
 
     run: Ints
-    lag: Reals
+    offset: Reals
     pace: Reals
 
-    def kept(self, is_kept: Bools) -> Clocks:
-        """Return those that are marked (r)."""
-        return rows_of(self, is_kept)
+    def select(self, is_selected: Bools) -> RunClocks:
+        """Return the marked clocks (r)."""
+        return rows_of(self, is_selected)
 
-    def also(self, more: Clocks) -> Clocks:
-        """Return these and others."""
+    def append(self, more: RunClocks) -> RunClocks:
+        """Return these clocks followed by others."""
         return joined([self, more])
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What runs were given (k): the run, the step and the bytes of each row.
+class FittedTraffic:
+    """Traffic attributed to runs (k rows).
 
-    work_ratio (k): the share of the step in which the run was at work. cost: what each other run at work costs a run;
-    see `slowing`.
+    Attributes
+    ----------
+    run, step : (k,)
+        Index of the run and of the step of the traffic.
+    volume_bytes : (k,)
+    active_ratio : (k,)
+        Share of the step in which the run was active.
+    contention_cost
+        Slowdown of a run by each other active run, see `contention`.
     """
 
     run: Ints
     step: Ints
     volume_bytes: Reals
-    work_ratio: Reals
-    cost: float
+    active_ratio: Reals
+    contention_cost: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
-    """The traffic as a sum: its weight and volume in units (steps), 0 where not measured, and the runs that made it.
+class _Problem:
+    """Traffic as a sum of curves: volume in units and weights (steps), 0 where not measured.
 
-    steps: of the n runs, by the clocks of runs that nobody slows. application (n): whose run each is. offsets (m + 1):
-    where the curve of each application begins among all of them.
+    steps: of the n runs, without contention. application (n). offsets (m + 1): first step of each application's curve
+    among all curves.
     """
 
     volume: Reals
     weights: Reals
-    steps: Steps
+    steps: RunSteps
     application: Ints
     offsets: Ints
 
-    def matrix(self, clocks: Clocks) -> csr_matrix:
-        """Return how much of each step of the curves (columns) falls into each step of the traffic (rows)."""
-        from scipy.sparse import csr_matrix  # its import takes long
+    def make_matrix(self, clocks: RunClocks) -> csr_matrix:
+        """Create the design matrix: the share of each step of the curves (columns) in each step of traffic (rows)."""
+        from scipy.sparse import csr_matrix  # slow import
 
-        owner, row, left, right = _ways(self.steps, clocks)
+        owner, row, left, right = _read_positions(self.steps, clocks)
         application = self.application[clocks.run[owner]]
         step, count, begin = self.steps.step[row], np.diff(self.offsets)[application], self.offsets[application]
         rows, columns, shares = [], [], []
@@ -105,250 +139,284 @@ class _Sum:
         for place in range(int(np.ceil(clocks.pace.max(initial=0.0))) + 1):
             here = low + place
             share = np.minimum(right, here + 1.0) - np.maximum(left, here)
-            is_there = (share > 0) & (here >= 0) & (here < count)
-            rows.append(step[is_there].astype(np.int32))
-            columns.append((begin + here)[is_there].astype(np.int32))
-            shares.append(share[is_there].astype(np.float32))
+            is_inside = (share > 0) & (here >= 0) & (here < count)
+            rows.append(step[is_inside].astype(np.int32))
+            columns.append((begin + here)[is_inside].astype(np.int32))
+            shares.append(share[is_inside].astype(np.float32))
         parts = np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))
         return csr_matrix(parts, shape=(len(self.volume), int(self.offsets[-1])), dtype=np.float64)
 
-    def descended(self, clocks: Clocks, curves: Reals, cost: Reals) -> Reals:
-        """Return the curves (steps of all) that come nearest with these clocks; cost: infinite where one is known."""
-        terms = self.matrix(clocks)
-        back = terms.T
-        is_free = np.isfinite(cost)
-        cost = np.where(is_free, cost, 0.0)
-        way = is_free.astype(np.float64)
-        size = 0.0
-        for _ in range(_POWER_STEPS):
-            way = back @ (self.weights * (terms @ way)) * is_free
-            size = float(np.sqrt(way @ way))
-            if not size > 0:
+    def solve(self, clocks: RunClocks, curves: Reals, penalty: Reals) -> Reals:
+        """Minimize the penalized squared error over non-negative curves (steps of all) by FISTA.
+
+        Curves with an infinite penalty are fixed.
+        """
+        matrix = self.make_matrix(clocks)
+        transposed = matrix.T
+        is_free = np.isfinite(penalty)
+        penalty = np.where(is_free, penalty, 0.0)
+        # power method
+        vector = is_free.astype(np.float64)
+        lipschitz = 0.0
+        for _ in range(_POWER_ROUNDS):
+            vector = transposed @ (self.weights * (matrix @ vector)) * is_free
+            lipschitz = float(np.sqrt(vector @ vector))
+            if not lipschitz > 0:
                 return curves
-            way /= size
-        found, ahead, speed = curves, curves, 1.0
-        for _ in range(_DESCENT_STEPS):
-            slope = back @ (self.weights * (terms @ ahead - self.volume)) + cost
-            following = np.where(is_free, np.maximum(ahead - slope / (_SAFE * size), 0.0), curves)
-            faster = (1.0 + np.sqrt(1.0 + 4.0 * speed * speed)) / 2.0
-            ahead = following + (speed - 1.0) / faster * (following - found)
-            found, speed = following, faster
-        return found
+            vector /= lipschitz
+        solution, ahead, momentum = curves, curves, 1.0
+        for _ in range(_DESCENT_ROUNDS):
+            gradient = transposed @ (self.weights * (matrix @ ahead - self.volume)) + penalty
+            following = np.where(is_free, np.maximum(ahead - gradient / (_LIPSCHITZ_MARGIN * lipschitz), 0.0), curves)
+            next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+            ahead = following + (momentum - 1.0) / next_momentum * (following - solution)
+            solution, momentum = following, next_momentum
+        return solution
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """What is fitted: a file system's traffic on steps that may be put together, and its runs by the wall's clock.
+    """The traffic of a file system on possibly combined steps, and its runs in real time.
 
-    shared: as it was, but on steps that are so many times as long (factor); its volume in units [bytes], 0 where not
-    measured. weights (steps). steps: of its runs.
+    shared: on steps of `factor` original ones, with volumes in units, 0 where not measured. unit [bytes]. weights
+    (steps). steps: of the runs.
     """
 
-    shared: Shared
+    shared: SharedTraffic
     factor: int
     unit: float
     weights: Reals
-    steps: Steps
+    steps: RunSteps
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Curves of all applications, and the clocks of the runs that have a part. is_usual (n): which took as long."""
+    """Curves of all applications, with the clocks of the runs in the fit; is_typical (n): of typical duration."""
 
-    problem: _Sum
-    clocks: Clocks
+    problem: _Problem
+    clocks: RunClocks
     curves: Reals
-    is_usual: Bools
+    is_typical: Bools
 
 
-def fitted(shared: Shared, known: Known, least_run_count: int) -> Given:
-    """Return what each run was given, where the curves of all applications are found together.
+def fit_traffic(shared: SharedTraffic, known: KnownSignatures, min_run_count: int) -> FittedTraffic:
+    """Attribute the traffic of a file system to its runs by fitting the curves of all applications.
 
-    known: what is known of the applications; taken as it is where fewer runs than `least_run_count` took as long as
-    most, and those without a signature have no part then. What runs at work cost each other is told by what comes of
-    it, and all is fitted anew by the clocks that follow.
+    Parameters
+    ----------
+    shared
+        The traffic and the runs.
+    known
+        Signatures so far. They are used, unchanged, for applications with fewer than `min_run_count` runs of typical
+        duration; such applications without a signature are not part of the fit.
+    min_run_count
+        See `known`.
+
+    Returns
+    -------
+    FittedTraffic
+
+    Notes
+    -----
+    The fit gives when runs are active, hence the contention cost; that changes the clocks of the runs, and the fit is
+    repeated.
     """
-    site = _site(shared, known)
+    site = _prepare_site(shared, known)
     if not site.unit > 0:
-        return Given(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
-    share, cost = np.ones(len(site.steps.run)), 0.0
-    found = unslowed = _together(site, site.steps, known, least_run_count)
-    for _ in range(_SLOWING_ROUNDS):
-        others, work = _at_work(site, found)
-        asked = np.where(found.is_usual, site.shared.application, -1)
-        lasted_s = site.steps.duration * site.shared.interval_s
-        cost = usual_cost(lasted_s, asked, site.steps.offsets, others, work * site.shared.interval_s)
-        if cost < _LEAST_COST:
-            return _given(shared, site, np.ones(len(share)), unslowed, 0.0)
-        lasted = site.steps.lasted
-        share = share_alone(others, np.divide(work, lasted, out=np.zeros(len(work)), where=lasted > 0), cost)
-        found = _together(site, site.steps.slowed(share), known, least_run_count)
-    return _given(shared, site, share, found, cost)
+        return FittedTraffic(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0)
+    speed, cost = np.ones(len(site.steps.run)), 0.0
+    fit = fit_without_contention = _fit_curves(site, site.steps, known, min_run_count)
+    for _ in range(_MAX_CONTENTION_ROUNDS):
+        active_count, active = _find_activity(site, fit)
+        application = np.where(fit.is_typical, site.shared.application, -1)
+        duration_s = site.steps.duration * site.shared.interval_s
+        active_s = active * site.shared.interval_s
+        cost = estimate_contention_cost(duration_s, application, site.steps.offsets, active_count, active_s)
+        if cost < PARAMS.min_contention_cost:
+            return _attribute(shared, site, np.ones(len(speed)), fit_without_contention, 0.0)
+        length = site.steps.length
+        active_ratio = np.divide(active, length, out=np.zeros(len(active)), where=length > 0)
+        speed = relative_speed(active_count, active_ratio, cost)
+        fit = _fit_curves(site, site.steps.scale_time(speed), known, min_run_count)
+    return _attribute(shared, site, speed, fit, cost)
 
 
-def _together(site: _Site, steps: Steps, known: Known, least_run_count: int) -> _Fit:
-    """Return the curves that come nearest to the traffic by clocks that stand still while runs are slowed."""
+def _fit_curves(site: _Site, steps: RunSteps, known: KnownSignatures, min_run_count: int) -> _Fit:
+    """Fit the curves of all applications to the traffic, with given steps of the runs."""
     shared = site.shared
-    duration, is_usual = _usual(shared, steps.duration)
-    runs = np.bincount(shared.application[is_usual], minlength=shared.application_count)
-    is_free = runs >= least_run_count
-    told = [None if free else one for free, one in zip(is_free.tolist(), known.signatures, strict=True)]
-    seconds = np.array([0.0 if one is None else one.duration_s for one in told])
-    duration = np.where(is_free, duration, seconds / shared.interval_s)
+    duration, is_typical = _typical_durations(shared, steps.duration)
+    run_counts = np.bincount(shared.application[is_typical], minlength=shared.application_count)
+    is_free = run_counts >= min_run_count
+    fixed = [None if free else one for free, one in zip(is_free.tolist(), known.signatures, strict=True)]
+    fixed_s = np.array([0.0 if one is None else one.duration_s for one in fixed])
+    duration = np.where(is_free, duration, fixed_s / shared.interval_s)
     counts = np.ceil(duration).astype(np.int64)
-    problem = _Sum(shared.volume_bytes, site.weights, steps, shared.application, offsets_of(counts))
+    problem = _Problem(shared.volume_bytes, site.weights, steps, shared.application, offsets_of(counts))
     curves = [
-        np.zeros(count) if one is None else _on_steps(one.bytes_per_s, count, shared.interval_s) / site.unit
-        for one, count in zip(told, counts.tolist(), strict=True)
+        np.zeros(count) if one is None else _sum_steps(one.bytes_per_s, count, shared.interval_s) / site.unit
+        for one, count in zip(fixed, counts.tolist(), strict=True)
     ]
-    cost = np.repeat(np.where(is_free, _COST * np.sqrt(np.maximum(runs, 1)), np.inf), counts)
-    clocks, found = _descended(problem, np.concatenate([np.zeros(0), *curves]), cost, duration, is_usual)
-    return _Fit(problem, clocks, found, is_usual)
+    penalty = np.where(is_free, PARAMS.penalty * np.sqrt(np.maximum(run_counts, 1)), np.inf)
+    start = np.concatenate([np.zeros(0), *curves])
+    clocks, solution = _solve_in_two_passes(problem, start, np.repeat(penalty, counts), duration, is_typical)
+    return _Fit(problem, clocks, solution, is_typical)
 
 
-def _descended(problem: _Sum, curves: Reals, cost: Reals, duration: Reals, is_usual: Bools) -> tuple[Clocks, Reals]:
-    """Return the clocks of the runs that have a part, and the curves: of usual runs first, then of the others, too.
+def _solve_in_two_passes(
+    problem: _Problem, curves: Reals, penalty: Reals, duration: Reals, is_typical: Bools
+) -> tuple[RunClocks, Reals]:
+    """Fit the curves to the complete runs first, then add the partial ones; return the clocks of all, too.
 
-    A run of another duration than most was stopped, or is the rest of one that was: what fits better is taken, and
-    nothing where neither fits.
+    A run of another duration was stopped early, or is the remainder of a stopped one. The better of both positions is
+    taken, or none if neither improves the fit.
     """
-    lasted, whole = problem.steps.duration, duration[problem.application]
-    clocks = Clocks(np.arange(len(whole)), np.zeros(len(whole)), whole / np.maximum(lasted, 1e-9))
-    is_usual = is_usual & (np.abs(clocks.pace - 1.0) < _MOST_APART)
-    usual, others = clocks.kept(is_usual & (whole > 0)), clocks.kept(~is_usual & (whole > 0))
-    found = problem.descended(usual, curves, cost)
-    if not len(others.run):
-        return usual, found
-    left = problem.volume - problem.matrix(usual) @ found
-    from_start = Clocks(others.run, others.lag, np.ones(len(others.run)))
-    to_end = Clocks(others.run, (whole - lasted)[others.run], from_start.pace)
-    gains = [_gain(problem, one, found, left) for one in (from_start, to_end)]
+    lasted, full = problem.steps.duration, duration[problem.application]
+    clocks = RunClocks(np.arange(len(full)), np.zeros(len(full)), full / np.maximum(lasted, 1e-9))
+    is_complete = is_typical & (np.abs(clocks.pace - 1.0) < PARAMS.max_pace_deviation)
+    used, partial = clocks.select(is_complete & (full > 0)), clocks.select(~is_complete & (full > 0))
+    solution = problem.solve(used, curves, penalty)
+    if not len(partial.run):
+        return used, solution
+    residual = problem.volume - problem.make_matrix(used) @ solution
+    from_start = RunClocks(partial.run, partial.offset, np.ones(len(partial.run)))
+    to_end = RunClocks(partial.run, (full - lasted)[partial.run], from_start.pace)
+    gains = [_fit_gain(problem, one, solution, residual) for one in (from_start, to_end)]
     for one, is_better in ((from_start, gains[0] >= gains[1]), (to_end, gains[1] > gains[0])):
-        usual = usual.also(one.kept(is_better & (np.maximum(*gains) > 0)))
-    return usual, problem.descended(usual, curves, cost)
+        used = used.append(one.select(is_better & (np.maximum(*gains) > 0)))
+    return used, problem.solve(used, curves, penalty)
 
 
-def _gain(problem: _Sum, clocks: Clocks, curves: Reals, left: Reals) -> Reals:
-    """Return by how much nearer to the traffic the curves come if each run has a part, too (r)."""
-    owner, row, begin, end = _ways(problem.steps, clocks)
-    step, part = problem.steps.step[row], _passed(problem, clocks, owner, curves, begin, end)
-    nearer = problem.weights[step] * part * (2.0 * left[step] - part)
-    found: Reals = np.bincount(owner, nearer, len(clocks.run)).astype(np.float64)
-    return found
+def _fit_gain(problem: _Problem, clocks: RunClocks, curves: Reals, residual: Reals) -> Reals:
+    """Decrease of the squared error if each run (r) is added to the fit."""
+    owner, row, begin, end = _read_positions(problem.steps, clocks)
+    step, part = problem.steps.step[row], _integrate_curves(problem, clocks, owner, curves, begin, end)
+    decrease = problem.weights[step] * part * (2.0 * residual[step] - part)
+    gains: Reals = np.bincount(owner, decrease, len(clocks.run)).astype(np.float64)
+    return gains
 
 
-def _at_work(site: _Site, found: _Fit) -> tuple[Reals, Reals]:
-    """Return how many others were at work in each step of each run, and for how much of it the run itself (k)."""
-    owner, row, begin, end = _ways(found.problem.steps, found.clocks)
+# ---- activity
+
+
+def _find_activity(site: _Site, fit: _Fit) -> tuple[Reals, Reals]:
+    """Count the other active runs in each step of each run, and how much of it the run itself is active (k)."""
+    owner, row, begin, end = _read_positions(fit.problem.steps, fit.clocks)
     steps = site.steps
-    work = np.zeros(len(steps.run))
-    work[row] = _work_ratio(found, owner, begin, end) * steps.lasted[row]
-    every = np.bincount(steps.step, work, len(site.weights))
-    return np.maximum(every[steps.step] - work, 0.0), work
+    active = np.zeros(len(steps.run))
+    active[row] = _active_ratio(fit, owner, begin, end) * steps.length[row]
+    total = np.bincount(steps.step, active, len(site.weights))
+    return np.maximum(total[steps.step] - active, 0.0), active
 
 
-def _work_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
-    """Return for how much of the way between two places of its application each run is at work (k).
+def _active_ratio(fit: _Fit, owner: Ints, begin: Reals, end: Reals) -> Reals:
+    """Share of the path between two positions in which each run is active (k).
 
-    A run is at work or not: between bursts a curve has what runs that are misplaced smear there, and some noise.
+    A run is either idle or active: the thresholds ignore noise between bursts, and what misplaced runs smear there.
     """
-    idle, busy = _AT_WORK
-    ratio = fit.curves / np.repeat(_heights(fit), np.diff(fit.problem.offsets))
-    work = np.clip((ratio - idle) / (busy - idle), 0.0, 1.0)
-    way = end - begin
-    passed = _passed(fit.problem, fit.clocks, owner, work, begin, end)
-    found: Reals = np.divide(passed, way, out=np.zeros(len(way)), where=way > 0)
-    return found
+    ratio = fit.curves / np.repeat(_burst_rates(fit), np.diff(fit.problem.offsets))
+    active = np.clip((ratio - PARAMS.idle_ratio) / (PARAMS.active_ratio - PARAMS.idle_ratio), 0.0, 1.0)
+    length = end - begin
+    covered = _integrate_curves(fit.problem, fit.clocks, owner, active, begin, end)
+    share: Reals = np.divide(covered, length, out=np.zeros(len(length)), where=length > 0)
+    return share
 
 
-def _heights(fit: _Fit) -> Reals:
-    """Return the rate at which each application moves its bytes, infinite where it moves none.
+def _burst_rates(fit: _Fit) -> Reals:
+    """Typical burst rate of each application (m), infinite where it moves nothing.
 
-    The mean in which a step counts by the third power of its rate: where it counts less, what is smeared lowers it.
+    The mean weighted by the third power of the rate: with a lower power, smeared traffic would reduce it.
     """
     offsets = fit.problem.offsets
-    total, higher = sums(fit.curves**3, offsets), sums(fit.curves**4, offsets)
-    found: Reals = np.divide(higher, total, out=np.full(len(total), np.inf), where=total > 0)
-    return found
+    cubes, fourths = sum_pieces(fit.curves**3, offsets), sum_pieces(fit.curves**4, offsets)
+    rates: Reals = np.divide(fourths, cubes, out=np.full(len(cubes), np.inf), where=cubes > 0)
+    return rates
 
 
-def _given(shared: Shared, site: _Site, share: Reals, found: _Fit, cost: float) -> Given:
-    """Return what runs were given in the steps of the traffic itself."""
-    fine = Steps.of(shared)
-    # steps that were put together are slowed alike
-    among = fine.step // site.factor - site.steps.step[site.steps.offsets[fine.run]] + site.steps.offsets[fine.run]
-    owner, row, begin, end = _ways(fine.slowed(share[among]), found.clocks, site.factor)
-    part = _passed(found.problem, found.clocks, owner, found.curves, begin, end)
-    work_ratio = _work_ratio(found, owner, begin, end)
-    return Given(fine.run[row], fine.step[row], part * site.unit, work_ratio, cost)
+# ---- attribution
 
 
-def _passed(problem: _Sum, clocks: Clocks, owner: Ints, curves: Reals, begin: Reals, end: Reals) -> Reals:
-    """Return what the curves have between two places of their applications each (k)."""
+def _attribute(shared: SharedTraffic, site: _Site, speed: Reals, fit: _Fit, cost: float) -> FittedTraffic:
+    """Attribute volumes to runs in the original steps of the traffic."""
+    fine = RunSteps.from_traffic(shared)
+    # original steps that were combined have the same speed
+    coarse = fine.step // site.factor - site.steps.step[site.steps.offsets[fine.run]] + site.steps.offsets[fine.run]
+    owner, row, begin, end = _read_positions(fine.scale_time(speed[coarse]), fit.clocks, site.factor)
+    part = _integrate_curves(fit.problem, fit.clocks, owner, fit.curves, begin, end)
+    active_ratio = _active_ratio(fit, owner, begin, end)
+    return FittedTraffic(fine.run[row], fine.step[row], part * site.unit, active_ratio, cost)
+
+
+def _integrate_curves(
+    problem: _Problem, clocks: RunClocks, owner: Ints, curves: Reals, begin: Reals, end: Reals
+) -> Reals:
+    """Integrate the curves between two positions of their applications (k)."""
     application = problem.application[clocks.run[owner]]
     first, count = problem.offsets[application], np.diff(problem.offsets)[application]
-    total = running_totals(curves[None])[0]
+    total = cumulative_sums(curves[None])[0]
     places = np.arange(len(total), dtype=np.float64)
     low, high = (np.interp(first + np.clip(at, 0.0, count), places, total) for at in (begin, end))
-    found: Reals = np.maximum(high - low, 0.0)
-    return found
+    integrals: Reals = np.maximum(high - low, 0.0)
+    return integrals
 
 
-def _ways(steps: Steps, clocks: Clocks, factor: int = 1) -> tuple[Ints, Ints, Reals, Reals]:
-    """Return of each step of each run (k) which of the clocks is its own, its row, and from where to where it goes.
+def _read_positions(steps: RunSteps, clocks: RunClocks, factor: int = 1) -> tuple[Ints, Ints, Reals, Reals]:
+    """For each step of each clock's run (k): the clock, the row of the step, and its start and end in the curve.
 
-    factor: so many of the steps are one of the clocks'.
+    factor: number of these steps per step of the clocks.
     """
     counts = np.diff(steps.offsets)[clocks.run]
     owner = np.repeat(np.arange(len(clocks.run)), counts)
     row = places_of(steps.offsets[clocks.run], counts)
-    pace, lag = clocks.pace[owner] / factor, clocks.lag[owner]
-    return owner, row, steps.begin[row] * pace + lag, steps.end[row] * pace + lag
+    pace, offset = clocks.pace[owner] / factor, clocks.offset[owner]
+    return owner, row, steps.begin[row] * pace + offset, steps.end[row] * pace + offset
 
 
-def _site(shared: Shared, known: Known) -> _Site:
-    """Return what is fitted, on steps that are as long as their number asks for."""
-    duration, _ = _usual(shared, shared.ended - shared.started)
-    is_known = np.array([one is not None for one in known.signatures], dtype=np.bool_)
-    is_there = ((duration > 0) | is_known)[shared.application]
-    factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_there].sum()) // _MOST_STEPS))
+# ---- preparation
+
+
+def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
+    """Combine steps if there are too many, scale volumes to units, and weight them."""
+    duration, _ = _typical_durations(shared, shared.ended - shared.started)
+    has_signature = np.array([one is not None for one in known.signatures], dtype=np.bool_)
+    is_fitted = ((duration > 0) | has_signature)[shared.application]
+    factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_fitted].sum()) // _MAX_STEPS))
     is_known = np.isfinite(shared.volume_bytes)
     first = np.arange(0, len(is_known), factor)
     room = np.where(is_known, room_of(shared.volume_bytes, shared.interval_s), 0.0)
     known_count = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
     moved = np.add.reduceat(room, first) if len(first) else np.zeros(0)
-    # what was not measured of a step was as the rest of it
+    # the unmeasured part of a step counts as the rest of it
     moved = np.divide(moved * factor, known_count, out=np.zeros(len(first)), where=known_count > 0)
     total = float(moved.sum())
-    unit = _UNIT_RATIO * float((moved * (moved / total)).sum()) if total > 0 else 0.0
+    unit = PARAMS.unit_ratio * float((moved * (moved / total)).sum()) if total > 0 else 0.0
     volume = moved / unit if unit > 0 else moved
-    longer = replace(
+    coarse = replace(
         shared,
         volume_bytes=volume,
         interval_s=shared.interval_s * factor,
         started=shared.started / factor,
         ended=shared.ended / factor,
     )
-    return _Site(longer, factor, unit, (known_count > 0) / (1.0 + volume), Steps.of(longer))
+    return _Site(coarse, factor, unit, (known_count > 0) / (1.0 + volume), RunSteps.from_traffic(coarse))
 
 
-def _usual(shared: Shared, lasted: Reals) -> tuple[Reals, Bools]:
-    """Return how many steps most runs of each application take (m), 0 without runs, and which runs do (n)."""
+def _typical_durations(shared: SharedTraffic, lasted: Reals) -> tuple[Reals, Bools]:
+    """Typical duration of each application (m), in steps, 0 without runs; and which runs have it (n)."""
     order = np.argsort(shared.application, kind="stable")
     offsets = offsets_of(np.bincount(shared.application, minlength=shared.application_count))
-    is_usual = np.zeros(len(order), dtype=np.bool_)
-    is_usual[order] = left_out.are_usual(lasted[order] * shared.interval_s, offsets)
+    is_typical = np.zeros(len(order), dtype=np.bool_)
+    is_typical[order] = outliers.select_typical_runs(lasted[order] * shared.interval_s, offsets)
     duration = np.zeros(shared.application_count)
     for application in np.unique(shared.application).tolist():
-        own = order[offsets[application] : offsets[application + 1]]
-        if is_usual[own].any():
-            duration[application] = np.median(lasted[own[is_usual[own]]])
-    return duration, is_usual
+        runs = order[offsets[application] : offsets[application + 1]]
+        if is_typical[runs].any():
+            duration[application] = np.median(lasted[runs[is_typical[runs]]])
+    return duration, is_typical
 
 
-def _on_steps(bytes_per_s: Reals, count: int, step_s: float) -> Reals:
-    """Return what a curve of seconds moves in each of so many steps."""
-    total = running_totals(bytes_per_s[None])[0]
-    at = np.minimum(np.arange(count + 1) * step_s, len(bytes_per_s))
-    found: Reals = np.diff(np.interp(at, np.arange(len(total)), total))
-    return found
+def _sum_steps(bytes_per_s: Reals, step_count: int, step_s: float) -> Reals:
+    """Volume of a curve (seconds) in each of a number of steps."""
+    total = cumulative_sums(bytes_per_s[None])[0]
+    at = np.minimum(np.arange(step_count + 1) * step_s, len(bytes_per_s))
+    volumes: Reals = np.diff(np.interp(at, np.arange(len(total)), total))
+    return volumes

@@ -1,7 +1,7 @@
-"""Bursts of signatures: stretches of traffic that rise above what is beside them, and how any curve's are found.
+"""Bursts of signatures: intervals of traffic above their surroundings, and one rule that detects them in any curve.
 
-IOSI finds its bursts on its way (`iosi_crests`), and so does `robust`; means, quantiles and warped averages have none
-of their own, and the truth has none either: theirs are all found by one rule, so that all are counted alike.
+IOSI (`iosi_crests`) and `robust` detect bursts as part of their algorithms. Means, quantiles, warped averages and the
+ground truth have none of their own: `detect_bursts` applies the same rule to all of them, so that counts compare.
 """
 
 from __future__ import annotations
@@ -12,24 +12,44 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
 
-# The ratios are ours, by measurement on means, medians and quantiles of simulated samples: lower ones add many false
-# bursts for few true ones. They leave room for true bursts of half the height and an eighth of the volume of others.
 
-#: the share of the curve's height (see `height`) that a second has to exceed
-HEIGHT_RATIO = 0.25
-#: what lies between bursts for so long or less belongs to them: two polls of 2 s cannot tell them apart (ours)
-DIP_S = 4
-#: bursts of a smaller share of a typical burst's volume are dropped
-VOLUME_RATIO = 0.05
+@dataclass(frozen=True, slots=True)
+class BurstDetectionParams:
+    """Thresholds of `detect_bursts`, chosen on means, medians and quantiles of simulated samples.
+
+    Lower values add many false bursts for few true ones. True bursts of half the height and an eighth of the volume of
+    the others are still detected.
+
+    Attributes
+    ----------
+    min_height_ratio
+        Share of the curve's height (see `burst_height`) that every second of a burst exceeds, apart from dips.
+    max_dip_s
+        Longest interruption within a burst [s]: two polls of 2 s do not resolve less.
+    min_volume_ratio
+        Smallest volume of a burst, as a share of the typical burst's.
+    """
+
+    min_height_ratio: float = 0.25
+    max_dip_s: int = 4
+    min_volume_ratio: float = 0.05
+
+
+PARAMS = BurstDetectionParams()
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """The bursts of a signature (n), in order of time and without overlap.
+    """The n bursts of a signature, ordered by time, without overlap.
 
-    started_s, peaked_s, ended_s: since the run's start; a burst's seconds are those from started_s to ended_s.
-    volume_bytes: what the signature moves in them. support_ratio: of the runs that were used, the share that has the
-    burst; NaN where the method does not ask.
+    Attributes
+    ----------
+    started_s, peaked_s, ended_s : (n,)
+        Since the start of the run [s]; a burst is the half-open interval from `started_s` to `ended_s`.
+    volume_bytes : (n,)
+        Volume of the signature within each burst.
+    support_ratio : (n,)
+        Share of the used runs that contain the burst; NaN where the method does not determine it.
     """
 
     started_s: Reals
@@ -43,102 +63,118 @@ class Bursts:
         return len(self.started_s)
 
     @classmethod
-    def none(cls) -> Bursts:
-        """Return no bursts."""
+    def empty(cls) -> Bursts:
+        """Create a table without bursts."""
         empty = np.zeros(0)
         return cls(empty, empty, empty, empty, empty)
 
     @classmethod
-    def between(cls, curve: Reals, first: Ints, after: Ints, volume: Reals, support_ratio: Reals) -> Bursts:
-        """Return the bursts of a curve (seconds) by their first seconds and those after their last ones.
+    def from_intervals(cls, curve: Reals, first: Ints, end: Ints, volume: Reals, support_ratio: Reals) -> Bursts:
+        """Create bursts from half-open intervals of a curve (seconds).
 
-        A burst's peak is the middle of its highest second, the first of equals.
+        The peak is the middle of the highest second, the earliest of equal ones.
         """
-        peaked_s = peaks(curve, first, after) + 0.5
-        return cls(first.astype(np.float64), peaked_s, after.astype(np.float64), volume, support_ratio)
+        peaked_s = find_peaks(curve, first, end) + 0.5
+        return cls(first.astype(np.float64), peaked_s, end.astype(np.float64), volume, support_ratio)
 
-    def kept(self, is_kept: Bools) -> Bursts:
-        """Return the bursts that are marked (n)."""
+    def select(self, is_selected: Bools) -> Bursts:
+        """Return the marked bursts."""
         columns = (self.started_s, self.peaked_s, self.ended_s, self.volume_bytes, self.support_ratio)
-        return Bursts(*(column[is_kept] for column in columns))
+        return Bursts(*(column[is_selected] for column in columns))
 
 
-def height(bytes_per_s: Reals) -> float:
-    """Return how high a curve's bursts are: half of the sum of its squares lies in seconds up to that rate.
+def burst_height(bytes_per_s: Reals) -> float:
+    """Typical rate of a curve's bursts: the median rate, weighted by the squared rate.
 
-    Squares, since bursts may take one second in a hundred and hold less volume than what is left of the noise; half
-    of them, since a lonely peak is not typical. NaN where there is no I/O.
+    Squared weights find bursts that last one second in a hundred and hold less volume than the residual noise. A
+    median, unlike a maximum, ignores a single peak.
+
+    Parameters
+    ----------
+    bytes_per_s : (seconds,)
+        Rates in any unit; NaN where not measured.
+
+    Returns
+    -------
+    float
+        The height in the same unit; NaN where no rate is positive.
     """
-    return _typical(bytes_per_s, power=2)
+    return _weighted_median(bytes_per_s, power=2)
 
 
-def heights(curves: Reals) -> Reals:
-    """Return how high the bursts of each curve (curves, seconds) are, as `height` does."""
-    return np.array([height(curve) for curve in curves])
+def burst_heights(curves: Reals) -> Reals:
+    """Apply `burst_height` to each row of curves (curves, seconds)."""
+    return np.array([burst_height(curve) for curve in curves])
 
 
-def bursts_of(bytes_per_s: Reals) -> Bursts:
-    """Return the bursts of a curve (seconds), in order; what is not measured (NaN) is in no burst.
+def detect_bursts(bytes_per_s: Reals) -> Bursts:
+    """Detect the bursts of a curve by a threshold on its height, see `BurstDetectionParams`.
 
-    A burst is a stretch of seconds above a share of the curve's height, short dips between them included; too small
-    ones are dropped. The seconds that it only begins or ends in may lie below that share, and are then left out.
-    Support is NaN. Rates may be of any scale: only their ratios count.
+    Parameters
+    ----------
+    bytes_per_s : (seconds,)
+        Rates in any unit, since only their ratios matter; NaN (not measured) counts as 0.
+
+    Returns
+    -------
+    Bursts
+        Ordered by time, with `support_ratio` NaN. Rising and falling edges below the threshold are not included.
     """
     rates = np.where(np.isfinite(bytes_per_s) & (bytes_per_s > 0), bytes_per_s, 0.0)
-    typical = height(rates)
-    if not typical > 0:
-        return Bursts.none()
-    first, after = joined(*stretches(rates > HEIGHT_RATIO * typical), DIP_S)
-    volume = _sums(rates, first, after)
-    is_left = volume >= VOLUME_RATIO * _typical(volume, power=1)
-    first, after, volume = first[is_left], after[is_left], volume[is_left]
-    return Bursts.between(rates, first, after, volume, np.full(len(first), np.nan))
+    height = burst_height(rates)
+    if not height > 0:
+        return Bursts.empty()
+    first, end = merge_intervals(*find_true_intervals(rates > PARAMS.min_height_ratio * height), PARAMS.max_dip_s)
+    volume = _interval_sums(rates, first, end)
+    is_large = volume >= PARAMS.min_volume_ratio * _weighted_median(volume, power=1)
+    first, end, volume = first[is_large], end[is_large], volume[is_large]
+    return Bursts.from_intervals(rates, first, end, volume, np.full(len(first), np.nan))
 
 
-def stretches(is_in: Bools) -> tuple[Ints, Ints]:
-    """Return where stretches of true values begin, and where they are over."""
-    padded = np.zeros(len(is_in) + 2, dtype=np.bool_)
-    padded[1:-1] = is_in
-    # they take turns: one begins, and it is over
-    turns = np.flatnonzero(padded[1:] != padded[:-1])
-    return turns[::2], turns[1::2]
+def find_true_intervals(mask: Bools) -> tuple[Ints, Ints]:
+    """Find the maximal half-open intervals of true values: their first indices and their ends."""
+    padded = np.zeros(len(mask) + 2, dtype=np.bool_)
+    padded[1:-1] = mask
+    # changes alternate between starts and ends
+    changes = np.flatnonzero(padded[1:] != padded[:-1])
+    return changes[::2], changes[1::2]
 
 
-def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
-    """Join stretches that are hardly apart, or that overlap; they come in order of their starts."""
+def merge_intervals(first: Ints, end: Ints, max_gap: float) -> tuple[Ints, Ints]:
+    """Merge intervals that overlap or that are at most `max_gap` apart; the result is ordered by start."""
     if not len(first):
-        return first, last
+        return first, end
     order = np.argsort(first, kind="stable")
-    first, reach = first[order], np.maximum.accumulate(last[order])
-    is_apart = first[1:] - reach[:-1] > most_apart
-    edges = np.ones(len(first) + 1, dtype=np.bool_)
-    edges[1:-1] = is_apart
-    return first[edges[:-1]], reach[edges[1:]]
+    first, reach = first[order], np.maximum.accumulate(end[order])
+    is_apart = first[1:] - reach[:-1] > max_gap
+    is_edge = np.ones(len(first) + 1, dtype=np.bool_)
+    is_edge[1:-1] = is_apart
+    return first[is_edge[:-1]], reach[is_edge[1:]]
 
 
-def _typical(values: Reals, power: int) -> float:
-    """Return the median of values (n), weighted by a power of themselves; NaN where none is above 0."""
-    counted = values[np.isfinite(values) & (values > 0)]
-    if not len(counted):
+def _weighted_median(values: Reals, power: int) -> float:
+    """Median of the positive values, each weighted by a power of itself; NaN where none is positive."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not len(positive):
         return float("nan")
-    counted.sort()
-    weights = ((counted / counted[-1]) ** power).cumsum()
-    return counted.item(np.count_nonzero(weights < weights[-1] / 2))
+    positive.sort()
+    weights = ((positive / positive[-1]) ** power).cumsum()
+    return positive.item(np.count_nonzero(weights < weights[-1] / 2))
 
 
-def _sums(rates: Reals, first: Ints, after: Ints) -> Reals:
-    """Return the sum of each stretch: of each alone, as a difference of running sums would lose small ones."""
-    edges = np.array([first, after]).T.ravel()
+def _interval_sums(rates: Reals, first: Ints, end: Ints) -> Reals:
+    """Sum rates over each interval separately: differences of cumulative sums would lose small ones."""
+    edges = np.array([first, end]).T.ravel()
     with np.errstate(over="ignore"):
-        found: Reals = np.add.reduceat(np.append(rates, 0.0), edges)[::2]
-    return found
+        sums: Reals = np.add.reduceat(np.append(rates, 0.0), edges)[::2]
+    return sums
 
 
-def peaks(rates: Reals, first: Ints, after: Ints) -> Reals:
-    """Return the first of the highest seconds of each stretch."""
-    offsets = offsets_of(after - first)
-    owner = owners(offsets)
-    seconds = first[owner] + places_within(after - first)
-    order = np.lexsort((seconds, -rates[seconds], owner))
+def find_peaks(rates: Reals, first: Ints, end: Ints) -> Reals:
+    """Find the highest second of each half-open interval, the earliest of equal ones."""
+    offsets = offsets_of(end - first)
+    interval = owners(offsets)
+    seconds = first[interval] + places_within(end - first)
+    order = np.lexsort((seconds, -rates[seconds], interval))
     peaks: Reals = seconds[order[offsets[:-1]]].astype(np.float64)
     return peaks

@@ -1,21 +1,21 @@
-"""Crests and troughs of smoothed samples: where one burst ends and the next begins.
+"""Segmentation of smoothed samples into bursts at low troughs (IOSI).
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.2:
 "we use the mean height of all wave crests for filtering - only the troughs lower than this threshold are used for
 separating bursts".
 
-What the paper leaves open is which waves between such troughs are bursts. After noise reduction much of a sample is
-zero, and the smoothed sample ripples about zero there: to the letter every ripple is a burst, and a run of IOR_A, which
-has 5, gets 115 to 140 of them (3 simulated sites at each of 3 levels of foreign traffic; runs of S3D's kind, which have
-8, get 320 to 400). IOSI then has a cross-correlation of 0.28 to 0.59 with the truth on IOR_A to C. So a wave is a burst
-only if its highest crest reaches the mean crest height too: 15 are left on a calm site and 23 on a stormy one, and of a
-run's own bursts 0 to 7 in 100 are lost (15 of FLASH's kind on stormy sites). The cross-correlation is then 0.85 to 0.95
-on calm and busy sites and 0.69 to 0.80 on stormy ones (12 sites at each level), where the paper has 0.72 to 0.95.
+The paper does not define which waves between such troughs are bursts. After noise reduction, much of a sample is zero,
+and the smoothed sample ripples around zero there. If every wave is a burst, a run of IOR_A, which has 5 bursts, gets
+115 to 140 (3 simulated sites at each of 3 levels of interference; runs like S3D's, which have 8, get 320 to 400). IOSI
+then has a cross-correlation of 0.28 to 0.59 with the truth on IOR_A to C. Here, a wave is a burst only if its highest
+crest reaches the mean crest height, too: 15 bursts remain on a calm site and 23 on a stormy one, and 0 to 7 % of a
+run's own bursts are lost (15 % of FLASH's on stormy sites). The cross-correlation is then 0.85 to 0.95 on calm and busy
+sites and 0.69 to 0.80 on stormy ones (12 sites at each level), compared with 0.72 to 0.95 in the paper.
 
-Measured and rejected: to count crests only where the sample is above zero (fewer waves, but the mean is so high that
-one burst in five of IOR_A is split, on stormy sites nearly every second one); the mean over all samples instead of each
-one's (no difference); to ask for half of the mean crest height (worse on busy and stormy sites), for 1.5 times (as good
-on the whole) or for twice (a quarter of IOR_B's and IOR_C's own bursts are lost on stormy sites).
+Measured and rejected: counting crests only where the sample is positive (fewer waves, but the mean is so high that a
+fifth of IOR_A's bursts is split, on stormy sites almost half); the mean over all samples instead of each one's (no
+difference); half of the mean crest height (worse on busy and stormy sites), 1.5 times (about as good), or twice (a
+quarter of IOR_B's and IOR_C's own bursts is lost on stormy sites).
 """
 
 from __future__ import annotations
@@ -27,23 +27,29 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: the mean of equal heights may lie a rounding above them
-_ROUNDING = 1e-9
+#: relative tolerance: the mean of equal heights may exceed them by a rounding error
+_TOLERANCE = 1e-9
 
 
-#: a trough separates if it lies below the row's mean crest height (IOSI, 5.2) by more than this share of it (ours):
-#: the transform of a constant ripples by 0.3 % at level 2, 0.6 % at level 4, which would make every second point of a
-#: steady writer a burst; elsewhere it makes no difference
+#: A trough separates if it is below the row's mean crest height (IOSI, section 5.2) by more than this ratio (ours). The
+#: transform of a constant ripples by 0.3 % at level 2 and 0.6 % at level 4: without it, every second point of a steady
+#: writer would be a burst. It makes no difference elsewhere.
 _RIPPLE_RATIO = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Waves:
-    """Bursts of many rows (n), in order of row and time.
+class RowBursts:
+    """The n bursts of several rows, ordered by row and time.
 
-    run: the row. first, last: the points of the troughs that bound it, or the row's ends; of a flat trough the point
-    nearest to the burst. peak: the point of its highest crest: the earliest of equal ones, the middle of a flat one.
-    Neighbours share a trough.
+    Attributes
+    ----------
+    run : (n,)
+        Row of each burst.
+    first, last : (n,)
+        Points of the enclosing troughs, or the ends of the row; of a flat trough, the point nearest to the burst.
+        Neighbouring bursts share a trough.
+    peak : (n,)
+        Point of the highest crest: the earliest of equal ones, the middle of a flat one.
     """
 
     run: Ints
@@ -56,71 +62,72 @@ class Waves:
         return len(self.run)
 
 
-def waves(smoothed: npt.ArrayLike) -> Waves:
-    """Return the bursts of smoothed rows, such as `iosi.smooth_part` gives.
+def segment_bursts(smoothed: npt.ArrayLike) -> RowBursts:
+    """Segment smoothed rows, as of `iosi.low_frequency_component`, into bursts (IOSI, section 5.2).
 
     Parameters
     ----------
-    smoothed : shape (runs, points), any unit; what is not a number separates
+    smoothed : (runs, points)
+        Any unit; NaN separates bursts.
 
     Returns
     -------
-    Waves : none from a constant row
+    RowBursts
+        A constant row has none.
 
     Raises
     ------
-    ValueError : the values are not two-dimensional
-
+    ValueError
+        If the values are not two-dimensional.
     """
     rows = np.asarray(smoothed, dtype=np.float64)
     if rows.ndim != 2:
-        raise ValueError("smoothed values are of the shape (runs, points)")
+        raise ValueError("smoothed must have the shape (runs, points)")
     if np.isnan(rows).any():
         rows = np.where(np.isnan(rows), -np.inf, rows)
-    levels = _Levels.of(rows)
-    crests = _crests(rows, levels)
+    plateaus = _Plateaus.from_rows(rows)
+    crests = _find_crests(rows, plateaus)
     if not len(crests.row):
         empty = np.zeros(0, dtype=np.int64)
-        return Waves(empty, empty, empty, empty)
-    return _bursts(crests, levels, len(rows))
+        return RowBursts(empty, empty, empty, empty)
+    return _split_at_troughs(crests, plateaus, len(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class _Levels:
-    """Stretches of equal values in rows (runs, points).
+class _Plateaus:
+    """Intervals of equal values in rows (runs, points).
 
-    A place is a point's number if each row has one point more than it has: width is one more than points.
-    moves: the places at which a stretch begins, and each row's additional point; None where no neighbours are equal,
-    which is common.
+    A place is the index of a point if each row is extended by one point; `width` is the number of points plus one.
+    moves: places where an interval starts, and the additional point of each row; None in the common case that no
+    neighbours are equal.
     """
 
     width: int
     moves: Ints | None
 
     @classmethod
-    def of(cls, rows: Reals) -> _Levels:
-        """Return the stretches of rows (runs, points)."""
+    def from_rows(cls, rows: Reals) -> _Plateaus:
+        """Find the intervals of rows (runs, points)."""
         is_move = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=np.bool_)
         np.not_equal(rows[:, 1:], rows[:, :-1], out=is_move[:, 1:-1])
         return cls(is_move.shape[1], None if is_move.all() else np.flatnonzero(is_move))
 
-    def begin(self, place: Ints) -> Ints:
-        """Return the place where each place's stretch begins."""
+    def first_place(self, place: Ints) -> Ints:
+        """Return the first place of each place's interval."""
         return place if self.moves is None else self.moves[np.searchsorted(self.moves, place, side="right") - 1]
 
-    def end(self, place: Ints) -> Ints:
-        """Return the last place of each place's stretch."""
+    def last_place(self, place: Ints) -> Ints:
+        """Return the last place of each place's interval."""
         return place if self.moves is None else self.moves[np.searchsorted(self.moves, place, side="right")] - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Crests:
-    """All crests of many rows (n), in order of row and time, and the troughs after them.
+    """All crests of several rows (n), ordered by row and time, and the trough after each.
 
-    row: where. height, place: of the crest and of its first point. A row may begin or end with a crest: outside is
-    nothing higher. A constant row has none.
-    is_last: of its row. trough_height, trough_place: of the trough between it and the next one, and of that one's last
-    point; without a meaning where it is the last.
+    height, place: of the crest and of its first point. A row may start or end with a crest: nothing outside is higher.
+    A constant row has none. is_last: of its row. trough_height, trough_place: of the trough before the next crest and
+    of its last point; undefined for the last crest of a row.
     """
 
     row: Ints
@@ -131,14 +138,14 @@ class _Crests:
     trough_place: Ints
 
 
-def _crests(rows: Reals, levels: _Levels) -> _Crests:
-    """Return all crests of rows (runs, points).
+def _find_crests(rows: Reals, plateaus: _Plateaus) -> _Crests:
+    """Find all crests of rows (runs, points).
 
-    Rows rise from nothing at their begin and fall to nothing at their end: so crests and troughs take turns, across
-    rows too. Equal neighbours pass for a fall: a flat crest is found at its begin and a flat trough at its end, and a
-    halt on the way up looks like a crest and a trough of the same height.
+    Rows rise from nothing at their start and fall to nothing at their end, so that crests and troughs alternate, across
+    rows, too. Equal neighbours count as a fall: a flat crest is found at its start, a flat trough at its end, and a
+    plateau on the way up appears as a crest and a trough of the same height, which is removed.
     """
-    width = levels.width
+    width = plateaus.width
     is_rise = np.zeros((len(rows), width), dtype=np.bool_)
     np.greater(rows[:, 1:], rows[:, :-1], out=is_rise[:, 1:-1])
     is_rise[:, :1] = width > 1
@@ -150,44 +157,44 @@ def _crests(rows: Reals, levels: _Levels) -> _Crests:
     height, trough_height = heights[place - row], heights[np.minimum(trough - row, rows.size - 1)]
     is_last = trough - row * width == width - 1
     is_kept = is_last | (height != trough_height)
-    # a row that never moves
+    # the single crest of a row that starts with it: constant rows are removed
     alone = np.flatnonzero(is_last & (place == row * width))
-    is_kept[alone] = levels.end(place[alone]) < place[alone] + width - 2
-    found = (row, height, place, is_last, trough_height, trough)
-    return _Crests(*(column[is_kept] for column in found))
+    is_kept[alone] = plateaus.last_place(place[alone]) < place[alone] + width - 2
+    columns = (row, height, place, is_last, trough_height, trough)
+    return _Crests(*(column[is_kept] for column in columns))
 
 
-def _bursts(crests: _Crests, levels: _Levels, row_count: int) -> Waves:
-    """Return the pieces between separating troughs and rows' ends that are bursts."""
+def _split_at_troughs(crests: _Crests, plateaus: _Plateaus, row_count: int) -> RowBursts:
+    """Split rows at separating troughs, and keep the pieces that are bursts."""
     mean = _mean_heights(crests, row_count)[crests.row]
     last = np.flatnonzero(crests.is_last | (crests.trough_height < (1 - _RIPPLE_RATIO) * mean))
     first = np.append(0, last[:-1] + 1)
     highest = np.maximum.reduceat(crests.height, first)
     candidate = np.flatnonzero(crests.height == np.repeat(highest, last - first + 1))
     peak = candidate[np.searchsorted(candidate, first)]
-    is_burst = (highest > 0) & (highest >= (1 - _ROUNDING) * mean[peak])
+    is_burst = (highest > 0) & (highest >= (1 - _TOLERANCE) * mean[peak])
     first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
     row = crests.row[peak]
-    start = row * levels.width
-    # a row's outermost bound is its end, or of a flat end the point nearest to the crest
+    start = row * plateaus.width
+    # the outermost bound is the end of the row or, if that is flat, its point nearest to the crest
     is_opening = (first == 0) | crests.is_last[first - 1]
-    opening = np.minimum(levels.end(start), crests.place[first])
-    stop = start + levels.width - 2
+    opening = np.minimum(plateaus.last_place(start), crests.place[first])
+    stop = start + plateaus.width - 2
     is_closing = crests.is_last[last]
-    closing = levels.begin(np.where(is_closing, stop, crests.trough_place[last]))
+    closing = plateaus.first_place(np.where(is_closing, stop, crests.trough_place[last]))
     closing = np.where(is_closing & (closing == crests.place[last]), stop, closing)
-    return Waves(
+    return RowBursts(
         row,
         np.where(is_opening, opening, crests.trough_place[first - 1]) - start,
-        (crests.place[peak] + levels.end(crests.place[peak])) // 2 - start,
+        (crests.place[peak] + plateaus.last_place(crests.place[peak])) // 2 - start,
         closing - start,
     )
 
 
 def _mean_heights(crests: _Crests, row_count: int) -> Reals:
-    """Return each row's mean height of all crests (runs); 0 without crests."""
+    """Mean height of all crests of each row (runs); 0 without crests."""
     count = np.maximum(np.bincount(crests.row, minlength=row_count), 1)
-    # by a power of 2: a sum of huge heights leaves the range
+    # scaling by a power of 2 is exact, and keeps sums of huge heights in range
     exponent = int(np.frexp(np.abs(crests.height).max())[1])
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         totals = np.bincount(crests.row, weights=np.ldexp(crests.height, -exponent), minlength=row_count)

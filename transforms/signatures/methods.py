@@ -1,4 +1,4 @@
-"""Signatures of applications, by every method: one answer for each sample set and method.
+"""Extraction of signatures by every method: one result for each sample set and method.
 
 IOSI: Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu.
 """
@@ -13,139 +13,190 @@ from itertools import islice
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Reals
-from iosig.transforms.signatures import averages, iosi, left_out, robust, stretched, time_warping, trust, warped
+from iosig.transforms.signatures import averages, elastic, iosi, outliers, robust, time_normalized, time_warping
+from iosig.transforms.signatures.expected_correlation import (
+    COMPARABLE_OUTCOMES,
+    MIN_EXPECTED_CORRELATION,
+    count_missing_bursts,
+    predict_correlations,
+    select_method,
+    summarize_runs,
+)
 from iosig.transforms.signatures.iosi import IosiParams
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.trust import LEAST_TRUST
 
+#: names of methods, as in settings and tables
 METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
-#: what is asked if nothing is said: more contenders add little to the means, and take as long again
-USUAL_METHODS = ("warped", "iosi")
-#: those that get the usual runs, whatever they moved
-_OF_ALL_VOLUMES = ("warped", "robust", "stretched")
-#: sets that are judged together: bounds the memory
-_JUDGED_TOGETHER = 16
+#: others that are selected by the expected correlation improve the means little, and double the time
+DEFAULT_METHODS = ("warped", "iosi")
+#: methods that receive all runs of typical duration, whatever their volume
+_ANY_VOLUME_METHODS = ("warped", "robust", "stretched")
+#: number of sets that are summarized together, which bounds the memory
+_SUMMARY_BATCH_SETS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureParams:
-    """What may be set of the methods; all else are constants beside what they are for.
+    """Parameters of the methods that a site may set.
 
-    least_run_count: sets of fewer runs have no signature (section 2.3: generally 5 to 10 samples are required).
+    Attributes
+    ----------
+    min_run_count
+        Sets of fewer runs have no signature. IOSI, section 2.3: generally 5 to 10 samples are required.
+    iosi
+        See `IosiParams`.
     """
 
-    least_run_count: int = 5
+    min_run_count: int = 5
     iosi: IosiParams = field(default_factory=IosiParams)
 
 
 @dataclass(frozen=True, slots=True)
 class MethodSignatures:
-    """One method's answers for m sample sets of n runs in all.
+    """Results of one method for m sample sets with n runs in all.
 
-    signatures (m). is_outlier (n): runs that were left out for their duration or volume before the method began. trust
-    (m): the correlation with the truth that is to be expected of each; NaN where there is no signature.
-    lacked_burst_count (m): the bursts that most runs have and the signature lacks; NaN where nobody can tell.
+    Attributes
+    ----------
+    signatures : m
+    is_outlier : (n,)
+        Runs that were excluded for their duration or volume.
+    expected_correlation : (m,)
+        With the truth, see `expected_correlation`; NaN where there is no signature. Published as `trust`.
+    missing_burst_count : (m,)
+        Bursts that most runs contain and the signature lacks; NaN where it is not comparable. Published as
+        `lacked_burst_count`.
     """
 
     method: str
     signatures: list[Signature]
     is_outlier: Bools
-    trust: Reals
-    lacked_burst_count: Reals
+    expected_correlation: Reals
+    missing_burst_count: Reals
 
 
-def chosen(answers: Sequence[MethodSignatures]) -> list[str]:
-    """Return the method whose answer is to be taken if only one is wanted, for each set (m)."""
-    names = [answer.method for answer in answers]
-    rows = zip(*(answer.trust.tolist() for answer in answers), strict=True)
-    return [trust.chosen(dict(zip(names, row, strict=True))) for row in rows]
+def select_methods(results: Sequence[MethodSignatures]) -> list[str]:
+    """Select the method of the default signature of each set (m), see `select_method`."""
+    names = [result.method for result in results]
+    rows = zip(*(result.expected_correlation.tolist() for result in results), strict=True)
+    return [select_method(dict(zip(names, row, strict=True))) for row in rows]
 
 
-def extract(
+def extract_signatures(
     sets: SampleSets, params: SignatureParams | None = None, methods: Sequence[str] = METHODS
 ) -> list[MethodSignatures]:
-    """Return the signatures of sample sets by some methods, in the order in which these are given.
+    """Extract the signatures of sample sets by several methods.
 
-    Outlier elimination (section 5.1) comes before all methods but `iosi_raw`, which is IOSI without preprocessing: the
-    paper's by duration and volume, and ours by what most runs take. `warped`, `robust` and `stretched` get the usual
-    runs, whatever they moved: they take low quantiles of them, and so does the judge. Raises KeyError for a method that
-    is none.
+    Parameters
+    ----------
+    sets
+        The m sample sets with n runs in all.
+    params
+        Defaults if None.
+    methods
+        Names of `METHODS`.
+
+    Returns
+    -------
+    list of MethodSignatures
+        In the order of `methods`.
+
+    Raises
+    ------
+    KeyError
+        If a method does not exist.
+
+    Notes
+    -----
+    Outlier elimination (IOSI, section 5.1) precedes all methods except `iosi_raw`, which is IOSI without preprocessing:
+    the paper's by duration and volume, and ours by typical duration. `warped`, `robust` and `stretched` take low
+    quantiles, so that they, and the expected correlation, use the runs of typical duration whatever their volume.
     """
-    least = (params or SignatureParams()).least_run_count
-    is_unusual = ~left_out.are_usual(sets.duration_s, sets.offsets)
-    own = {"iosi_raw": np.zeros_like(is_unusual)} | dict.fromkeys(_OF_ALL_VOLUMES, is_unusual)
-    is_outlier = is_unusual
-    if not own.keys() >= set(methods):
-        is_outlier = is_unusual | left_out.are_outliers(sets.duration_s, left_out.volumes(sets), sets.offsets)
-    makers = _makers(params or SignatureParams())
-    found: dict[str, list[Signature]] = {}
+    min_run_count = (params or SignatureParams()).min_run_count
+    is_atypical = ~outliers.select_typical_runs(sets.duration_s, sets.offsets)
+    excluded = {"iosi_raw": np.zeros_like(is_atypical)} | dict.fromkeys(_ANY_VOLUME_METHODS, is_atypical)
+    is_outlier = is_atypical
+    if not excluded.keys() >= set(methods):
+        volumes = outliers.run_volumes(sets)
+        is_outlier = is_atypical | outliers.detect_outliers(sets.duration_s, volumes, sets.offsets)
+    extractors = _make_extractors(params or SignatureParams())
+    signatures: dict[str, list[Signature]] = {}
     for method in methods:
-        found[method] = _of_each(sets, own.get(method, is_outlier), makers[method], least)
-    judged = _judged(sets, is_unusual, found)
-    answers = ((method, *judged[method]) for method in methods)
+        is_excluded = excluded.get(method, is_outlier)
+        signatures[method] = _extract_sets(sets, is_excluded, extractors[method], min_run_count)
+    assessed = _assess(sets, is_atypical, signatures)
     return [
-        MethodSignatures(method, kept, own.get(method, is_outlier), trusts, lacked)
-        for method, kept, trusts, lacked in answers
+        MethodSignatures(method, accepted, excluded.get(method, is_outlier), expected, missing)
+        for method, (accepted, expected, missing) in ((method, assessed[method]) for method in methods)
     ]
 
 
-def _judged(
-    sets: SampleSets, is_unusual: Bools, found: Mapping[str, Sequence[Signature]]
+def _assess(
+    sets: SampleSets, is_atypical: Bools, signatures: Mapping[str, Sequence[Signature]]
 ) -> dict[str, tuple[list[Signature], Reals, Reals]]:
-    """Return each method's signatures of each set, how far to trust each, and how many bursts it lacks.
+    """Compute each method's accepted signatures, their expected correlations, and their missing bursts.
 
-    Ours that are hardly to be trusted are left out. One judge hears all that are of one set.
+    Our own methods' signatures of insufficient expected correlation are rejected. One summary of the runs serves all
+    methods.
     """
-    judged = {
-        method: (list(ones), np.full(len(ones), np.nan), np.full(len(ones), np.nan)) for method, ones in found.items()
+    assessed = {
+        method: (list(results), np.full(len(results), np.nan), np.full(len(results), np.nan))
+        for method, results in signatures.items()
     }
-    asked = [
-        place for place in range(sets.set_count) if any(ones[place].outcome in trust.LACKING for ones in found.values())
+    comparable = [
+        index
+        for index in range(sets.set_count)
+        if any(results[index].outcome in COMPARABLE_OUTCOMES for results in signatures.values())
     ]
-    judges = trust.judges_of(_usual(sets, place, is_unusual) for place in asked)
-    while block := list(islice(judges, _JUDGED_TOGETHER)):
-        places = [asked[number] for number, _ in block]
-        heard = [judge for _, judge in block]
-        for method, (kept, trusts, lacked) in judged.items():
-            trusts[places] = trust.trusts_of(heard, [kept[place] for place in places], method)
-            for place in places:
-                # one of our own that is hardly to be trusted; others say what their paper has
-                if method in _OF_ALL_VOLUMES and trusts[place] < LEAST_TRUST:
-                    background = kept[place].background_bytes_per_s
-                    kept[place], trusts[place] = Signature.nothing("no_common_bursts", background), float("nan")
-            lacked[places] = trust.lacked_burst_counts(heard, [kept[place] for place in places])
-    return judged
+    summaries = summarize_runs(_select_included(sets, index, is_atypical) for index in comparable)
+    while batch := list(islice(summaries, _SUMMARY_BATCH_SETS)):
+        indices = [comparable[number] for number, _ in batch]
+        batch_summaries = [summary for _, summary in batch]
+        for method, (accepted, expected, missing) in assessed.items():
+            batch_signatures = [accepted[index] for index in indices]
+            expected[indices] = predict_correlations(batch_summaries, batch_signatures, method)
+            for index in indices:
+                # methods of others are published as their papers define them
+                if method in _ANY_VOLUME_METHODS and expected[index] < MIN_EXPECTED_CORRELATION:
+                    background = accepted[index].background_bytes_per_s
+                    accepted[index] = Signature.missing("no_common_bursts", background)
+                    expected[index] = float("nan")
+            missing[indices] = count_missing_bursts(batch_summaries, [accepted[index] for index in indices])
+    return assessed
 
 
-def _makers(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:
-    """Return what makes the signatures of some sets by each method."""
-    one_by_one: dict[str, Callable[[SampleSet], Signature]] = {
-        "robust": robust.robust,
-        "stretched": stretched.stretched,
-        "dtw": time_warping.dtw,
-        "mean": averages.mean,
-        "median": averages.median,
-        "quantile": averages.quantile,
+def _make_extractors(params: SignatureParams) -> dict[str, Callable[[Iterable[SampleSet]], Iterable[Signature]]]:
+    """Map the name of each method to the function that extracts the signatures of several sets."""
+    single: dict[str, Callable[[SampleSet], Signature]] = {
+        "robust": robust.extract_robust,
+        "stretched": time_normalized.extract_time_normalized,
+        "dtw": time_warping.extract_dtw,
+        "mean": averages.extract_mean,
+        "median": averages.extract_median,
+        "quantile": averages.extract_quantile,
     }
     return {
-        "warped": warped.warped_of_each,
-        "iosi": partial(iosi.iosi_of_each, params=params.iosi),
-        "iosi_raw": partial(iosi.iosi_raw_of_each, params=params.iosi),
-        **{method: partial(map, maker) for method, maker in one_by_one.items()},
+        "warped": elastic.extract_elastic,
+        "iosi": partial(iosi.extract_iosi, params=params.iosi),
+        "iosi_raw": partial(iosi.extract_iosi_raw, params=params.iosi),
+        **{method: partial(map, extractor) for method, extractor in single.items()},
     }
 
 
-def _of_each(
-    sets: SampleSets, is_out: Bools, maker: Callable[[Iterable[SampleSet]], Iterable[Signature]], least_run_count: int
+def _extract_sets(
+    sets: SampleSets,
+    is_excluded: Bools,
+    extractor: Callable[[Iterable[SampleSet]], Iterable[Signature]],
+    min_run_count: int,
 ) -> list[Signature]:
-    """Return the signatures of sets, those of few runs without one, less the runs that are left out."""
-    is_enough = (np.diff(sets.offsets) >= least_run_count).tolist()
-    made = iter(maker(_usual(sets, place, is_out) for place, is_asked in enumerate(is_enough) if is_asked))
-    return [next(made) if is_asked else Signature.nothing("too_few_samples") for is_asked in is_enough]
+    """Extract the signatures of sets from the runs that are not excluded; sets of too few runs in all have none."""
+    is_enough = (np.diff(sets.offsets) >= min_run_count).tolist()
+    included = (_select_included(sets, index, is_excluded) for index, has_enough in enumerate(is_enough) if has_enough)
+    signatures = iter(extractor(included))
+    return [next(signatures) if has_enough else Signature.missing("too_few_samples") for has_enough in is_enough]
 
 
-def _usual(sets: SampleSets, place: int, is_out: Bools) -> SampleSet:
-    """Return a set without the runs that are left out."""
-    one, is_own = sets.one(place), is_out[sets.offsets[place] : sets.offsets[place + 1]]
-    return one.kept(~is_own) if is_own.any() else one
+def _select_included(sets: SampleSets, index: int, is_excluded: Bools) -> SampleSet:
+    """Return a set without the excluded runs."""
+    sample_set, is_out = sets.get_set(index), is_excluded[sets.offsets[index] : sets.offsets[index + 1]]
+    return sample_set.select_runs(~is_out) if is_out.any() else sample_set

@@ -1,12 +1,11 @@
-"""Samples of one application brought to one form: 1-s points, equal lengths, less noise.
+"""Preprocessing of the samples of one application: points of 1 s, equal durations, background subtracted.
 
-IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`left_out`): granularity refinement,
-duration correction, noise reduction. Beside them partial samples of very long runs (2.3), and runs on several node
-counts as one set (6.4).
+IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`outliers`): granularity refinement, duration
+correction, noise reduction. Also partial samples of very long runs (section 2.3), and runs on several node counts as
+one set (section 6.4).
 
-What was not measured is NaN, and never counts for zero. Short gaps are filled from what was measured beside them; what
-is left of long ones is left out of each mean. `Preprocessed.complete` is for methods that need every point. A sample
-that was hardly measured is left out.
+Unmeasured values are NaN and never count as zero. Short gaps are interpolated; the rest of long ones is excluded from
+means. `PreprocessedSamples.filled` is for methods that need every point. Samples with too many gaps are dropped.
 """
 
 from __future__ import annotations
@@ -19,22 +18,27 @@ import numpy as np
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 
-#: unmeasured stretches up to this are interpolated (ours: five polls of 2 s; in a longer one a short burst is missed)
-LONGEST_GAP_S = 10.0
-#: samples that lack more after that are left out (ours)
-MOST_MISSING_RATIO = 0.25
-#: samples that are longer than the shortest by up to this share are trimmed just as the paper says, longer ones evenly
-#: (IOSI 5.1: "typically less than 10%"); see `duration_corrected`
-PUBLISHED_EXCESS_RATIO = 0.1
+#: Longest gap that is interpolated [s] (ours): five polls of 2 s. A longer gap could hide a short burst.
+MAX_GAP_S = 10.0
+#: Largest share of missing steps in a sample, after interpolation (ours).
+MAX_MISSING_RATIO = 0.25
+#: Samples are trimmed as published if they are longer than the shortest by at most this ratio, and over their whole
+#: length otherwise (IOSI 5.1: "typically less than 10%"); see `correct_durations`.
+MAX_PUBLISHED_EXCESS_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Preprocessed:
-    """Samples in one form.
+class PreprocessedSamples:
+    """Samples of one length on points of 1 s.
 
-    values (runs, points): bytes per second above the background, one point each second; NaN where not measured.
-    background_bytes_per_s: what was subtracted; NaN where nothing was measured. run (runs): which runs of the set these
-    are, since hardly measured ones are left out.
+    Attributes
+    ----------
+    values : (runs, points)
+        Rates above the background [bytes per second]; NaN where not measured.
+    background_bytes_per_s
+        Constant rate that was subtracted; NaN if nothing was measured.
+    run : (runs,)
+        Index of each run in its set, since samples with too many gaps are dropped.
     """
 
     values: Reals
@@ -42,34 +46,34 @@ class Preprocessed:
     run: Ints
 
     @property
-    def complete(self) -> Reals:
-        """The values with what was not measured taken from the other runs (runs, points).
-
-        The median of those that were measured at that point, so that a gap votes with the majority; 0 where none was.
-        """
+    def filled(self) -> Reals:
+        """Values (runs, points) with gaps filled by the median of the measured runs; 0 where no run was measured."""
         is_missing = np.isnan(self.values)
         if not is_missing.any():
             return self.values
         columns = np.flatnonzero(is_missing.any(axis=0))
-        found = self.values.copy()
-        found[:, columns] = np.where(is_missing[:, columns], medians(self.values[:, columns]), self.values[:, columns])
-        return found
+        filled = self.values.copy()
+        filled[:, columns] = np.where(
+            is_missing[:, columns], nan_median_or_zero(self.values[:, columns]), self.values[:, columns]
+        )
+        return filled
 
 
-def preprocessed(one: SampleSet) -> Preprocessed:
-    """Bring the samples of one set to one form: refined, of one length, without background; IOSI 5.1."""
-    samples = bridged(one.samples, one.interval_s)
+def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
+    """Apply the preprocessing of IOSI, section 5.1, to the samples of one set."""
+    samples = fill_gaps(sample_set.samples, sample_set.interval_s)
     counts = samples.counts
-    is_usable = (counts > 0) & (_missing(samples) <= MOST_MISSING_RATIO * counts)
+    is_usable = (counts > 0) & (_count_missing(samples) <= MAX_MISSING_RATIO * counts)
     if not is_usable.all():
-        samples = SampleSet(samples, one.interval_s, one.started_s, one.duration_s).kept(is_usable).samples
-    points = refined(samples, one.interval_s)
-    values, background = noise_reduced(duration_corrected(points))
-    return Preprocessed(values, background, np.flatnonzero(is_usable))
+        filled_set = SampleSet(samples, sample_set.interval_s, sample_set.started_s, sample_set.duration_s)
+        samples = filled_set.select_runs(is_usable).samples
+    points = refine_granularity(samples, sample_set.interval_s)
+    values, background = reduce_noise(correct_durations(points))
+    return PreprocessedSamples(values, background, np.flatnonzero(is_usable))
 
 
-def _missing(samples: Ragged) -> Ints:
-    """Return how many steps of each sample were not measured (runs)."""
+def _count_missing(samples: Ragged) -> Ints:
+    """Count the unmeasured steps of each sample."""
     is_missing = np.isnan(samples.values)
     if not is_missing.any():
         return np.zeros(len(samples.offsets) - 1, dtype=np.int64)
@@ -79,10 +83,22 @@ def _missing(samples: Ragged) -> Ints:
 # ---- granularity refinement
 
 
-def bridged(samples: Ragged, interval_s: float, longest_gap_s: float = LONGEST_GAP_S) -> Ragged:
-    """Fill gaps up to a length linearly from the measured steps beside them; at an end, with the nearest one.
+def fill_gaps(samples: Ragged, interval_s: float, max_gap_s: float = MAX_GAP_S) -> Ragged:
+    """Interpolate gaps up to a maximum length linearly; gaps at an end take the nearest measured value.
 
-    Longer gaps stay as they are. What is not finite is not measured, and NaN afterwards.
+    Parameters
+    ----------
+    samples
+        Values of any unit; those that are not finite count as not measured.
+    interval_s
+        Length of a step [s].
+    max_gap_s
+        Longest gap that is filled [s].
+
+    Returns
+    -------
+    Ragged
+        The same samples with NaN in the longer gaps.
     """
     is_known = np.isfinite(samples.values)
     if is_known.all():
@@ -95,50 +111,68 @@ def bridged(samples: Ragged, interval_s: float, longest_gap_s: float = LONGEST_G
     after = np.minimum.accumulate(np.where(is_known, places, len(values))[::-1])[::-1]
     has_before, has_after = before >= first, after <= last
     length = np.where(has_after, after, last + 1) - np.where(has_before, before, first - 1) - 1
-    is_short = ~is_known & (has_before | has_after) & (length * interval_s <= longest_gap_s)
+    is_short = ~is_known & (has_before | has_after) & (length * interval_s <= max_gap_s)
     gap = np.flatnonzero(is_short)
     left = np.where(has_before, before, after)[gap]
     right = np.where(has_after, after, before)[gap]
-    # at an end both are the same one, before it or behind it
-    share = np.clip((gap - left) / np.maximum(right - left, 1), 0.0, 1.0)
-    values[gap] = values[left] * (1.0 - share) + values[right] * share
+    # at an end, both neighbours are the same value
+    fraction = np.clip((gap - left) / np.maximum(right - left, 1), 0.0, 1.0)
+    values[gap] = values[left] * (1.0 - fraction) + values[right] * fraction
     return Ragged(values, samples.offsets)
 
 
-def refined(samples: Ragged, interval_s: float) -> Ragged:
-    """Return samples in points of 1 s by linear interpolation (IOSI 5.1).
+def refine_granularity(samples: Ragged, interval_s: float) -> Ragged:
+    """Resample to points of 1 s by linear interpolation (IOSI, section 5.1).
 
-    A step of interval_s stands for its middle. The points run from the middle of the first step on, as long as they
-    do not pass that of the last one: n steps of 2 s make 2 n - 1 points, and each new one is the mean of its
-    neighbours. Steps under 1 s are first brought to the mean rates of whole seconds. A point next to an unmeasured step
-    is not measured.
+    Parameters
+    ----------
+    samples
+        Mean rates of steps; NaN where not measured.
+    interval_s
+        Length of a step [s].
+
+    Returns
+    -------
+    Ragged
+        Points of 1 s; NaN next to an unmeasured step.
+
+    Raises
+    ------
+    ValueError
+        If the interval is not a positive number.
+
+    Notes
+    -----
+    A step represents its middle. Points start at the middle of the first step and do not pass that of the last one: n
+    steps of 2 s become 2 n - 1 points, each new one the mean of its neighbours. Steps shorter than 1 s are averaged
+    over whole seconds.
     """
     if not (np.isfinite(interval_s) and interval_s > 0):
-        raise ValueError("an interval is not a positive number")
+        raise ValueError("interval_s must be a positive number")
     if interval_s < 1.0:
-        return _coarsened(samples, interval_s)
+        return _average_seconds(samples, interval_s)
     counts = samples.counts
     # a last point on the last middle must not be lost to rounding
     points = np.where(counts > 0, np.floor((counts - 1) * interval_s + 1e-9) + 1, 0).astype(np.int64)
     offsets = offsets_of(points)
     if interval_s == 2.0:
-        return Ragged(_doubled(samples), offsets)
+        return Ragged(_insert_means(samples), offsets)
     owner = owners(offsets)
     position = places_within(points) / interval_s
     step = np.minimum(np.floor(position + 1e-12), counts[owner] - 1).astype(np.int64)
-    share = np.clip(position - step, 0.0, 1.0)
+    fraction = np.clip(position - step, 0.0, 1.0)
     left = samples.values[samples.offsets[owner] + step]
     right = samples.values[samples.offsets[owner] + np.minimum(step + 1, counts[owner] - 1)]
-    # nothing of the right one: it may not be measured
-    return Ragged(np.where(share <= 1e-12, left, left * (1.0 - share) + right * share), offsets)
+    # exactly on the left step, the right one has no weight: it may be NaN
+    return Ragged(np.where(fraction <= 1e-12, left, left * (1.0 - fraction) + right * fraction), offsets)
 
 
-def _doubled(samples: Ragged) -> Reals:
-    """Put the mean of its neighbours between every two steps."""
+def _insert_means(samples: Ragged) -> Reals:
+    """Insert the mean of its neighbours between every two steps."""
     values = samples.values
     both = np.empty(2 * len(values))
     both[::2] = values
-    # halves first: a sum of huge ones leaves the range
+    # halved before the sum, so that huge values stay in range
     both[1:-1:2] = values[1:] * 0.5 + values[:-1] * 0.5
     ends = samples.offsets[1:][samples.counts > 0]
     is_left = np.ones(len(both), dtype=np.bool_)
@@ -146,148 +180,177 @@ def _doubled(samples: Ragged) -> Reals:
     return both[is_left]
 
 
-def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
-    """Return the mean rate of what was measured in each second that has begun; the last one may be a part of one."""
+def _average_seconds(samples: Ragged, interval_s: float) -> Ragged:
+    """Average steps shorter than 1 s over the measured part of each second; the last second may be incomplete."""
     counts, owner = samples.counts, owners(samples.offsets)
-    # many short steps: one that crosses a second's edge counts for both by time
-    began = places_within(counts) * interval_s
-    second = np.floor(began + 1e-9).astype(np.int64)
-    over = np.clip(began + interval_s - (second + 1), 0.0, None)
-    over[over < 1e-9] = 0.0
+    # a step across the edge of a second counts for both, by time
+    start_s = places_within(counts) * interval_s
+    second = np.floor(start_s + 1e-9).astype(np.int64)
+    excess_s = np.clip(start_s + interval_s - (second + 1), 0.0, None)
+    excess_s[excess_s < 1e-9] = 0.0
     points = np.ceil(counts * interval_s - 1e-9).astype(np.int64)
     offsets = offsets_of(points)
     is_known = np.isfinite(samples.values)
     rates = np.where(is_known, samples.values, 0.0)
     cell = offsets[owner] + second
-    volume, time = np.zeros(offsets[-1] + 1), np.zeros(offsets[-1] + 1)
-    for place, part in ((cell, interval_s - over), (cell + (over > 0), over)):
-        volume += np.bincount(place, rates * part, len(volume))
-        time += np.bincount(place, is_known * part, len(volume))
+    volume, time_s = np.zeros(offsets[-1] + 1), np.zeros(offsets[-1] + 1)
+    for index, part_s in ((cell, interval_s - excess_s), (cell + (excess_s > 0), excess_s)):
+        volume += np.bincount(index, rates * part_s, len(volume))
+        time_s += np.bincount(index, is_known * part_s, len(volume))
     with np.errstate(invalid="ignore"):
-        return Ragged(np.where(time > 0, volume / time, np.nan)[:-1], offsets)
+        return Ragged(np.where(time_s > 0, volume / time_s, np.nan)[:-1], offsets)
 
 
 # ---- duration correction
 
 
-def duration_corrected(samples: Ragged) -> Reals:
-    """Drop points of each sample at regular intervals, so that all are as long as the shortest (runs, points).
+def correct_durations(samples: Ragged) -> Reals:
+    """Remove points of each sample at regular intervals until all are as long as the shortest.
 
-    IOSI 5.1: noise can only prolong a run. "If a sample is 4% longer than the shortest one, then we remove from it the
-    1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to drop, those numbered
-    floor(i N / r), i = 0 ... r - 1, counted from 0. That leaves the last r or so untouched, which shifts what lies
-    there by r^2 / (N + r) points: little as long as r is little. Samples that are longer by more than
-    PUBLISHED_EXCESS_RATIO lose those numbered floor(i (N + r) / r): the same interval to the end.
+    Parameters
+    ----------
+    samples
+        Points of any unit.
+
+    Returns
+    -------
+    (runs, points)
+
+    Notes
+    -----
+    IOSI, section 5.1: noise only prolongs a run. "If a sample is 4% longer than the shortest one, then we remove from
+    it the 1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to remove, the points
+    floor(i N / r), i = 0 ... r - 1, counted from 0. The last r points or so are never removed, which shifts them by
+    r^2 / (N + r) points: little as long as r is small. Samples that are longer by more than
+    `MAX_PUBLISHED_EXCESS_RATIO` lose the points floor(i (N + r) / r) instead: the same interval up to the end.
     """
     counts = samples.counts
     if not len(counts):
         return np.zeros((0, 0))
     shortest = int(counts.min())
-    dropped = counts - shortest
-    span = np.where(dropped <= PUBLISHED_EXCESS_RATIO * shortest, shortest, counts)
-    return _without(samples, dropped, span).reshape(len(counts), shortest)
+    excess = counts - shortest
+    span = np.where(excess <= MAX_PUBLISHED_EXCESS_RATIO * shortest, shortest, counts)
+    return _drop_points(samples, excess, span).reshape(len(counts), shortest)
 
 
-def _without(samples: Ragged, dropped: Ints, span: Ints) -> Reals:
-    """Drop so many points of each piece, at regular intervals over its first `span` points, from its first one on."""
-    owner, number = owners(offsets_of(dropped)), places_within(dropped)
+def _drop_points(samples: Ragged, drop_counts: Ints, span: Ints) -> Reals:
+    """Drop points of each piece at regular intervals over its first `span` points, starting with the first."""
+    owner, number = owners(offsets_of(drop_counts)), places_within(drop_counts)
     is_left = np.ones(len(samples.values), dtype=np.bool_)
-    is_left[samples.offsets[owner] + number * span[owner] // dropped[owner]] = False
+    is_left[samples.offsets[owner] + number * span[owner] // drop_counts[owner]] = False
     return samples.values[is_left]
 
 
 # ---- noise reduction
 
 
-def noise_reduced(values: Reals) -> tuple[Reals, float]:
-    """Subtract the background from samples (runs, points), floor 0; return them and the background.
+def reduce_noise(values: Reals) -> tuple[Reals, float]:
+    """Subtract the background from samples (runs, points), with 0 as the minimum; return both.
 
-    IOSI 5.1: the background is the mean of those points of all samples that are below the mean of all points. Nothing
-    where all points are the same; NaN where none is measured. Unmeasured points stay so.
+    IOSI, section 5.1: the background is the mean of the points of all samples that are below the mean of all points. It
+    is 0 if all points are equal, and NaN if none is measured. Unmeasured points stay NaN.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        is_plain = bool(values.size and np.isfinite(values.sum()))
-    if is_plain:
-        background = _below_mean(values)
+        is_in_range = bool(values.size and np.isfinite(values.sum()))
+    if is_in_range:
+        background = _mean_below_mean(values)
         above = values - background
         return np.maximum(above, 0.0, out=above), background
     is_known = np.isfinite(values)
     known = values[is_known]
-    # by the largest first: a sum of huge ones leaves the range
+    # relative to the maximum, so that sums of huge values stay in range
     highest = float(known.max(initial=0.0)) or 1.0
-    background = _below_mean(known / highest) * highest if len(known) else float("nan")
+    background = _mean_below_mean(known / highest) * highest if len(known) else float("nan")
     return np.maximum(np.where(is_known, values, np.nan) - background, 0.0), background
 
 
-def _below_mean(values: Reals) -> float:
-    """Return the mean of those values that are below the mean of all; 0 if none is."""
+def _mean_below_mean(values: Reals) -> float:
+    """Mean of the values below the mean of all; 0 if there are none."""
     is_low = values < values.mean()
     count = int(np.count_nonzero(is_low))
-    # all of them: they are the same, and their mean is rounded
+    # equal values can all be below their mean, by rounding
     return float((values * is_low).sum() / count) if 0 < count < values.size else 0.0
 
 
-def medians(values: Reals) -> Reals:
-    """Return the median of what was measured in each column (points); 0 where nothing was."""
+def nan_median_or_zero(values: Reals) -> Reals:
+    """Median of the measured values of each column (rows, points); 0 where there are none."""
     ordered = np.sort(values, axis=0)  # NaN last
     count = np.isfinite(values).sum(axis=0)
-    places = np.arange(values.shape[1])
-    low = ordered[np.maximum(count - 1, 0) // 2, places]
-    high = ordered[np.minimum(count // 2, len(values) - 1), places]
+    points = np.arange(values.shape[1])
+    low = ordered[np.maximum(count - 1, 0) // 2, points]
+    high = ordered[np.minimum(count // 2, len(values) - 1), points]
     return np.where(count > 0, low * 0.5 + high * 0.5, 0.0)
 
 
-# ---- other sets
+# ---- partial samples, several node counts
 
 
-def partial(one: SampleSet, duration_s: float) -> SampleSet:
-    """Return the first seconds of each run, all of shorter ones: partial samples of very long runs (IOSI 2.3).
+def truncate_runs(sample_set: SampleSet, max_duration_s: float) -> SampleSet:
+    """Keep the first seconds of each run: partial samples of very long runs (IOSI, section 2.3).
 
-    The first ones, since all runs have their start in common, while noise shifts what follows the further the longer it
-    goes on. The last step reaches the end of the part or beyond it.
+    All runs have their start in common, whereas interference shifts later bursts further and further. The last step
+    reaches the end of the part or beyond it; shorter runs stay complete.
+
+    Raises
+    ------
+    ValueError
+        If the duration is not positive.
     """
-    if not duration_s > 0:
-        raise ValueError("a duration is above 0")
-    counts = one.samples.counts
-    steps = np.ceil((duration_s - one.started_s) / one.interval_s - 1e-9)
+    if not max_duration_s > 0:
+        raise ValueError("max_duration_s must be positive")
+    counts = sample_set.samples.counts
+    steps = np.ceil((max_duration_s - sample_set.started_s) / sample_set.interval_s - 1e-9)
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
-    values = one.samples.values[places_within(counts) < np.repeat(steps, counts)]
-    part = np.fmin(duration_s, one.duration_s)
-    return SampleSet(Ragged(values, offsets_of(steps)), one.interval_s, one.started_s, part)
+    values = sample_set.samples.values[places_within(counts) < np.repeat(steps, counts)]
+    duration_s = np.fmin(max_duration_s, sample_set.duration_s)
+    return SampleSet(Ragged(values, offsets_of(steps)), sample_set.interval_s, sample_set.started_s, duration_s)
 
 
-def over_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
-    """Return the runs of one application on several node counts as one set, each as long as the shortest's.
+def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
+    """Combine the runs of one application on several node counts into one set of the shortest duration.
 
-    IOSI 6.4 and Figure 20 (weak scaling): peaks stay, volume and the time that it takes grow with the node count;
-    "IOSI normalizes the data sets to that of the shortest job", and gives its signature. Here each set's steps are
-    dropped at regular intervals by the ratio of its median duration to the shortest of these; how runs of one set
-    differ stays, and with it what makes an outlier. Volumes shrink by the same ratio. Runs of unknown duration are left
-    out. Sets of other steps than the first one's are brought to 1 s, as all then are.
+    Parameters
+    ----------
+    sets
+        One set per node count. Runs of unknown duration are dropped. If the sets have different intervals, all are
+        resampled to 1 s.
+
+    Returns
+    -------
+    SampleSet
+
+    Notes
+    -----
+    IOSI, section 6.4 and Figure 20 (weak scaling): peak rates do not change, volume and duration grow with the node
+    count; "IOSI normalizes the data sets to that of the shortest job". Here, steps of each set are dropped at regular
+    intervals by the ratio of the shortest median duration to its own. Differences between runs of a set remain, so that
+    outliers can still be detected. Volumes shrink by the same ratio.
     """
-    usable = [one.kept(np.isfinite(one.duration_s) & (one.duration_s > 0)) for one in sets]
+    usable = [one.select_runs(np.isfinite(one.duration_s) & (one.duration_s > 0)) for one in sets]
     usable = [one for one in usable if one.run_count]
     if not usable:
         return SampleSet(Ragged(np.zeros(0), np.zeros(1, np.int64)), 1.0, np.zeros(0), np.zeros(0))
     if len({one.interval_s for one in usable}) > 1:
-        usable = [_in_seconds(one) for one in usable]
-    medians = np.array([np.median(one.duration_s) for one in usable])
-    all_of_them = SampleSets.of(
-        [_shrunk(one, ratio) for one, ratio in zip(usable, medians.min() / medians, strict=True)]
+        usable = [_resample_to_seconds(one) for one in usable]
+    medians_s = np.array([np.median(one.duration_s) for one in usable])
+    merged = SampleSets.concatenate(
+        [_shorten(one, ratio) for one, ratio in zip(usable, medians_s.min() / medians_s, strict=True)]
     )
-    return SampleSet(all_of_them.samples, usable[0].interval_s, all_of_them.started_s, all_of_them.duration_s)
+    return SampleSet(merged.samples, usable[0].interval_s, merged.started_s, merged.duration_s)
 
 
-def _in_seconds(one: SampleSet) -> SampleSet:
-    """Return a set in points of 1 s; a first step's middle is the middle of its first point."""
-    shift = (one.interval_s - 1.0) / 2 if one.interval_s > 1.0 else 0.0
-    return SampleSet(refined(one.samples, one.interval_s), 1.0, one.started_s + shift, one.duration_s)
+def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
+    """Resample a set to points of 1 s; the middle of the first step is that of the first point."""
+    shift_s = (sample_set.interval_s - 1.0) / 2 if sample_set.interval_s > 1.0 else 0.0
+    points = refine_granularity(sample_set.samples, sample_set.interval_s)
+    return SampleSet(points, 1.0, sample_set.started_s + shift_s, sample_set.duration_s)
 
 
-def _shrunk(one: SampleSet, ratio: float) -> SampleSet:
+def _shorten(sample_set: SampleSet, ratio: float) -> SampleSet:
     """Keep a share of the steps of each sample, at regular intervals."""
-    counts = one.samples.counts
-    kept = np.ceil(counts * ratio - 1e-9).astype(np.int64)
-    offsets = offsets_of(kept)
-    values = _without(one.samples, counts - kept, counts)
-    return SampleSet(Ragged(values, offsets), one.interval_s, one.started_s * ratio, one.duration_s * ratio)
+    counts = sample_set.samples.counts
+    left = np.ceil(counts * ratio - 1e-9).astype(np.int64)
+    offsets = offsets_of(left)
+    values = _drop_points(sample_set.samples, counts - left, counts)
+    started_s, duration_s = sample_set.started_s * ratio, sample_set.duration_s * ratio
+    return SampleSet(Ragged(values, offsets), sample_set.interval_s, started_s, duration_s)

@@ -1,4 +1,4 @@
-"""Weighted quantiles across runs: what so much of the weight of the aligned runs does not exceed, at each point."""
+"""Weighted quantiles across aligned runs, at each point."""
 
 from __future__ import annotations
 
@@ -9,128 +9,133 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: not less than any value: finite, so that it is no NaN after a multiplication
-_LAST = np.finfo(np.float64).max
-#: of fewer values it takes longer to look for zeros than to sort them
-_MANY_VALUES = 1 << 13
+#: sorts after every value; finite, since infinity times 0 would be NaN
+_SENTINEL = np.finfo(np.float64).max
+#: from this number of values on, separating all-zero columns is faster than sorting them
+_MIN_ZERO_SCAN_SIZE = 1 << 13
 
 
 def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> Reals:
-    """Return quantiles across the rows of each column.
+    """Weighted quantiles over the runs at each point.
 
     Parameters
     ----------
-    values : shape (runs, points), any unit; finite where they count
-    weights : shape (runs, points) or (runs, 1), 0 or more, or whether a value counts; one of weight 0 does not
-    levels : shape (k,), 0 to 1
+    values : (runs, points)
+        Any unit; finite where their weight is positive.
+    weights : (runs, points) or (runs, 1)
+        Non-negative weights, or a mask.
+    levels : (k,)
+        From 0 to 1.
 
     Returns
     -------
-    Reals : shape (k, points); NaN where no value counts
+    (k, points)
+        NaN where no value has a weight.
 
-    Between values it is linear in the weights' running total, of which half of each end's own weight lies outside: for
-    equal weights these are NumPy's quantiles. Of equal values the one of an earlier row comes first.
-
+    Notes
+    -----
+    Linear in the cumulative weight, of which half of the first and of the last value's weight lies outside: for equal
+    weights these are NumPy's quantiles. Ties are ordered by row.
     """
-    found = np.full((len(levels), values.shape[1]), np.nan)
+    quantiles = np.full((len(levels), values.shape[1]), np.nan)
     if not len(values) or not len(levels):
-        return found
+        return quantiles
     spread: npt.NDArray[Any] = weights if weights.shape == values.shape else np.broadcast_to(weights, values.shape)
     if spread.dtype == np.bool_:
-        return _equally_weighted(values, spread, levels)
-    if values.size < _MANY_VALUES:
-        return _quantiles(values, spread, levels)
+        return _masked_quantiles(values, spread, levels)
+    if values.size < _MIN_ZERO_SCAN_SIZE:
+        return _compute_quantiles(values, spread, levels)
     is_zero = _are_zero(values, spread, float(levels.max()))
-    found[:, is_zero] = 0.0
+    quantiles[:, is_zero] = 0.0
     rest = (~is_zero).nonzero()[0]
     if len(rest) == len(is_zero):
-        return _quantiles(values, spread, levels)
-    found[:, rest] = _quantiles(values[:, rest], spread[:, rest], levels)
-    return found
+        return _compute_quantiles(values, spread, levels)
+    quantiles[:, rest] = _compute_quantiles(values[:, rest], spread[:, rest], levels)
+    return quantiles
 
 
 def _are_zero(values: Reals, weights: npt.NDArray[Any], level: float) -> Bools:
-    """Mark columns (points) in which so much of the weight is that of zeros that no quantile up to a level is more.
+    """Mark columns (points) whose zeros have enough weight that all quantiles up to a level are 0.
 
-    Most times are such, and need not be sorted. Others may be, too, if by little.
+    Most columns are such, and need no sort. The test is conservative: it may miss a column, by little.
     """
-    held = np.where(values == 0.0, weights, 0.0)
-    total, most = held.sum(axis=0), held.max(axis=0)
-    # what lies below the middle of the last zero's weight is no more than this, and rounding is far less
-    wanted = (level * (1.0 + 1e-9) + 1e-12) * weights.sum(axis=0)
-    found: Bools = (total - most >= wanted) & (total > 0) & (values.min(axis=0) >= 0.0)
-    return found
+    zero_weight = np.where(values == 0.0, weights, 0.0)
+    total, largest = zero_weight.sum(axis=0), zero_weight.max(axis=0)
+    # half of the last zero's weight is less than `largest`, and rounding errors are far less
+    required = (level * (1.0 + 1e-9) + 1e-12) * weights.sum(axis=0)
+    is_zero: Bools = (total - largest >= required) & (total > 0) & (values.min(axis=0) >= 0.0)
+    return is_zero
 
 
-def _quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) -> Reals:
-    """Return quantiles of each column, as `weighted_quantiles` does, of one row or more."""
+def _compute_quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) -> Reals:
+    """Compute `weighted_quantiles` for one row or more by sorting each column."""
     point_count = values.shape[1]
-    is_counted = weights > 0
+    has_weight = weights > 0
     point = np.arange(point_count)
-    places = _ordered(values, is_counted)
+    places = _argsort_columns(values, has_weight)
     places *= point_count
     places += point
     spread = weights.ravel().take(places)
-    middle = _totals(spread) - spread / 2
-    last = np.maximum(np.count_nonzero(is_counted, axis=0) - 1, 0)
+    middle = _cumulative_sums(spread) - spread / 2
+    last = np.maximum(np.count_nonzero(has_weight, axis=0) - 1, 0)
     flat, middles, places = values.ravel(), middle.ravel(), places.ravel()
     low_end, high_end = middle[0], middles.take(last * point_count + point)
-    found = np.empty((len(levels), point_count))
+    quantiles = np.empty((len(levels), point_count))
     for row, level in enumerate(levels):
         target = low_end + level * (high_end - low_end)
         above = np.minimum(np.count_nonzero(middle < target, axis=0), last)
         below = np.maximum(above - 1, 0) * point_count + point
         above = above * point_count + point
         low, width = middles.take(below), middles.take(above) - middles.take(below)
-        share = np.divide(target - low, width, out=np.zeros(point_count), where=width > 0)
+        fraction = np.divide(target - low, width, out=np.zeros(point_count), where=width > 0)
         at_low, at_high = flat.take(places.take(below)), flat.take(places.take(above))
-        found[row] = at_low * (1.0 - share) + at_high * share
-    found[:, ~is_counted.any(axis=0)] = np.nan
-    return found
+        quantiles[row] = at_low * (1.0 - fraction) + at_high * fraction
+    quantiles[:, ~has_weight.any(axis=0)] = np.nan
+    return quantiles
 
 
-def _equally_weighted(values: Reals, is_counted: Bools, levels: Reals) -> Reals:
-    """Return quantiles of each column, as `weighted_quantiles` does where values only count or not.
+def _masked_quantiles(values: Reals, mask: Bools, levels: Reals) -> Reals:
+    """Compute `weighted_quantiles` for a mask.
 
-    Then it does not matter which row a value is from: the middle of the k-th one's weight is k + 0.5.
+    The rows do not matter then: the cumulative weight at the middle of the k-th value is k + 0.5.
     """
-    point, count = np.arange(values.shape[1]), np.count_nonzero(is_counted, axis=0)
+    point, count = np.arange(values.shape[1]), np.count_nonzero(mask, axis=0)
     middle, last = np.arange(len(values)) + 0.5, np.maximum(count - 1, 0)
     targets = 0.5 + levels[:, None] * last
     above = np.minimum(middle.searchsorted(targets), last)
     below = np.maximum(above - 1, 0)
-    # long columns are parted at the few places that are asked for sooner than they are sorted
-    ordered = np.partition(np.where(is_counted, values, _LAST).T, np.unique([below, above]), axis=1)
-    share = np.where(above > below, targets - middle[below], 0.0)
-    found: Reals = ordered[point, below] * (1.0 - share) + ordered[point, above] * share
-    found[:, count == 0] = np.nan
-    return found
+    # partitioning long columns at the few required ranks is faster than sorting them
+    ordered = np.partition(np.where(mask, values, _SENTINEL).T, np.unique([below, above]), axis=1)
+    fraction = np.where(above > below, targets - middle[below], 0.0)
+    quantiles: Reals = ordered[point, below] * (1.0 - fraction) + ordered[point, above] * fraction
+    quantiles[:, count == 0] = np.nan
+    return quantiles
 
 
-def _ordered(values: Reals, is_counted: Bools) -> Ints:
-    """Return each column's rows in order of their values (rows, points); those that do not count come last.
+def _argsort_columns(values: Reals, has_weight: Bools) -> Ints:
+    """Sort each column's rows by value (rows, points), stable; rows without weight come last.
 
-    Of equal values the earlier row comes first. NumPy's sort that keeps their order takes more than twice as long, so
-    that it gets only columns with equal ones; of these zeros are most, and are told apart by numbers of their own.
+    NumPy's stable sort takes more than twice as long, so that only columns with ties use it. Most ties are zeros, which
+    are made distinct by negative keys.
     """
-    keys = np.where(is_counted, values, _LAST)
+    keys = np.where(has_weight, values, _SENTINEL)
     if not keys.min(initial=0.0) < 0.0:
         keys = np.where(keys == 0.0, np.arange(-len(keys), 0)[:, None], keys)
     columns = np.ascontiguousarray(keys.T)
     order = columns.argsort(axis=1)
     ordered = columns.ravel().take(order + (np.arange(len(columns)) * columns.shape[1])[:, None])
-    is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < _LAST)).any(axis=1)
+    is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < _SENTINEL)).any(axis=1)
     order[is_tied] = columns[is_tied].argsort(axis=1, kind="stable")
     return np.ascontiguousarray(order.T)
 
 
-def _totals(values: Reals) -> Reals:
-    """Return the running totals down the columns of rows (rows, points)."""
+def _cumulative_sums(values: Reals) -> Reals:
+    """Cumulative sums down the columns (rows, points)."""
     if len(values) > values.shape[1]:
         return np.cumsum(values, axis=0)
-    # row by row: `cumsum` goes down one column after the other, six times as slowly
-    found = np.empty_like(values)
-    found[0] = values[0]
-    for before, own, now in zip(found[:-1], values[1:], found[1:], strict=True):
-        np.add(before, own, out=now)
-    return found
+    # row by row: `cumsum` processes one column after the other, six times slower
+    sums = np.empty_like(values)
+    sums[0] = values[0]
+    for previous, row, current in zip(sums[:-1], values[1:], sums[1:], strict=True):
+        np.add(previous, row, out=current)
+    return sums

@@ -1,7 +1,7 @@
-"""Sample sets: the runs of one application, each with the traffic that storage servers saw while it ran.
+"""Sample sets: the runs of one application, each with the traffic that the storage servers measured meanwhile.
 
-IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.1:
-the runs of one user with one number of nodes.
+IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 5.1,
+groups the runs of one user on the same number of nodes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,29 @@ from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owne
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """The samples of one application (n runs).
+    """The samples of the n runs of one application.
 
-    samples: ragged (n), in bytes per second, NaN where not measured: the mean rates of steps of interval_s.
-    started_s (n): the left edge of each sample's first step since its run's start: it lies within one step before it,
-    since runs do not begin when servers are polled. duration_s (n): how long each run took. others: what others moved
-    in the same steps, where samples are the runs' own and that is known; NaN where it is not, None: of no run.
+    Attributes
+    ----------
+    samples : n pieces
+        Mean rates of steps of `interval_s` [bytes per second]; NaN where not measured.
+    interval_s
+        Length of a step [s].
+    started_s : (n,)
+        Left edge of each sample's first step since its run's start [s]. It is at most one step before the start, since
+        runs do not start at the instants of polls.
+    duration_s : (n,)
+        Duration of each run [s].
+    interference : (values,) or None
+        Rates of other jobs in the same steps, where the samples are the runs' own traffic. NaN where unknown; None if
+        unknown for all runs.
     """
 
     samples: Ragged
     interval_s: float
     started_s: Reals
     duration_s: Reals
-    others: Reals | None = None
+    interference: Reals | None = None
 
     @property
     def run_count(self) -> int:
@@ -37,34 +47,41 @@ class SampleSet:
 
     @property
     def rates(self) -> list[Reals]:
-        """Each run's sample: views, not copies."""
+        """The sample of each run: views, not copies."""
         edges = self.samples.offsets
         return [self.samples.values[first:last] for first, last in pairwise(edges)]
 
-    def kept(self, is_kept: Bools) -> SampleSet:
-        """Return the runs that are marked (n)."""
-        if is_kept.all():
+    def select_runs(self, is_selected: Bools) -> SampleSet:
+        """Return the set with only the marked runs (n)."""
+        if is_selected.all():
             return self
         return SampleSet(
-            Ragged(self._of_runs(self.samples.values, is_kept), offsets_of(self.samples.counts[is_kept])),
+            Ragged(self._select_values(self.samples.values, is_selected), offsets_of(self.samples.counts[is_selected])),
             self.interval_s,
-            self.started_s[is_kept],
-            self.duration_s[is_kept],
-            None if self.others is None else self._of_runs(self.others, is_kept),
+            self.started_s[is_selected],
+            self.duration_s[is_selected],
+            None if self.interference is None else self._select_values(self.interference, is_selected),
         )
 
-    def _of_runs(self, values: Reals, is_kept: Bools) -> Reals:
-        """Return the values of the runs that are marked, run by run: to mark each value takes longer."""
+    def _select_values(self, values: Reals, is_selected: Bools) -> Reals:
+        """Concatenate the slices of the marked runs: faster than a mask over all values."""
         edges = self.samples.offsets.tolist()
-        return np.concatenate([values[:0], *(values[edges[run] : edges[run + 1]] for run in is_kept.nonzero()[0])])
+        return np.concatenate([values[:0], *(values[edges[run] : edges[run + 1]] for run in is_selected.nonzero()[0])])
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSets:
-    """The samples of many applications: m sets of n runs in all.
+    """The samples of m applications with n runs in all: set i has the runs offsets[i] to offsets[i + 1].
 
-    Set i has the runs offsets[i] to offsets[i + 1]. samples, started_s, duration_s (n): as in `SampleSet`.
-    interval_s (m): all samples of a set have the same step.
+    Attributes
+    ----------
+    samples, started_s, duration_s : n
+        As in `SampleSet`.
+    interval_s : (m,)
+        Length of a step [s], the same for all samples of a set.
+    offsets : (m + 1,)
+    interference : (values,) or None
+        As in `SampleSet`.
     """
 
     samples: Ragged
@@ -72,7 +89,7 @@ class SampleSets:
     duration_s: Reals
     interval_s: Reals
     offsets: Ints
-    others: Reals | None = None
+    interference: Reals | None = None
 
     @property
     def set_count(self) -> int:
@@ -81,36 +98,41 @@ class SampleSets:
 
     @property
     def owner(self) -> Ints:
-        """The set of each run (n)."""
+        """The index of the set of each run (n)."""
         return owners(self.offsets)
 
-    def one(self, place: int) -> SampleSet:
-        """Return one set: its samples are a view, not a copy."""
-        runs = slice(self.offsets[place], self.offsets[place + 1])
-        edges = self.samples.offsets[self.offsets[place] : self.offsets[place + 1] + 1]
+    def get_set(self, index: int) -> SampleSet:
+        """Return one set; its samples are a view, not a copy."""
+        runs = slice(self.offsets[index], self.offsets[index + 1])
+        edges = self.samples.offsets[self.offsets[index] : self.offsets[index + 1] + 1]
         values = self.samples.values[edges[0] : edges[-1]]
         return SampleSet(
             Ragged(values, edges - edges[0]),
-            float(self.interval_s[place]),
+            float(self.interval_s[index]),
             self.started_s[runs],
             self.duration_s[runs],
-            None if self.others is None else self.others[edges[0] : edges[-1]],
+            None if self.interference is None else self.interference[edges[0] : edges[-1]],
         )
 
     @classmethod
-    def of(cls, sets: list[SampleSet]) -> SampleSets:
-        """Return sets in order."""
-        counts = [one.samples.counts for one in sets]
-        is_known = any(one.others is not None for one in sets)
-        others = (np.full(len(one.samples.values), np.nan) if one.others is None else one.others for one in sets)
+    def concatenate(cls, sets: list[SampleSet]) -> SampleSets:
+        """Combine sets, in order."""
+        counts = [sample_set.samples.counts for sample_set in sets]
+        has_interference = any(sample_set.interference is not None for sample_set in sets)
+        interference = (
+            np.full(len(sample_set.samples.values), np.nan)
+            if sample_set.interference is None
+            else sample_set.interference
+            for sample_set in sets
+        )
         return cls(
             samples=Ragged(
-                np.concatenate([np.zeros(0), *(one.samples.values for one in sets)]),
+                np.concatenate([np.zeros(0), *(sample_set.samples.values for sample_set in sets)]),
                 offsets_of(np.concatenate([np.zeros(0, np.int64), *counts])),
             ),
-            started_s=np.concatenate([np.zeros(0), *(one.started_s for one in sets)]),
-            duration_s=np.concatenate([np.zeros(0), *(one.duration_s for one in sets)]),
-            interval_s=np.array([one.interval_s for one in sets], dtype=np.float64),
-            offsets=offsets_of([one.run_count for one in sets]),
-            others=np.concatenate([np.zeros(0), *others]) if is_known else None,
+            started_s=np.concatenate([np.zeros(0), *(sample_set.started_s for sample_set in sets)]),
+            duration_s=np.concatenate([np.zeros(0), *(sample_set.duration_s for sample_set in sets)]),
+            interval_s=np.array([sample_set.interval_s for sample_set in sets], dtype=np.float64),
+            offsets=offsets_of([sample_set.run_count for sample_set in sets]),
+            interference=np.concatenate([np.zeros(0), *interference]) if has_interference else None,
         )

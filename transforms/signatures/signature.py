@@ -1,4 +1,4 @@
-"""Signatures: what a method makes of one sample set, in one form for all methods."""
+"""Signatures: the result of an extraction method for one sample set, in one form for all methods."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import numpy as np
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.bursts import Bursts
 
-#: whether there is a signature, or why there is none
+#: whether there is a signature, or the reason why not
 Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One method's answer for one sample set.
+    """One method's estimate of the I/O of an application that runs alone.
 
-    bytes_per_s (seconds): the mean rate in each second of the application's run alone; empty unless extracted.
-    low_bytes_per_s, high_bytes_per_s (seconds): a band around it; NaN where the method gives none.
-    background_bytes_per_s: the rate of what others do all the time, which is left out; NaN where the method does not
-    estimate it.
+    Attributes
+    ----------
+    bytes_per_s : (seconds,)
+        Mean rate in each second since the start of the run; empty unless the outcome is `extracted`.
+    low_bytes_per_s, high_bytes_per_s : (seconds,)
+        Band around it; NaN where the method gives none.
+    background_bytes_per_s
+        Constant rate of other traffic that was subtracted; NaN where the method does not estimate it.
     """
 
     outcome: Outcome
@@ -33,23 +37,23 @@ class Signature:
 
     @property
     def duration_s(self) -> float:
-        """How long a run alone takes [s]: as many seconds as there are points."""
+        """Duration of a run without interference [s]: one second per point."""
         return float(len(self.bytes_per_s))
 
     @property
     def volume_bytes(self) -> float:
-        """What a run alone moves; infinite if that is more than a float holds."""
+        """Volume of a run; infinite where it exceeds the range of a float."""
         with np.errstate(over="ignore"):
             return float(self.bytes_per_s.sum())
 
     @classmethod
-    def curve(cls, bytes_per_s: Reals, bursts: Bursts, background_bytes_per_s: float = float("nan")) -> Signature:
-        """Return a signature of a method that gives no band."""
-        none = np.full(len(bytes_per_s), np.nan)
-        return cls("extracted", bytes_per_s, none, none, bursts, background_bytes_per_s)
+    def from_curve(cls, bytes_per_s: Reals, bursts: Bursts, background_bytes_per_s: float = float("nan")) -> Signature:
+        """Create an extracted signature without a band."""
+        unknown = np.full(len(bytes_per_s), np.nan)
+        return cls("extracted", bytes_per_s, unknown, unknown, bursts, background_bytes_per_s)
 
     @classmethod
-    def nothing(cls, outcome: Outcome, background_bytes_per_s: float = float("nan")) -> Signature:
-        """Return that there is no signature, and why."""
+    def missing(cls, outcome: Outcome, background_bytes_per_s: float = float("nan")) -> Signature:
+        """Create the result of a method that found no signature, with the reason."""
         empty = np.zeros(0)
-        return cls(outcome, empty, empty, empty, Bursts.none(), background_bytes_per_s)
+        return cls(outcome, empty, empty, empty, Bursts.empty(), background_bytes_per_s)

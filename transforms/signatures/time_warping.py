@@ -1,12 +1,12 @@
-"""Dynamic time warping: the baseline that IOSI is compared with.
+"""The `dtw` method: dynamic time warping, the baseline that IOSI is compared with.
 
 IOSI (Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-sessions/presentation/liu), section 6.1:
 "We initially assign a pair of samples as input to DTW, and feed the result along with another sample to DTW again.
 This process is repeated until all samples are exhausted", on preprocessed samples.
 
-The paper does not say how a pair becomes one sample again. Here each step of the path becomes the mean of both rates,
-at the mean of both times, and the result is read off at whole seconds; that is symmetric in the pair, and keeps the
-length that all preprocessed samples have. Every result counts for as much as the sample that it meets.
+The paper does not define how a pair becomes one sample again. Here, each step of the path becomes the mean of both
+rates at the mean of both times, interpolated at whole seconds. That is symmetric in the pair, and keeps the length that
+all preprocessed samples have. Each intermediate result has the same weight as the next sample.
 """
 
 from __future__ import annotations
@@ -15,75 +15,82 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.signatures.bursts import bursts_of
-from iosig.transforms.signatures.preprocessing import preprocessed
+from iosig.transforms.signatures.bursts import detect_bursts
+from iosig.transforms.signatures.preprocessing import preprocess
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 
-#: what a path's matrix may take (ours): samples of more than about 8,000 s are shifted against each other by no more
-#: than what fits (a Sakoe-Chiba band)
-_MOST_BYTES = 1 << 29
+#: Maximum size of a cost matrix (ours): samples of more than about 8,000 s use a Sakoe-Chiba band of what fits.
+_MAX_MATRIX_BYTES = 1 << 29
 
 
-def dtw(one: SampleSet) -> Signature:
-    """Return the signature of a set of runs by pairwise dynamic time warping; IOSI 6.1."""
-    samples = preprocessed(one)
+def extract_dtw(sample_set: SampleSet) -> Signature:
+    """Extract a signature by repeated pairwise dynamic time warping; IOSI, section 6.1."""
+    samples = preprocess(sample_set)
     if not len(samples.values):
-        return Signature.nothing("too_few_samples")
-    values = samples.complete
+        return Signature.missing("too_few_samples")
+    values = samples.filled
     if not (values > 0).any():
-        return Signature.nothing("no_io", samples.background_bytes_per_s)
-    curve = warped_mean(values)
-    return Signature.curve(curve, bursts_of(curve), samples.background_bytes_per_s)
+        return Signature.missing("no_io", samples.background_bytes_per_s)
+    curve = average_pairwise(values)
+    return Signature.from_curve(curve, detect_bursts(curve), samples.background_bytes_per_s)
 
 
-def warped_mean(values: Reals) -> Reals:
-    """Return samples (runs, points) averaged one after the other, each warped together with the mean of those before.
-
-    Values are finite and not negative. The result (points) is in their unit.
-    """
-    mean = np.ascontiguousarray(values[0], dtype=np.float64)
-    for sample in values[1:]:
-        mean = _merged(mean, sample)
-    return mean
-
-
-def warping_path(first: npt.ArrayLike, second: npt.ArrayLike, most_bytes: int | None = None) -> tuple[Ints, Ints]:
-    """Return the path that aligns two samples with the least sum of squared differences.
-
-    From both first points to both last ones, each step forward by one point in one sample or in both.
+def average_pairwise(values: Reals) -> Reals:
+    """Average samples one after the other, each warped together with the average of the previous ones.
 
     Parameters
     ----------
-    first, second : shapes (n,) and (m,), at least one point each, finite
-    most_bytes : what the matrix of the search may take; without it, all paths are searched; only for n = m
+    values : (runs, points)
+        Finite and not negative, in any unit.
 
     Returns
     -------
-    the points of the first and of the second sample (steps)
+    (points,)
+    """
+    mean = np.ascontiguousarray(values[0], dtype=np.float64)
+    for sample in values[1:]:
+        mean = _merge_pair(mean, sample)
+    return mean
 
+
+def find_warping_path(first: npt.ArrayLike, second: npt.ArrayLike, max_bytes: int | None = None) -> tuple[Ints, Ints]:
+    """Find the path of the smallest sum of squared differences between two samples.
+
+    It leads from the first points to the last ones, each step forward by one point in one sample or in both.
+
+    Parameters
+    ----------
+    first, second : (n,), (m,)
+        Finite, with one point or more.
+    max_bytes
+        Maximum size of the cost matrix, for n = m; by default, all paths are searched.
+
+    Returns
+    -------
+    first_points, second_points : (steps,)
     """
     from dtaidistance import dtw_cc
 
-    # by a power of 2, which changes no path: squares of huge rates leave the range
+    # scaling by a power of 2 changes no path, and keeps squares of huge rates in range
     pair = [np.ascontiguousarray(sample, dtype=np.float64) for sample in (first, second)]
     exponent = int(np.frexp(max(float(np.abs(sample).max()) for sample in pair))[1])
     with np.errstate(under="ignore"):
         scaled = [np.ldexp(sample, -exponent) for sample in pair]
-    # the library's form that takes less memory returns steps that are none where values are equal
-    path = np.array(dtw_cc.warping_path(*scaled, **_window(len(pair[0]), most_bytes)), dtype=np.int64)
+    # the library's memory-saving variant returns invalid steps where values are equal
+    path = np.array(dtw_cc.warping_path(*scaled, **_window_option(len(pair[0]), max_bytes)), dtype=np.int64)
     return path[:, 0], path[:, 1]
 
 
-def _window(points: int, most_bytes: int | None) -> dict[str, int]:
-    """Return the widest band around the diagonal that fits, if not all does: about two values a point and shift."""
-    if most_bytes is None or 8 * (points + 1) ** 2 <= most_bytes:
+def _window_option(point_count: int, max_bytes: int | None) -> dict[str, int]:
+    """Width of the band around the diagonal, if the whole matrix does not fit; about two values per point and shift."""
+    if max_bytes is None or 8 * (point_count + 1) ** 2 <= max_bytes:
         return {}
-    return {"window": max(1, most_bytes // (16 * points) - 1)}
+    return {"window": max(1, max_bytes // (16 * point_count) - 1)}
 
 
-def _merged(first: Reals, second: Reals) -> Reals:
-    """Return two samples of one length as one of that length (points)."""
-    left, right = warping_path(first, second, _MOST_BYTES)
+def _merge_pair(first: Reals, second: Reals) -> Reals:
+    """Merge two samples of one length into one of that length (points)."""
+    left, right = find_warping_path(first, second, _MAX_MATRIX_BYTES)
     rates = first[left] * 0.5 + second[right] * 0.5
     return np.interp(np.arange(len(first)), left * 0.5 + right * 0.5, rates)

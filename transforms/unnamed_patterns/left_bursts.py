@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, places_of, rows_of
-from iosig.transforms.signatures.bursts import joined, stretches
+from iosig.transforms.signatures.bursts import find_true_intervals, merge_intervals
 
 #: a burst's profile: how much of it has passed at so many times of its extent
 PROFILE_POINTS = 8
@@ -71,7 +71,7 @@ def left_bursts(left_bytes: Reals, interval_s: float, params: LeftBurstParams | 
     near = 2 * round(params.near_s / interval_s) + 1
     least = np.maximum(params.edge_ratio * level, params.own_ratio * maximum_filter1d(known, near))
     is_in: Bools = known > least
-    first, after = joined(*stretches(is_in), params.most_apart_s / interval_s)
+    first, after = merge_intervals(*find_true_intervals(is_in), params.most_apart_s / interval_s)
     is_gap = np.concatenate([[True], np.isnan(left_bytes), [True]])
     # places in is_gap are one later: the step before a burst, and the one after it
     highest, beside = _highest(known, first, after), np.where(is_in, np.nan, left_bytes)

@@ -8,7 +8,7 @@ import pytest
 from iosig.estimates.signatures import parallel
 from iosig.estimates.signatures.parallel import extract_in_batches, part_of
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract
+from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract_signatures
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 
 PARAMS = SignatureParams()
@@ -27,7 +27,7 @@ def drawn(set_count: int, seed: int = 0, run_count: int = 6) -> SampleSets:
         offsets = np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)
         samples = Ragged(np.concatenate(rates), offsets)
         sets.append(SampleSet(samples, 1.0 + place % 2, rng.uniform(-1, 0, run_count), steps * (1.0 + place % 2)))
-    return SampleSets.of(sets)
+    return SampleSets.concatenate(sets)
 
 
 def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -> None:
@@ -48,7 +48,7 @@ def test_a_part_is_its_sets_and_copies_no_samples() -> None:
     assert np.shares_memory(part.samples.values, sets.samples.values)
     assert part.set_count == 3
     for place in range(3):
-        mine, theirs = part.one(place), sets.one(place + 1)
+        mine, theirs = part.get_set(place), sets.get_set(place + 1)
         assert mine.interval_s == theirs.interval_s
         for name in ("started_s", "duration_s"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
@@ -58,7 +58,7 @@ def test_a_part_is_its_sets_and_copies_no_samples() -> None:
 
 def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = drawn(7)
-    wanted = extract(sets, PARAMS, METHODS)
+    wanted = extract_signatures(sets, PARAMS, METHODS)
     for max_steps, max_sets in ((1, 1), (1500, 100), (10**9, 3)):
         monkeypatch.setattr(parallel, "BATCH_STEPS", max_steps)
         monkeypatch.setattr(parallel, "BATCH_SETS", max_sets)

@@ -14,8 +14,8 @@ from iosig.flows.steps.exact_checks import against, check_runs
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ragged, offsets_of
-from iosig.transforms.sample_checks import Sampled
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.sample_checks import RunSamples
+from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS
@@ -27,15 +27,15 @@ BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)
 CURVE = np.zeros(600)
 CURVE[60:120] = 2e9
 CURVE[360:420] = 1e9
-MADE = Signature.curve(CURVE, bursts_of(CURVE))
+MADE = Signature.from_curve(CURVE, detect_bursts(CURVE))
 
 
-def sampled(rates: Any, started_s: float, interval_s: float) -> Sampled:
+def sampled(rates: Any, started_s: float, interval_s: float) -> RunSamples:
     values = np.asarray(rates, np.float64)
-    return Sampled(Ragged(values, offsets_of([len(values)])), np.array([started_s]), np.array([interval_s]))
+    return RunSamples(Ragged(values, offsets_of([len(values)])), np.array([started_s]), np.array([interval_s]))
 
 
-def counted(curve: Any, phase_s: float, interval_s: float) -> Sampled:
+def counted(curve: Any, phase_s: float, interval_s: float) -> RunSamples:
     """What scrapes say of a run that moved so much in each of its seconds."""
     total = np.concatenate([[0.0], np.cumsum(curve)])
     edges = np.arange(-phase_s, len(curve) + interval_s, interval_s)

@@ -24,7 +24,7 @@ def correlation(x: Sequence[float], y: Sequence[float]) -> float:
     return max(0.0, xy / math.sqrt(xx * yy))
 
 
-def likenesses(rows: Rows, bursts: Sequence[Burst]) -> list[float]:
+def correlations_with_average(rows: Rows, bursts: Sequence[Burst]) -> list[float]:
     """Each burst's correlation with the average burst."""
     offsets = range(
         min(first - peak for _, first, peak, _ in bursts), max(last - peak for *_, peak, last in bursts) + 1

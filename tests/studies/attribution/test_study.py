@@ -36,7 +36,7 @@ def signature(begun_s: float, volume: float) -> Signature:
     bursts = Bursts(np.array([begun_s]), np.array([begun_s + 30]), np.array([begun_s + 60]), one, np.ones(1))
     rates = np.zeros(1200)
     rates[int(begun_s) : int(begun_s) + 60] = volume / 60
-    return Signature.curve(rates, bursts)
+    return Signature.from_curve(rates, bursts)
 
 
 def seen(truth: dict[tuple[int, int], float], traffic: Reals | None = None) -> Seen:

@@ -25,7 +25,7 @@ def signature() -> Signature:
     rates = np.zeros(2400)
     rates[60:120] = 1e9
     one = np.array([6e10])
-    return Signature.curve(rates, Bursts(np.array([60.0]), np.array([90.0]), np.array([120.0]), one, np.ones(1)))
+    return Signature.from_curve(rates, Bursts(np.array([60.0]), np.array([90.0]), np.array([120.0]), one, np.ones(1)))
 
 
 def seen() -> tuple[Seen, Transfers]:

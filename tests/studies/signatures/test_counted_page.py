@@ -10,7 +10,7 @@ from iosig.studies.signatures.families import ALONE, FAMILIES
 from iosig.studies.signatures.methods import METHODS, ORACLES
 from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, pieces
 from iosig.studies.signatures.scores import CHOSEN
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
 FIRST, SECOND = ALONE.name, FAMILIES[0].name
 
@@ -57,5 +57,5 @@ def test_each_family_is_asked_in_three_ways() -> None:
     ways = {(piece.asked[0][1], piece.setting.is_alone_seen, piece.setting.is_counted) for piece in work}
     assert ways == {(SHARED, False, False), (OWN, True, False), (OWN_AND_OTHERS, False, True)}
     asked = {tuple(method.name for *_, method in piece.asked) for piece in work}
-    usual = tuple(method.name for method in METHODS if method.name in USUAL_METHODS)
+    usual = tuple(method.name for method in METHODS if method.name in DEFAULT_METHODS)
     assert asked == {usual, (*usual, *(one.name for one in ORACLES))}

@@ -24,7 +24,7 @@ from iosig.studies.signatures.injected import FamilySetting, paces, planned, pol
 from iosig.studies.signatures.methods import METHODS
 from iosig.studies.signatures.scores import CHOSEN, judges_of, scored, with_chosen
 from iosig.studies.signatures.sites import STUDIED, seed_of
-from iosig.transforms.signatures.methods import USUAL_METHODS
+from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.workload import Application, Burst
 
 ONE = Application("one", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.0e9)), 6)
@@ -32,7 +32,7 @@ STILL = Family("still", "gaps", 0.0, "fair", 3.0, "rests", "same", 2.0, 0.0)
 
 
 def volumes(setting: FamilySetting, seed: int = 1) -> list[float]:
-    one = setting.drawn(seed).sets.one(0)
+    one = setting.drawn(seed).sets.get_set(0)
     return [float(rates.sum()) * one.interval_s for rates in one.rates]
 
 
@@ -165,7 +165,9 @@ def likeness(setting: FamilySetting, number: int) -> float:
     """Return how well the chosen signatures of a site correlate with the truth, in the mean; none counts as 0."""
     drawn = setting.drawn(seed_of(5, number))
     judges = judges_of(drawn)
-    answers = [scored(drawn, one.name, one.extract(drawn.sets), judges) for one in METHODS if one.name in USUAL_METHODS]
+    answers = [
+        scored(drawn, one.name, one.extract(drawn.sets), judges) for one in METHODS if one.name in DEFAULT_METHODS
+    ]
     chosen = with_chosen(pl.concat(answers)).filter(method=CHOSEN)
     return float(chosen["correlation"].fill_null(0.0).mean())  # type: ignore[arg-type]
 
@@ -175,10 +177,10 @@ def test_servers_count_a_runs_own_bytes_and_others_are_known_beside_them() -> No
         FamilySetting(FAMILIES[0], "busy", (ONE,), **how).drawn(3).sets
         for how in ({}, {"is_alone_seen": True}, {"is_counted": True})
     )
-    assert own.others is None
+    assert own.interference is None
     assert counted.samples.values.tolist() == own.samples.values.tolist()
-    assert counted.others is not None
-    assert counted.samples.values + counted.others == pytest.approx(shared.samples.values)
+    assert counted.interference is not None
+    assert counted.samples.values + counted.interference == pytest.approx(shared.samples.values)
 
 
 @pytest.mark.slow

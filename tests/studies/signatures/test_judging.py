@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 
 from iosig.studies.signatures.judging import rotated, weights
-from iosig.transforms.signatures.trust import EVIDENCE
+from iosig.transforms.signatures.expected_correlation import FEATURES
 
 
 def drawn(seed: int, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    evidence = rng.random((count, len(EVIDENCE)))
-    return evidence, 0.2 + 0.6 * evidence[:, EVIDENCE.index("agreement")] + rng.normal(0, 0.02, count)
+    evidence = rng.random((count, len(FEATURES)))
+    return evidence, 0.2 + 0.6 * evidence[:, FEATURES.index("agreement")] + rng.normal(0, 0.02, count)
 
 
 def test_weights_are_found_again() -> None:
     found = weights(*drawn(1))
-    expected = np.zeros(1 + len(EVIDENCE))
-    expected[0], expected[1 + EVIDENCE.index("agreement")] = 0.2, 0.6
+    expected = np.zeros(1 + len(FEATURES))
+    expected[0], expected[1 + FEATURES.index("agreement")] = 0.2, 0.6
     assert found == pytest.approx(expected, abs=0.02)
 
 
 def test_what_can_only_speak_for_never_speaks_against() -> None:
     evidence, told = drawn(2)
     found = weights(evidence, 1.0 - told)
-    assert found[1 + EVIDENCE.index("agreement")] >= 0
+    assert found[1 + FEATURES.index("agreement")] >= 0
 
 
 def test_a_family_is_told_by_all_others() -> None:

@@ -56,14 +56,14 @@ def longest(sets: SampleSets) -> list[Signature]:
     """Take the longest run's sample as it is."""
     found = []
     for place in range(sets.set_count):
-        one = sets.one(place)
+        one = sets.get_set(place)
         rates = np.nan_to_num(one.rates[int(one.duration_s.argmax())])
-        found.append(Signature.curve(np.repeat(rates, round(one.interval_s)), Bursts.none()))
+        found.append(Signature.from_curve(np.repeat(rates, round(one.interval_s)), Bursts.empty()))
     return found
 
 
 def silent(sets: SampleSets) -> list[Signature]:
-    return [Signature.nothing("no_common_bursts")] * sets.set_count
+    return [Signature.missing("no_common_bursts")] * sets.set_count
 
 
 LONGEST = Method("longest", "the longest sample", longest)
@@ -71,7 +71,7 @@ SILENT = Method("silent", "never a signature", silent)
 
 
 def told_the_truth(drawn: Drawn) -> list[Signature]:
-    return [Signature.curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
+    return [Signature.from_curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_every_method_gives_a_signature_for_each_set() -> None:
 
 
 def test_timed_methods_are_those_of_the_study() -> None:
-    one = SETTING.drawn(4).sets.one(0)
+    one = SETTING.drawn(4).sets.get_set(0)
     for method in timing.methods():
         assert method.name in {known.name for known in METHODS}
         assert method.extract(one).outcome == "extracted"
@@ -181,7 +181,7 @@ def test_runs_among_nothing_are_as_they_are_alone() -> None:
     still = EdisonSetting(traffic(np.zeros(4000)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT)
     drawn = still.drawn(1)
     for place, truth in enumerate(drawn.truths):
-        one = drawn.sets.one(place)
+        one = drawn.sets.get_set(place)
         assert one.run_count == 10
         # times are whole seconds in a job log; a read takes its time too
         assert np.abs(one.duration_s - len(truth.bytes_per_s)).max() <= 1.0
@@ -192,7 +192,7 @@ def test_runs_among_nothing_are_as_they_are_alone() -> None:
 def test_others_add_their_bytes_and_slow_runs() -> None:
     others = 2.5e9
     busy = EdisonSetting(traffic(np.full(4000, others)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT[:1])
-    one = busy.drawn(1).sets.one(0)
+    one = busy.drawn(1).sets.get_set(0)
     alone_s = SHORT[0].duration_s
     # those who move as much as a run's plateau slow it to 1 / 1.25; what is slower than others, more
     burst_s = sum(burst.duration_s for burst in SHORT[0].bursts)
@@ -216,7 +216,7 @@ def test_real_traffic_is_read(shared_data: Path) -> None:
     # 17 hours from 08:00:05 on
     assert (found.interval_s, len(found.bytes_per_s)) == (5.0, 12240)
     assert 2.5e8 < np.nanmean(found.bytes_per_s) < 3.5e8
-    assert EdisonSetting(found, applications=SHORT[:1]).drawn(0).sets.one(0).run_count >= 9
+    assert EdisonSetting(found, applications=SHORT[:1]).drawn(0).sets.get_set(0).run_count >= 9
 
 
 def test_what_has_no_polls_is_refused(tmp_path: Path, shared_data: Path) -> None:
@@ -403,13 +403,13 @@ def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def kept(one: SampleSet) -> Signature:
         sizes.append((one.run_count, max(map(len, one.rates))))
-        return Signature.nothing("no_io")
+        return Signature.missing("no_io")
 
     def made_of_nothing(duration_s: int, seed: int) -> SampleSet:
         count = 14
-        return SampleSets.of(
+        return SampleSets.concatenate(
             [set_of(np.zeros(duration_s), 2.0, np.zeros(count), np.full(count, duration_s - 2.0))]
-        ).one(0)
+        ).get_set(0)
 
     monkeypatch.setattr(timing, "drawn_set", made_of_nothing)
     monkeypatch.setattr(timing, "TURN_S", 0.0)

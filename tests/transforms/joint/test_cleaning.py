@@ -7,32 +7,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iosig.transforms.joint.cleaning import Cleaned, cleaned
-from iosig.transforms.joint.shared import Shared
+from iosig.transforms.joint.cleaning import CleanedSamples, clean_samples
+from iosig.transforms.joint.shared_traffic import SharedTraffic
 from tests.joint_sites import BUSY, CALM, drawn, known_of
 
 LEAST = 5
 SITE = drawn((CALM, BUSY), 6, 6000)
-RAW = SITE.shared.cut(SITE.shared.volume_bytes)
+RAW = SITE.shared.cut_samples(SITE.shared.volume_bytes)
 NOTHING = known_of(None, None)
 
 
-def clean(shared: Shared = SITE.shared) -> Cleaned:
-    return cleaned(shared, NOTHING, LEAST)
+def clean(shared: SharedTraffic = SITE.shared) -> CleanedSamples:
+    return clean_samples(shared, NOTHING, LEAST)
 
 
 def test_others_bytes_go_and_nothing_has_to_be_known_before() -> None:
     found = clean()
-    before, after = (np.abs(one - SITE.own.values).sum() for one in (RAW.values, found.own.values))
+    before, after = (np.abs(one - SITE.own.values).sum() for one in (RAW.values, found.volume_bytes.values))
     assert after < 0.15 * before
-    assert found.own.offsets.tolist() == RAW.offsets.tolist()
+    assert found.volume_bytes.offsets.tolist() == RAW.offsets.tolist()
 
 
 def test_what_is_taken_and_what_is_left_is_what_was_there() -> None:
     found = clean()
-    assert (found.own.values >= 0).all()
-    assert found.own.values == pytest.approx(np.maximum(RAW.values - found.others, 0.0))
-    assert (found.others >= 0).all()
+    assert (found.volume_bytes.values >= 0).all()
+    assert found.volume_bytes.values == pytest.approx(np.maximum(RAW.values - found.interference_bytes, 0.0))
+    assert (found.interference_bytes >= 0).all()
 
 
 def test_nothing_is_taken_off_by_ones_own_runs() -> None:
@@ -47,21 +47,21 @@ def test_nothing_is_taken_off_by_ones_own_runs() -> None:
         ended=shared.ended[is_calm],
         is_sample=shared.is_sample[is_calm],
     )
-    found = cleaned(alone, known_of(None), LEAST)
-    assert found.own.values.tolist() == alone.cut(alone.volume_bytes).values.tolist()
-    assert not found.others.any()
+    found = clean_samples(alone, known_of(None), LEAST)
+    assert found.volume_bytes.values.tolist() == alone.cut_samples(alone.volume_bytes).values.tolist()
+    assert not found.interference_bytes.any()
 
 
 def test_what_was_not_measured_is_not_zero() -> None:
     volume = SITE.shared.volume_bytes.copy()
     volume[500:520] = np.nan
     found = clean(replace(SITE.shared, volume_bytes=volume))
-    gap = np.isnan(SITE.shared.cut(volume).values)
-    assert np.isnan(found.own.values).tolist() == gap.tolist()
-    assert np.isfinite(found.others).all()
-    assert found.own.values[~gap] == pytest.approx(clean().own.values[~gap], abs=3.0)
+    gap = np.isnan(SITE.shared.cut_samples(volume).values)
+    assert np.isnan(found.volume_bytes.values).tolist() == gap.tolist()
+    assert np.isfinite(found.interference_bytes).all()
+    assert found.volume_bytes.values[~gap] == pytest.approx(clean().volume_bytes.values[~gap], abs=3.0)
 
 
 def test_how_applications_are_numbered_does_not_matter() -> None:
     found = clean(replace(SITE.shared, application=1 - SITE.shared.application))
-    assert found.own.values.sum() == pytest.approx(clean().own.values.sum())
+    assert found.volume_bytes.values.sum() == pytest.approx(clean().volume_bytes.values.sum())

@@ -6,51 +6,53 @@ import numpy as np
 import pytest
 
 from iosig.transforms.arrays import Ragged
-from iosig.transforms.joint.envelope import extract, lasted_s
+from iosig.transforms.joint.envelope import extract_envelopes, weighted_mean_s
 from iosig.transforms.signatures.similarity import correlation
 from tests.joint_sites import BUSY, CALM, curve_of, drawn
 
 SITE = drawn((CALM, BUSY), 8, 6000)
-RAW = SITE.shared.cut(SITE.shared.volume_bytes)
+RAW = SITE.shared.cut_samples(SITE.shared.volume_bytes)
 OTHERS = RAW.values - SITE.own.values
 
 
 def test_clean_samples_give_the_truth() -> None:
-    found = extract(SITE.shared.sets(SITE.own, np.zeros(len(OTHERS))), 5)
+    found = extract_envelopes(SITE.shared.make_sample_sets(SITE.own, np.zeros(len(OTHERS))), 5)
     for one, application in zip(found.signatures, (CALM, BUSY), strict=True):
         assert correlation(one.bytes_per_s, curve_of(application)) > 0.97
         assert len(one.bursts) == len(application[1])
         assert (one.low_bytes_per_s <= one.bytes_per_s).all()
         assert (one.bytes_per_s <= one.high_bytes_per_s).all()
-    assert (found.trust > 0.8).all()
+    assert (found.expected_correlation > 0.8).all()
 
 
 def test_samples_that_lack_bytes_in_a_third_of_the_runs_keep_their_bursts() -> None:
     lacks = np.repeat(np.arange(len(RAW.counts)) % 3 == 0, RAW.counts)
     holes = Ragged(np.where(lacks, 0.1, 1.0) * SITE.own.values, RAW.offsets)
-    found = extract(SITE.shared.sets(holes, np.zeros(len(OTHERS))), 5)
+    found = extract_envelopes(SITE.shared.make_sample_sets(holes, np.zeros(len(OTHERS))), 5)
     assert correlation(found.signatures[0].bytes_per_s, curve_of(CALM)) > 0.9
     assert found.signatures[0].volume_bytes > 0.8 * curve_of(CALM).sum()
 
 
 def test_steps_in_which_others_were_count_less() -> None:
     # what others were given was not taken off at all: only its place is known
-    blind, told = (extract(SITE.shared.sets(RAW, others), 5) for others in (np.zeros(len(OTHERS)), OTHERS))
+    blind, told = (
+        extract_envelopes(SITE.shared.make_sample_sets(RAW, others), 5) for others in (np.zeros(len(OTHERS)), OTHERS)
+    )
     near = [correlation(one.signatures[1].bytes_per_s, curve_of(BUSY)) for one in (blind, told)]
     assert near[1] > near[0]
     assert near[1] > 0.9
 
 
 def test_too_few_runs_and_no_bytes_are_said() -> None:
-    sets = SITE.shared.sets(SITE.own, np.zeros(len(OTHERS)))
-    assert [one.outcome for one in extract(sets, 9).signatures] == ["too_few_samples"] * 2
-    nothing = SITE.shared.sets(Ragged(np.zeros(len(OTHERS)), RAW.offsets), OTHERS)
-    found = extract(nothing, 5)
+    sets = SITE.shared.make_sample_sets(SITE.own, np.zeros(len(OTHERS)))
+    assert [one.outcome for one in extract_envelopes(sets, 9).signatures] == ["too_few_samples"] * 2
+    nothing = SITE.shared.make_sample_sets(Ragged(np.zeros(len(OTHERS)), RAW.offsets), OTHERS)
+    found = extract_envelopes(nothing, 5)
     assert [one.outcome for one in found.signatures] == ["no_common_bursts"] * 2
-    assert np.isnan(found.trust).all()
+    assert np.isnan(found.expected_correlation).all()
 
 
 def test_a_run_that_is_far_off_hardly_counts() -> None:
-    assert lasted_s(np.array([100.0, 101.0, 99.0, 400.0])) == pytest.approx(100.0, abs=1.0)
-    assert lasted_s(np.array([7.0])) == 7.0
-    assert lasted_s(np.zeros(3)) == 0.0
+    assert weighted_mean_s(np.array([100.0, 101.0, 99.0, 400.0])) == pytest.approx(100.0, abs=1.0)
+    assert weighted_mean_s(np.array([7.0])) == 7.0
+    assert weighted_mean_s(np.zeros(3)) == 0.0

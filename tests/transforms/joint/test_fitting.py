@@ -10,8 +10,8 @@ import pytest
 
 from iosig.transforms.arrays import Reals
 from iosig.transforms.joint import fitting
-from iosig.transforms.joint.fitting import fitted
-from iosig.transforms.joint.shared import Known, Shared
+from iosig.transforms.joint.fitting import fit_traffic
+from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, STEP_S, Drawn, drawn, known_of
 
 LEAST = 5
@@ -24,9 +24,9 @@ def site() -> Drawn:
     return drawn((CALM, BUSY, SPARSE, DENSE), 8, 8000)
 
 
-def by_run(shared: Shared, known: Known, least: int = LEAST) -> Reals:
+def by_run(shared: SharedTraffic, known: KnownSignatures, least: int = LEAST) -> Reals:
     """Return what each run is given in each step (runs, steps)."""
-    given = fitted(shared, known, least)
+    given = fit_traffic(shared, known, least)
     shape = len(shared.application), len(shared.volume_bytes)
     found = np.bincount(given.run * shape[1] + given.step, given.volume_bytes, shape[0] * shape[1])
     return found.astype(np.float64).reshape(shape)
@@ -35,7 +35,9 @@ def by_run(shared: Shared, known: Known, least: int = LEAST) -> Reals:
 def moved(one: Drawn) -> Reals:
     """Return what each sample moved itself (runs, steps)."""
     found = np.zeros((len(one.shared.application), len(one.shared.volume_bytes)))
-    for run, first, after, begin in zip(one.shared.samples, *one.shared.windows(), one.own.offsets[:-1], strict=True):
+    for run, first, after, begin in zip(
+        one.shared.sample_runs, *one.shared.sample_windows(), one.own.offsets[:-1], strict=True
+    ):
         found[run, first:after] = one.own.values[begin : begin + after - first]
     return found
 
@@ -48,17 +50,17 @@ def test_each_run_is_given_what_it_moved() -> None:
 
 def test_runs_are_given_nothing_where_they_were_not() -> None:
     shared = site().shared
-    given = fitted(shared, ALL, LEAST)
-    assert (given.step + 1 > shared.begun[given.run]).all()
-    assert (given.step < shared.ceased[given.run]).all()
+    given = fit_traffic(shared, ALL, LEAST)
+    assert (given.step + 1 > shared.expected_start[given.run]).all()
+    assert (given.step < shared.expected_end[given.run]).all()
 
 
 def test_runs_are_at_work_in_their_bursts_also_where_misplaced_ones_smear_them() -> None:
     shared, truth = site().shared, moved(site())
     moved_by = np.random.default_rng(2).uniform(-3.0, 3.0, len(shared.started))
-    given = fitted(replace(shared, started=shared.started + moved_by), ALL, LEAST)
+    given = fit_traffic(replace(shared, started=shared.started + moved_by), ALL, LEAST)
     place = given.run * truth.shape[1] + given.step
-    work = np.bincount(place, given.work_ratio, truth.size).reshape(truth.shape)
+    work = np.bincount(place, given.active_ratio, truth.size).reshape(truth.shape)
     assert np.abs(work - (truth > 0)).sum() < 0.12 * (truth > 0).sum()
 
 
@@ -116,13 +118,13 @@ def test_what_was_not_measured_is_nobodys_and_is_filled_by_what_runs_do() -> Non
 def test_no_traffic_is_nobodys() -> None:
     shared = site().shared
     for value in (0.0, np.nan):
-        given = fitted(replace(shared, volume_bytes=np.full(len(shared.volume_bytes), value)), ALL, LEAST)
+        given = fit_traffic(replace(shared, volume_bytes=np.full(len(shared.volume_bytes), value)), ALL, LEAST)
         assert not len(given.step)
 
 
 def test_many_steps_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, truth = site().shared, moved(site())
-    monkeypatch.setattr(fitting, "_MOST_STEPS", int(truth.shape[0] * 580 / STEP_S / 2.5))
+    monkeypatch.setattr(fitting, "_MAX_STEPS", int(truth.shape[0] * 580 / STEP_S / 2.5))
     found = by_run(shared, ALL)
     # steps of three: no finer than that
     wide = len(shared.volume_bytes) // 3 * 3
@@ -131,5 +133,5 @@ def test_many_steps_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_rerun_gives_the_same_bits() -> None:
-    one, again = (fitted(site().shared, ALL, LEAST) for _ in range(2))
+    one, again = (fit_traffic(site().shared, ALL, LEAST) for _ in range(2))
     assert one.volume_bytes.tobytes() == again.volume_bytes.tobytes()

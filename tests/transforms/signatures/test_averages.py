@@ -9,14 +9,14 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged, Reals
 from iosig.transforms.signatures.averages import (
-    mean,
-    means,
-    median,
-    middle_of,
-    quantile,
-    quantile_of,
-    quantiles,
-    without_gaps,
+    extract_mean,
+    extract_median,
+    extract_quantile,
+    median_1d,
+    nan_mean,
+    nan_quantile,
+    quantile_1d,
+    replace_nan,
 )
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
@@ -50,33 +50,33 @@ def tables(draw: st.DrawFn) -> Reals:
 @given(tables(), st.floats(0, 1))
 def test_points_equal_the_naive_twin(table: Reals, level: float) -> None:
     rows = table.tolist()
-    np.testing.assert_allclose(means(table), naive.means(rows), rtol=1e-12)
-    np.testing.assert_allclose(quantiles(table, level), naive.quantiles(rows, level), rtol=1e-9, atol=1e-3)
+    np.testing.assert_allclose(nan_mean(table), naive.means(rows), rtol=1e-12)
+    np.testing.assert_allclose(nan_quantile(table, level), naive.quantiles(rows, level), rtol=1e-9, atol=1e-3)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.2, 0.35, 0.5, 1.0])
 def test_quantiles_equal_those_of_numpy(level: float) -> None:
     table = np.random.default_rng(2).exponential(1.0, (9, 400))
-    np.testing.assert_allclose(quantiles(table, level), np.quantile(table, level, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(nan_quantile(table, level), np.quantile(table, level, axis=0), rtol=1e-12)
     table[np.random.default_rng(3).random(table.shape) < 0.2] = NAN
-    np.testing.assert_allclose(quantiles(table, level), np.nanquantile(table, level, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(nan_quantile(table, level), np.nanquantile(table, level, axis=0), rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
 def test_extreme_values_and_no_runs() -> None:
-    np.testing.assert_allclose(means(np.full((4, 2), 1.7e308)), [1.7e308] * 2)
-    np.testing.assert_allclose(quantiles(np.full((4, 2), 1.7e308), 0.4), [1.7e308] * 2)
-    np.testing.assert_allclose(means(np.array([[np.inf], [3.0]])), [3.0])
-    assert means(np.empty((3, 0))).shape == quantiles(np.empty((3, 0)), 0.5).shape == (0,)
-    np.testing.assert_array_equal(means(np.empty((0, 2))), [NAN, NAN])
-    np.testing.assert_array_equal(quantiles(np.empty((0, 2)), 0.5), [NAN, NAN])
-    np.testing.assert_array_equal(quantiles(np.full((3, 2), NAN), 0.5), [NAN, NAN])
+    np.testing.assert_allclose(nan_mean(np.full((4, 2), 1.7e308)), [1.7e308] * 2)
+    np.testing.assert_allclose(nan_quantile(np.full((4, 2), 1.7e308), 0.4), [1.7e308] * 2)
+    np.testing.assert_allclose(nan_mean(np.array([[np.inf], [3.0]])), [3.0])
+    assert nan_mean(np.empty((3, 0))).shape == nan_quantile(np.empty((3, 0)), 0.5).shape == (0,)
+    np.testing.assert_array_equal(nan_mean(np.empty((0, 2))), [NAN, NAN])
+    np.testing.assert_array_equal(nan_quantile(np.empty((0, 2)), 0.5), [NAN, NAN])
+    np.testing.assert_array_equal(nan_quantile(np.full((3, 2), NAN), 0.5), [NAN, NAN])
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.1, NAN])
 def test_a_level_is_a_share(level: float) -> None:
     with pytest.raises(ValueError, match="level"):
-        quantiles(np.ones((2, 2)), level)
+        nan_quantile(np.ones((2, 2)), level)
 
 
 # ---- sets
@@ -94,31 +94,31 @@ def runs(seed: int = 1) -> SampleSet:
 
 def test_what_each_one_makes_of_a_foreign_burst() -> None:
     one = runs()
-    assert len(mean(one).bursts) == 4
-    for found in (median(one), quantile(one)):
+    assert len(extract_mean(one).bursts) == 4
+    for found in (extract_median(one), extract_quantile(one)):
         assert len(found.bursts) == 3
         np.testing.assert_allclose(found.bursts.started_s, [50, 150, 250])
         np.testing.assert_allclose(found.bytes_per_s[50:70], 1e9, rtol=0.02)
         assert found.bytes_per_s[100:110].max() < 1e7
-    assert 0 < mean(one).background_bytes_per_s < 1e7
-    assert mean(one).duration_s == 300
-    assert np.isnan(mean(one).low_bytes_per_s).all()
+    assert 0 < extract_mean(one).background_bytes_per_s < 1e7
+    assert extract_mean(one).duration_s == 300
+    assert np.isnan(extract_mean(one).low_bytes_per_s).all()
 
 
 def test_quantiles_are_in_order() -> None:
     one = runs(4)
-    low, middle, high = (quantile(one, level).bytes_per_s for level in (0.2, 0.5, 0.8))
+    low, middle, high = (extract_quantile(one, level).bytes_per_s for level in (0.2, 0.5, 0.8))
     assert (low <= middle).all()
     assert (middle <= high).all()
-    np.testing.assert_array_equal(median(one).bytes_per_s, middle)
-    assert quantile(one).volume_bytes <= median(one).volume_bytes
+    np.testing.assert_array_equal(extract_median(one).bytes_per_s, middle)
+    assert extract_quantile(one).volume_bytes <= extract_median(one).volume_bytes
 
 
 def test_the_order_of_runs_does_not_matter() -> None:
     one = runs()
     swapped = sample_set(*one.rates[::-1])
-    np.testing.assert_array_equal(quantile(one).bytes_per_s, quantile(swapped).bytes_per_s)
-    np.testing.assert_allclose(mean(one).bytes_per_s, mean(swapped).bytes_per_s, rtol=1e-12)
+    np.testing.assert_array_equal(extract_quantile(one).bytes_per_s, extract_quantile(swapped).bytes_per_s)
+    np.testing.assert_allclose(extract_mean(one).bytes_per_s, extract_mean(swapped).bytes_per_s, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
@@ -137,7 +137,11 @@ def test_the_order_of_runs_does_not_matter() -> None:
     ],
 )
 def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
-    found: list[Signature] = [mean(sample_set(*rates)), median(sample_set(*rates)), quantile(sample_set(*rates))]
+    found: list[Signature] = [
+        extract_mean(sample_set(*rates)),
+        extract_median(sample_set(*rates)),
+        extract_quantile(sample_set(*rates)),
+    ]
     assert {each.outcome for each in found} == {outcome}
     for each in found:
         assert np.isfinite(each.bytes_per_s).all()
@@ -146,7 +150,7 @@ def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> Non
 
 def test_where_no_run_was_measured_a_line_stands_in() -> None:
     rows = np.tile(np.array([0.0, 0.0, 4.0, *[NAN] * 13, 4.0, 0.0, 0.0, *[0.0] * 60]), (3, 1))
-    found = mean(sample_set(*rows))
+    found = extract_mean(sample_set(*rows))
     assert found.outcome == "extracted"
     np.testing.assert_allclose(found.bytes_per_s[2:17], 4.0)
 
@@ -156,7 +160,7 @@ def test_quick_quantiles_and_medians_are_numpys_to_the_last_bit(seed: int) -> No
     rng = np.random.default_rng(seed)
     for count in (1, 2, 3, 8, 9, 40):
         values = rng.lognormal(0.0, 3.0, count) * rng.integers(0, 2, count)
-        assert middle_of(values) == np.median(values)
+        assert median_1d(values) == np.median(values)
         for level in (0.0, 0.2, 0.333, 0.5, 0.99, 1.0):
-            assert quantile_of(values, level) == np.quantile(values, level)
-    np.testing.assert_array_equal(without_gaps(np.array([[1.0, NAN], [np.inf, -2.0]])), [[1.0, 0.0], [np.inf, -2.0]])
+            assert quantile_1d(values, level) == np.quantile(values, level)
+    np.testing.assert_array_equal(replace_nan(np.array([[1.0, NAN], [np.inf, -2.0]])), [[1.0, 0.0], [np.inf, -2.0]])

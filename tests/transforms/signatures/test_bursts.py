@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.signatures import bursts as module
-from iosig.transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
+from iosig.transforms.signatures.bursts import PARAMS, BurstDetectionParams, burst_height, detect_bursts
 from iosig.transforms.synthetic.site import signature
 from iosig.transforms.synthetic.workload import APPLICATIONS, Application
 from tests.budget import examples
@@ -28,14 +28,14 @@ def of(*pieces: tuple[float, int]) -> Reals:
 def test_the_truth_has_just_its_bursts(application: Application) -> None:
     true = [burst for burst in application.bursts if burst.direction == "write"]
     curve = signature(application, "write")
-    found = bursts_of(curve)
+    found = detect_bursts(curve)
     assert len(found) == len(true)
     np.testing.assert_allclose(found.started_s, [burst.offset_s for burst in true], atol=1.0)
     np.testing.assert_allclose(found.ended_s, [burst.ended_s for burst in true], atol=1.0)
     # all but the part of a second that it begins or ends in
     lost = np.array([burst.volume_bytes for burst in true]) - found.volume_bytes
     assert lost.min() > -1.0
-    assert lost.max() < 2 * HEIGHT_RATIO * height(curve)
+    assert lost.max() < 2 * PARAMS.min_height_ratio * burst_height(curve)
     assert (found.started_s < found.peaked_s).all()
     assert (found.peaked_s < found.ended_s).all()
     assert np.isnan(found.support_ratio).all()
@@ -46,13 +46,13 @@ def test_noise_below_the_bursts_makes_none(name: str) -> None:
     application = next(one for one in APPLICATIONS if one.name == name)
     curve = signature(application, "write")
     noise = np.random.default_rng(1).exponential(0.02, len(curve)) * curve.max()
-    noisy = bursts_of(curve + noise)
+    noisy = detect_bursts(curve + noise)
     assert len(noisy) == len(application.bursts)
-    np.testing.assert_allclose(noisy.started_s, bursts_of(curve).started_s, atol=2.0)
+    np.testing.assert_allclose(noisy.started_s, detect_bursts(curve).started_s, atol=2.0)
 
 
 def test_a_burst_by_hand() -> None:
-    found = bursts_of(of((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
+    found = detect_bursts(of((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
     assert found.started_s.tolist() == [3.0, 16.0]
     assert found.peaked_s.tolist() == [5.5, 16.5]
     assert found.ended_s.tolist() == [8.0, 19.0]
@@ -60,53 +60,53 @@ def test_a_burst_by_hand() -> None:
 
 
 def test_short_dips_belong_to_the_burst_and_longer_ones_part_two() -> None:
-    assert len(bursts_of(of((9, 5), (0, 4), (9, 5)))) == 1
-    assert len(bursts_of(of((9, 5), (0, 5), (9, 5)))) == 2
-    found = bursts_of(of((9, 5), (1, 4), (9, 5)))
+    assert len(detect_bursts(of((9, 5), (0, 4), (9, 5)))) == 1
+    assert len(detect_bursts(of((9, 5), (0, 5), (9, 5)))) == 2
+    found = detect_bursts(of((9, 5), (1, 4), (9, 5)))
     assert found.volume_bytes.tolist() == [94.0]
 
 
 def test_negligible_ones_are_dropped_and_small_ones_are_not() -> None:
     for count, expected in ((4, 1), (5, 2)):
-        assert len(bursts_of(of((10, 100), (0, 50), (10, count)))) == expected
+        assert len(detect_bursts(of((10, 100), (0, 50), (10, count)))) == expected
     many = of(*[(10.0, 5), (0.0, 20)] * 400)
-    assert len(bursts_of(many)) == 400, "each is a small share of all, and none is negligible"
+    assert len(detect_bursts(many)) == 400, "each is a small share of all, and none is negligible"
 
 
 def test_height_is_that_of_bursts_not_of_noise_or_a_spike() -> None:
     # the noise moves five times as much as the burst
-    assert height(of((0.1, 5000), (10, 10))) == 10.0
-    assert height(of((5, 50), (10, 1))) == 5.0
+    assert burst_height(of((0.1, 5000), (10, 10))) == 10.0
+    assert burst_height(of((5, 50), (10, 1))) == 5.0
     # squares: 400 and 600, then 800 and 600
-    assert height(of((5, 16), (10, 6))) == 10.0
-    assert height(of((5, 32), (10, 6))) == 5.0
-    assert np.isnan(height(of((0, 5))))
+    assert burst_height(of((5, 16), (10, 6))) == 10.0
+    assert burst_height(of((5, 32), (10, 6))) == 5.0
+    assert np.isnan(burst_height(of((0, 5))))
 
 
 @pytest.mark.parametrize(
     "none", [of(), of((0, 9)), of((np.nan, 3)), of((-1, 4)), np.full(3, -np.inf), np.full(2, np.inf)]
 )
 def test_no_io_no_bursts(none: Reals) -> None:
-    assert len(bursts_of(none)) == 0
+    assert len(detect_bursts(none)) == 0
 
 
 def test_a_constant_curve_is_one_burst() -> None:
-    found = bursts_of(of((3, 10)))
+    found = detect_bursts(of((3, 10)))
     assert (found.started_s.tolist(), found.peaked_s.tolist(), found.ended_s.tolist()) == ([0.0], [0.5], [10.0])
-    assert bursts_of(of((3, 1))).volume_bytes.tolist() == [3.0]
+    assert detect_bursts(of((3, 1))).volume_bytes.tolist() == [3.0]
 
 
 def test_what_is_not_measured_is_in_no_burst() -> None:
-    found = bursts_of(of((9, 5), (np.nan, 6), (9, 5)))
+    found = detect_bursts(of((9, 5), (np.nan, 6), (9, 5)))
     assert found.ended_s.tolist() == [5.0, 16.0]
-    bridged = bursts_of(of((9, 5), (np.nan, 2), (9, 5)))
+    bridged = detect_bursts(of((9, 5), (np.nan, 2), (9, 5)))
     assert (len(bridged), bridged.volume_bytes.tolist()) == (1, [90.0])
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e300])
 def test_scales_do_not_count(scale: float) -> None:
     curve = of((0, 3), (1, 5), (2, 5), (0, 9), (2, 9), (0, 4))
-    found, scaled = bursts_of(curve), bursts_of(curve * scale)
+    found, scaled = detect_bursts(curve), detect_bursts(curve * scale)
     np.testing.assert_array_equal(scaled.started_s, found.started_s)
     np.testing.assert_array_equal(scaled.peaked_s, found.peaked_s)
     np.testing.assert_array_equal(scaled.ended_s, found.ended_s)
@@ -122,9 +122,8 @@ def test_scales_do_not_count(scale: float) -> None:
 def test_as_the_naive_twin(pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float) -> None:
     curve = of(*pieces)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("HEIGHT_RATIO", ratio), ("DIP_S", dip_s), ("VOLUME_RATIO", volume_ratio)):
-            patch.setattr(module, name, value)
-        found = bursts_of(curve)
+        patch.setattr(module, "PARAMS", BurstDetectionParams(ratio, dip_s, volume_ratio))
+        found = detect_bursts(curve)
     twin = naive.bursts(curve.tolist(), ratio, dip_s, volume_ratio)
     assert found.started_s.tolist() == [first for first, _, _, _ in twin]
     assert found.peaked_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]

@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import iosi as module
-from iosig.transforms.signatures.iosi import IosiParams, iosi_of_each, iosi_raw_of_each, smooth_part
-from iosig.transforms.signatures.iosi_crests import Waves, waves
-from iosig.transforms.signatures.left_out import are_outliers, volumes
+from iosig.transforms.signatures.iosi import IosiParams, extract_iosi, extract_iosi_raw, low_frequency_component
+from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
+from iosig.transforms.signatures.outliers import detect_outliers, run_volumes
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Outcome, Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation
@@ -29,15 +29,16 @@ NAN = float("nan")
 
 
 def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    return iosi_of_each([one], params)[0]
+    return extract_iosi([one], params)[0]
 
 
 def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
-    return iosi_raw_of_each([one], params)[0]
+    return extract_iosi_raw([one], params)[0]
 
 
-def likenesses(rows: Reals, found: Waves) -> Reals:
-    return module._Bursts.of([module._Cut.of(rows, found, 1.0, NAN)]).likenesses()
+def correlations_with_average(rows: Reals, bursts: RowBursts) -> Reals:
+    segmented = module._SegmentedSet.from_samples(rows, bursts, 1.0, NAN)
+    return module._BurstTable.concatenate([segmented]).correlate_with_average()
 
 
 def samples(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
@@ -226,7 +227,7 @@ def test_rates_scale_and_the_order_of_runs_does_not_count(seed: int) -> None:
 # ---- beside the twin
 
 
-def bursts_of(found: Waves) -> list[naive.Burst]:
+def bursts_of(found: RowBursts) -> list[naive.Burst]:
     return list(zip(found.run.tolist(), found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
 
 
@@ -234,14 +235,14 @@ def test_what_is_slow_stays_and_what_is_fast_goes() -> None:
     times = np.arange(2000)
     slow, fast = np.cos(2 * np.pi * times / 100), np.cos(2 * np.pi * times / 5)
     inner = slice(300, -300)
-    np.testing.assert_allclose(smooth_part((slow + fast)[None])[0][inner], slow[inner], atol=0.01)
-    np.testing.assert_allclose(smooth_part(np.full((1, 100), 5.0)), np.full((1, 100), 5.0), rtol=2e-3)
+    np.testing.assert_allclose(low_frequency_component((slow + fast)[None])[0][inner], slow[inner], atol=0.01)
+    np.testing.assert_allclose(low_frequency_component(np.full((1, 100), 5.0)), np.full((1, 100), 5.0), rtol=2e-3)
 
 
 def test_zeros_stay_exactly_zero() -> None:
     values = np.zeros((2, 1500))
     values[0, 700:710] = 1.0
-    found = smooth_part(values)
+    found = low_frequency_component(values)
     assert not found[1].any()
     assert not found[0, :300].any()
     assert not found[0, -300:].any()
@@ -254,7 +255,7 @@ def test_zeros_stay_exactly_zero() -> None:
 def test_extreme_values_and_short_rows_are_no_error(scale: float, points: int, level: int) -> None:
     values = np.full((2, points), scale)
     values[1, ::2] = 0.0
-    assert smooth_part(values, level).shape == (2, points)
+    assert low_frequency_component(values, level).shape == (2, points)
 
 
 def random_rows(seed: int) -> Reals:
@@ -271,21 +272,25 @@ def random_rows(seed: int) -> Reals:
 @pytest.mark.parametrize("seed", range(12))
 def test_likenesses_as_the_naive_twin(seed: int) -> None:
     rows = random_rows(seed)
-    found = waves(smooth_part(rows))
-    np.testing.assert_allclose(likenesses(rows, found), naive.likenesses(rows.tolist(), bursts_of(found)), atol=1e-9)
+    found = segment_bursts(low_frequency_component(rows))
+    np.testing.assert_allclose(
+        correlations_with_average(rows, found),
+        naive.correlations_with_average(rows.tolist(), bursts_of(found)),
+        atol=1e-9,
+    )
 
 
 def test_likeness_of_constant_bursts_is_none() -> None:
-    flat = Waves(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
-    assert likenesses(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
+    flat = RowBursts(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
+    assert correlations_with_average(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
 
 
 def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
     peak, valley = np.array([0, 1.0, 2, 1, 0]), np.array([2.0, 1, 0, 1, 2])
     rows = np.concatenate([peak, peak, peak, valley])[None, :]
     first = np.array([0, 5, 10, 15])
-    found = Waves(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
-    assert likenesses(rows, found) == pytest.approx([1, 1, 1, 0])
+    found = RowBursts(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
+    assert correlations_with_average(rows, found) == pytest.approx([1, 1, 1, 0])
 
 
 @pytest.mark.parametrize(
@@ -304,7 +309,7 @@ def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
 def test_bursts_that_overlap_part(
     first: list[int], crest: list[int], last: list[int], begin: list[int], end: list[int]
 ) -> None:
-    parted = module._apart(np.array(first), np.array(crest), np.array(last), 100)
+    parted = module._separate_overlaps(np.array(first), np.array(crest), np.array(last), 100)
     assert [side.tolist() for side in parted] == [begin, end]
 
 
@@ -313,13 +318,13 @@ def test_signatures_as_the_naive_twin() -> None:
     extracted = 0
     for seed in range(24):
         rows = random_rows(seed)
-        found = waves(smooth_part(rows))
+        found = segment_bursts(low_frequency_component(rows))
         bursts, values = bursts_of(found), rows.tolist()
         widths = naive.widths(bursts, module.WIDTH_COUNT)
         grids = list(product(widths, module.HEIGHTS.tolist()))
-        likeness = likenesses(rows, found).tolist()
+        likeness = correlations_with_average(rows, found).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
-        (one,) = module._of_each([(rows, NAN)], params)
+        (one,) = module._extract([(rows, NAN)], params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue
@@ -335,8 +340,8 @@ def test_how_many_sets_go_side_by_side_changes_nothing(monkeypatch: pytest.Monke
     rows = [(random_rows(seed), NAN) for seed in range(8)]
     found = []
     for count in (1, 40, 10_000):
-        monkeypatch.setattr(module, "_BLOCK_BURSTS", count)
-        found.append([one.bytes_per_s.tolist() for one in module._of_each(rows, IosiParams(kappa=0.7))])
+        monkeypatch.setattr(module, "_BATCH_BURSTS", count)
+        found.append([one.bytes_per_s.tolist() for one in module._extract(rows, IosiParams(kappa=0.7))])
     assert found[0] == found[1] == found[2]
     assert any(found[0])
 
@@ -361,8 +366,8 @@ def site_sets() -> dict[str, SampleSet]:
         )
         pieces = [rates[int(np.ceil(a)) : int(np.ceil(b)) + 1] for a, b in zip(began, ended, strict=True)]
         one = samples(pieces, ((ended - began) * params.interval_s).tolist())
-        moved = volumes(SampleSets.of([one]))
-        found[name] = one.kept(~are_outliers(one.duration_s, moved, np.array([0, one.run_count])))
+        moved = run_volumes(SampleSets.concatenate([one]))
+        found[name] = one.select_runs(~detect_outliers(one.duration_s, moved, np.array([0, one.run_count])))
     return found
 
 

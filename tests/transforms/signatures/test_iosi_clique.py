@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ints, offsets_of
-from iosig.transforms.signatures.iosi_clique import Planes, cliques, needed
+from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bursts, required_samples
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
@@ -28,16 +28,16 @@ class Found(NamedTuple):
     explained_count: Ints
 
 
-def points(of: list[naive.Point], samples: int, span: float = 100.0) -> Planes:
+def points(of: list[naive.Point], samples: int, span: float = 100.0) -> BurstPlanes:
     time, likeness, sample = np.array(of, dtype=np.float64).T
-    return Planes(
+    return BurstPlanes(
         time, likeness, sample.astype(np.int64), np.array([0, len(of)]), np.array([samples]), np.array([span])
     )
 
 
-def clique(plane: Planes, grids: list[tuple[float, float]], gamma: float, kappa: float) -> Found:
+def clique(plane: BurstPlanes, grids: list[tuple[float, float]], gamma: float, kappa: float) -> Found:
     width, height = np.array(grids).T[:, None]
-    found = cliques(plane, width, height, gamma, kappa)
+    found = find_common_bursts(plane, width, height, gamma, kappa)
     return Found(found.owner, int(found.count[0]), int(found.grid[0]), found.explained_count[0])
 
 
@@ -65,13 +65,13 @@ def test_density_counts_samples_and_not_points() -> None:
 
 @pytest.mark.parametrize(("sample_count", "expected"), [(1, 1), (4, 2), (5, 3), (10, 5)])
 def test_what_a_dense_unit_needs_is_rounded_up(sample_count: int, expected: int) -> None:
-    assert needed(0.5, sample_count) == expected
+    assert required_samples(0.5, sample_count) == expected
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.55, 0.7, 0.9])
 def test_a_whole_number_of_samples_survives_rounding(share: float) -> None:
-    assert needed(share, 100) == round(share * 100)
-    assert needed(share, 20) == round(share * 20)
+    assert required_samples(share, 100) == round(share * 100)
+    assert required_samples(share, 20) == round(share * 20)
 
 
 def test_a_cluster_that_a_line_of_the_grid_cuts_is_found_through_the_neighbourhood() -> None:
@@ -162,11 +162,11 @@ def test_as_the_naive_twin(
     assert {frozenset(cluster) for cluster in members(found)} == {frozenset(cluster) for cluster in expected}
 
 
-def planes_of(ones: list[Planes]) -> Planes:
+def planes_of(ones: list[BurstPlanes]) -> BurstPlanes:
     time_s, likeness, sample, _, sample_count, span_s = (
-        np.concatenate([getattr(one, field.name) for one in ones]) for field in fields(Planes)
+        np.concatenate([getattr(one, field.name) for one in ones]) for field in fields(BurstPlanes)
     )
-    return Planes(time_s, likeness, sample, offsets_of([len(one.time_s) for one in ones]), sample_count, span_s)
+    return BurstPlanes(time_s, likeness, sample, offsets_of([len(one.time_s) for one in ones]), sample_count, span_s)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -176,7 +176,7 @@ def test_planes_side_by_side_do_not_touch(drawn: list[tuple[list[naive.Point], i
     rng = np.random.default_rng(seed)
     width, height = rng.uniform(0.5, 30.0, (len(ones), 3)), rng.choice([0.1, 0.25, 1.0], (len(ones), 3))
     gamma, kappa = rng.choice([0.3, 0.5, 0.9], 2)
-    together = cliques(planes_of(ones), width, height, gamma, kappa)
+    together = find_common_bursts(planes_of(ones), width, height, gamma, kappa)
     first = 0
     for place, one in enumerate(ones):
         alone = clique(one, list(zip(width[place], height[place], strict=True)), gamma, kappa)
@@ -198,7 +198,7 @@ def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
     means = [np.mean([of[i][0] for i in cluster]) for cluster in clusters]
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(means))
     for cluster in clusters:
-        assert len({of[i][2] for i in cluster}) == len(cluster) >= needed(kappa, samples)
+        assert len({of[i][2] for i in cluster}) == len(cluster) >= required_samples(kappa, samples)
 
 
 @settings(max_examples=examples(40), deadline=None)

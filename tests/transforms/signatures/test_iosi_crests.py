@@ -7,21 +7,21 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from iosig.transforms.signatures import iosi_crests
-from iosig.transforms.signatures.iosi import smooth_part
-from iosig.transforms.signatures.iosi_crests import Waves, waves
+from iosig.transforms.signatures.iosi import low_frequency_component
+from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
 from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
 
 NAN = float("nan")
 
 
-def triples(found: Waves) -> list[tuple[int, int, int]]:
+def triples(found: RowBursts) -> list[tuple[int, int, int]]:
     return list(zip(found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
 
 
 def of(*row: float) -> list[tuple[int, int, int]]:
     """The bursts of one row."""
-    found = waves([row])
+    found = segment_bursts([row])
     assert not found.run.any()
     return triples(found)
 
@@ -74,7 +74,7 @@ def test_without_ups_and_downs_there_is_no_burst() -> None:
     assert of(5, 5, 5) == []
     assert of(5) == []
     assert of(NAN, NAN) == []
-    assert len(waves(np.empty((0, 5)))) == len(waves(np.empty((3, 0)))) == 0
+    assert len(segment_bursts(np.empty((0, 5)))) == len(segment_bursts(np.empty((3, 0)))) == 0
 
 
 def test_what_lies_below_zero_is_no_burst() -> None:
@@ -95,7 +95,7 @@ def test_extreme_heights_are_no_error(scale: float) -> None:
 
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
-        waves(np.ones(5))
+        segment_bursts(np.ones(5))
 
 
 # ---- many rows
@@ -111,7 +111,7 @@ def test_rows_equal_the_naive_twin(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # what is drawn ripples by nothing
         patch.setattr(iosi_crests, "_RIPPLE_RATIO", 0.0)
-        found = waves(rows)
+        found = segment_bursts(rows)
     bursts = [naive.waves(row, 0.0) for row in rows]
     assert triples(found) == [burst for each in bursts for burst in each]
     assert found.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
@@ -127,7 +127,7 @@ def test_the_defaults_equal_the_naive_twins(row: list[float]) -> None:
 @given(st.lists(heights, min_size=1, max_size=40))
 @example([1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 3.0])
 def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
-    forward, backward = waves([row]), waves([row[::-1]])
+    forward, backward = segment_bursts([row]), segment_bursts([row[::-1]])
     last = len(row) - 1
     assert forward.first.tolist() == (last - backward.last[::-1]).tolist()
     assert forward.last.tolist() == (last - backward.first[::-1]).tolist()
@@ -142,7 +142,7 @@ def test_the_unit_does_not_matter(row: list[int], exponent: int) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 def test_bursts_are_in_order_and_share_troughs_at_most(row: list[float]) -> None:
-    found = waves([row])
+    found = segment_bursts([row])
     assert (found.first <= found.peak).all()
     assert (found.peak <= found.last).all()
     assert (found.last[:-1] <= found.first[1:]).all()
@@ -157,7 +157,7 @@ def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
     starts = np.arange(150, 1500, 300)
     for start in starts:
         rows[:, start : start + 50] += rng.normal(2.5e9, 2e8, (8, 50))
-    found = waves(smooth_part(rows))
+    found = segment_bursts(low_frequency_component(rows))
     assert np.bincount(found.run).tolist() == [5] * 8
     middles = np.tile(starts + 25, 8)
     assert (np.abs(found.peak - middles) < 30).all()
@@ -167,6 +167,6 @@ def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 def test_a_steady_writer_has_one_burst(level: int) -> None:
-    found = waves(smooth_part(np.full((2, 1500), 2e9), level))
+    found = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level))
     assert found.run.tolist() == [0, 1]
     assert (found.last - found.first > 1490).all()

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.signatures.left_out import are_usual
-from iosig.transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, chosen, extract
+from iosig.transforms.signatures.expected_correlation import COMPARABLE_OUTCOMES, find_missing_bursts_in_set
+from iosig.transforms.signatures.methods import (
+    METHODS,
+    MethodSignatures,
+    SignatureParams,
+    extract_signatures,
+    select_methods,
+)
+from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.trust import LACKING, missed
 from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 
@@ -27,7 +33,9 @@ BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in 
 
 def answers(one: SampleSet, methods: Sequence[str] = METHODS) -> dict[str, Signature]:
     """Each method's answer for one set; all are well formed."""
-    found = {told.method: told.signatures[0] for told in extract(SampleSets.of([one]), None, methods)}
+    found = {
+        told.method: told.signatures[0] for told in extract_signatures(SampleSets.concatenate([one]), None, methods)
+    }
     assert {method: faults(told) for method, told in found.items() if faults(told)} == {}
     return found
 
@@ -86,7 +94,7 @@ def sets(draw: st.DrawFn) -> SampleSet:
 def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
     found = answers(one)
     assert list(found) == list(METHODS)
-    if one.run_count < SignatureParams().least_run_count:
+    if one.run_count < SignatureParams().min_run_count:
         assert {told.outcome for told in found.values()} == {"too_few_samples"}
 
 
@@ -132,12 +140,12 @@ def test_sets_side_by_side_do_not_touch() -> None:
     rows = [*stopped.rates, stopped.rates[0][:30]]
     with_one_stopped = set_of(rows, 2.0, [*stopped.started_s, 0.0], [*stopped.duration_s, 60.0])
     ones = [noisy(1), set_of([]), noisy(2, runs=4), with_one_stopped, set_of([np.zeros(100)] * 6)]
-    together = extract(SampleSets.of(ones))
+    together = extract_signatures(SampleSets.concatenate(ones))
     for told in together:
         assert len(told.signatures) == len(ones)
         assert told.is_outlier.shape == (sum(one.run_count for one in ones),)
     for place, one in enumerate(ones):
-        for told, alone in zip(together, extract(SampleSets.of([one])), strict=True):
+        for told, alone in zip(together, extract_signatures(SampleSets.concatenate([one])), strict=True):
             assert told.signatures[place].outcome == alone.signatures[0].outcome
             np.testing.assert_array_equal(told.signatures[place].bytes_per_s, alone.signatures[0].bytes_per_s)
     outcomes = {told.method: [found.outcome for found in told.signatures] for told in together}
@@ -146,9 +154,9 @@ def test_sets_side_by_side_do_not_touch() -> None:
 
 def test_methods_come_as_they_are_asked_for() -> None:
     asked = ("mean", "robust", "mean")
-    assert tuple(told.method for told in extract(SampleSets.of([noisy(1)]), None, asked)) == asked
+    assert tuple(told.method for told in extract_signatures(SampleSets.concatenate([noisy(1)]), None, asked)) == asked
     with pytest.raises(KeyError):
-        extract(SampleSets.of([noisy(1)]), None, ("no_method",))
+        extract_signatures(SampleSets.concatenate([noisy(1)]), None, ("no_method",))
 
 
 def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
@@ -157,33 +165,37 @@ def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
 
     found = [told("iosi", 0.9, NAN, 0.3, NAN), told("robust", 0.5, 0.8, NAN, NAN), told("warped", 0.495, 0.4, NAN, NAN)]
     # a little more is given to the first contender; others are asked only where no contender has a signature
-    assert chosen(found) == ["warped", "robust", "iosi", "warped"]
-    assert chosen(found[:1]) == ["iosi"] * 4
+    assert select_methods(found) == ["warped", "robust", "iosi", "warped"]
+    assert select_methods(found[:1]) == ["iosi"] * 4
 
 
 def test_what_has_no_signature_has_no_trust_and_the_rest_has() -> None:
     ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
-    for told in extract(SampleSets.of(ones)):
+    for told in extract_signatures(SampleSets.concatenate(ones)):
         is_there = [found.outcome == "extracted" for found in told.signatures]
-        assert np.isfinite(told.trust).tolist() == is_there
-        assert ((told.trust[is_there] >= 0) & (told.trust[is_there] <= 1)).all()
+        assert np.isfinite(told.expected_correlation).tolist() == is_there
+        assert ((told.expected_correlation[is_there] >= 0) & (told.expected_correlation[is_there] <= 1)).all()
 
 
 def test_each_method_is_told_what_its_own_answer_lacks() -> None:
     ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
-    sets = SampleSets.of(ones)
-    kept = are_usual(sets.duration_s, sets.offsets)
-    for told in extract(sets):
-        for place, (found, count) in enumerate(zip(told.signatures, told.lacked_burst_count, strict=True)):
-            own = ones[place].kept(kept[sets.offsets[place] : sets.offsets[place + 1]])
-            expected = len(missed(own, found)) if found.outcome in LACKING and own.run_count > 2 else np.nan
+    sets = SampleSets.concatenate(ones)
+    kept = select_typical_runs(sets.duration_s, sets.offsets)
+    for told in extract_signatures(sets):
+        for place, (found, count) in enumerate(zip(told.signatures, told.missing_burst_count, strict=True)):
+            own = ones[place].select_runs(kept[sets.offsets[place] : sets.offsets[place + 1]])
+            expected = (
+                len(find_missing_bursts_in_set(own, found))
+                if found.outcome in COMPARABLE_OUTCOMES and own.run_count > 2
+                else np.nan
+            )
             assert count == pytest.approx(expected, nan_ok=True), told.method
 
 
 def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> None:
     whole = polled(BURSTS, 200.0)
     one = set_of([*[whole] * 6, whole[:40], whole[:60]])
-    for told in extract(SampleSets.of([one])):
+    for told in extract_signatures(SampleSets.concatenate([one])):
         expected = [False] * 8 if told.method == "iosi_raw" else [False] * 6 + [True] * 2
         assert told.is_outlier.tolist() == expected, told.method
         if told.method == "robust":
@@ -194,7 +206,7 @@ def test_a_run_of_others_storm_is_weighed_and_not_left_out_of_the_default() -> N
     clean, rng = polled(BURSTS, 200.0), np.random.default_rng(2)
     rows = [clean + rng.uniform(0, 1e5, len(clean)) for _ in range(7)]
     one = set_of([*rows, clean + 4e9 * (np.arange(len(clean)) > 30)])
-    told = {answer.method: answer for answer in extract(SampleSets.of([one]))}
+    told = {answer.method: answer for answer in extract_signatures(SampleSets.concatenate([one]))}
     assert not told["robust"].is_outlier.any()
     assert told["mean"].is_outlier.tolist() == [False] * 7 + [True]
     assert len(told["robust"].signatures[0].bursts) == 4

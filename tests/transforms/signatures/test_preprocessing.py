@@ -10,13 +10,13 @@ from hypothesis import given, settings, strategies as st
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.signatures import preprocessing
 from iosig.transforms.signatures.preprocessing import (
-    bridged,
-    duration_corrected,
-    noise_reduced,
-    over_node_counts,
-    partial,
-    preprocessed,
-    refined,
+    correct_durations,
+    fill_gaps,
+    merge_node_counts,
+    preprocess,
+    reduce_noise,
+    refine_granularity,
+    truncate_runs,
 )
 from iosig.transforms.signatures.sample_sets import SampleSet
 from tests.budget import examples
@@ -52,7 +52,7 @@ def a_set(*samples: list[float] | Reals, interval_s: float = 2.0, duration_s: li
 
 def points(rates: Reals, interval_s: float) -> Reals:
     """One sample in points of 1 s."""
-    return refined(ragged(rates), interval_s).values
+    return refine_granularity(ragged(rates), interval_s).values
 
 
 # ---- granularity refinement
@@ -95,7 +95,7 @@ def test_no_last_point_is_lost_to_rounding() -> None:
 
 def test_no_step_leaks_into_the_next_sample_by_rounding() -> None:
     # the 30th step of 0.1 s ends just after the third second, by rounding
-    found = pieces(refined(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
+    found = pieces(refine_granularity(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
     np.testing.assert_array_equal(found[1], [NAN])
 
 
@@ -113,11 +113,11 @@ def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> N
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=12), max_size=5))
 def test_refinement_of_many_is_as_the_naive_twin(samples: list[list[float]]) -> None:
-    found = pieces(refined(ragged(*samples), 2.0))
+    found = pieces(refine_granularity(ragged(*samples), 2.0))
     for ours, sample in zip(found, samples, strict=True):
         np.testing.assert_allclose(ours, naive.refined(sample), rtol=1e-12)
     for other in (3.0, 2.5, 0.5):
-        together = pieces(refined(ragged(*samples), other))
+        together = pieces(refine_granularity(ragged(*samples), other))
         for ours, sample in zip(together, samples, strict=True):
             np.testing.assert_array_equal(ours, points(of(*sample), other))
 
@@ -144,7 +144,7 @@ def test_an_interval_is_a_positive_number(interval_s: float) -> None:
 
 def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
     samples = ragged([0, NAN, NAN, 3, NAN, NAN, NAN, 7], [NAN, 5, np.inf], [NAN, NAN], [], [-np.inf, NAN, NAN, 1])
-    assert str(pieces(bridged(samples, 2.0, 4.0))) == str(
+    assert str(pieces(fill_gaps(samples, 2.0, 4.0))) == str(
         [[0.0, 1.0, 2.0, 3.0, NAN, NAN, NAN, 7.0], [5.0, 5.0, 5.0], [NAN, NAN], [], [NAN, NAN, NAN, 1.0]]
     )
 
@@ -152,7 +152,7 @@ def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=15), max_size=5), st.integers(0, 6))
 def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: int) -> None:
-    found = pieces(bridged(ragged(*samples), 2.0, 2.0 * most_steps))
+    found = pieces(fill_gaps(ragged(*samples), 2.0, 2.0 * most_steps))
     for ours, sample in zip(found, samples, strict=True):
         np.testing.assert_allclose(ours, naive.bridged(sample, most_steps), rtol=1e-9, atol=1e-12)
 
@@ -161,7 +161,7 @@ def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: 
 
 
 def test_the_papers_own_example() -> None:
-    found = duration_corrected(ragged(np.arange(1500.0), np.arange(1560.0)))
+    found = correct_durations(ragged(np.arange(1500.0), np.arange(1560.0)))
     assert found.shape == (2, 1500)
     dropped = np.setdiff1d(np.arange(1560), found[1])
     assert (dropped[:4] + 1).tolist() == [1, 26, 51, 76]
@@ -171,7 +171,7 @@ def test_the_papers_own_example() -> None:
 
 def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
     for count, last in ((110, 90), (111, 100)):
-        found = duration_corrected(ragged(np.arange(100.0), np.arange(float(count))))
+        found = correct_durations(ragged(np.arange(100.0), np.arange(float(count))))
         dropped = np.setdiff1d(np.arange(count), found[1])
         assert (dropped[0], dropped[-1]) == (0, last)
 
@@ -181,11 +181,11 @@ def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
 def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[int]) -> None:
     counts = [shortest, *(shortest + extra for extra in more)]
     samples = [np.arange(count, dtype=np.float64) for count in counts]
-    found = duration_corrected(ragged(*samples))
+    found = correct_durations(ragged(*samples))
     assert found.shape == (len(counts), shortest)
     for ours, count in zip(found, counts, strict=True):
         excess = count - shortest
-        by_paper = excess <= preprocessing.PUBLISHED_EXCESS_RATIO * shortest
+        by_paper = excess <= preprocessing.MAX_PUBLISHED_EXCESS_RATIO * shortest
         interval = (shortest if by_paper else count) / excess if excess else 1.0
         assert ours.tolist() == naive.shortened(list(range(count)), shortest, interval)
         gaps = np.diff(np.setdiff1d(np.arange(count), ours))
@@ -193,16 +193,16 @@ def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[i
 
 
 def test_durations_of_nothing() -> None:
-    assert duration_corrected(ragged()).shape == (0, 0)
-    assert duration_corrected(ragged(of(), of(1, 2))).shape == (2, 0)
-    np.testing.assert_array_equal(duration_corrected(ragged(of(1, 2, 3))), [[1, 2, 3]])
+    assert correct_durations(ragged()).shape == (0, 0)
+    assert correct_durations(ragged(of(), of(1, 2))).shape == (2, 0)
+    np.testing.assert_array_equal(correct_durations(ragged(of(1, 2, 3))), [[1, 2, 3]])
 
 
 # ---- noise reduction
 
 
 def test_the_mean_of_what_is_below_the_mean_is_subtracted() -> None:
-    values, background = noise_reduced(np.array([[1.0, 3, 20], [2, NAN, 14]]))
+    values, background = reduce_noise(np.array([[1.0, 3, 20], [2, NAN, 14]]))
     assert background == pytest.approx(2.0)
     np.testing.assert_allclose(values, [[0, 1, 18], [0, NAN, 12]], atol=1e-12)
 
@@ -213,7 +213,7 @@ def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.D
     values = np.array(
         data.draw(st.lists(st.lists(gappy, min_size=points, max_size=points), min_size=runs, max_size=runs))
     )
-    found, background = noise_reduced(values)
+    found, background = reduce_noise(values)
     if np.isnan(values).all() or np.nanmax(values) - np.nanmin(values) < 1e-9 * np.nanmax(values):
         return
     theirs, level = naive.noise_reduced(values.tolist())
@@ -223,16 +223,16 @@ def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.D
 
 def test_no_background_where_nothing_stands_out() -> None:
     for value in (0.0, 0.1, 5e-324, 1.7e308):
-        values, background = noise_reduced(np.full((3, 7), value))
+        values, background = reduce_noise(np.full((3, 7), value))
         assert background == 0.0
         assert (values == value).all()
-    values, background = noise_reduced(np.full((2, 2), NAN))
+    values, background = reduce_noise(np.full((2, 2), NAN))
     assert np.isnan(background)
     assert np.isnan(values).all()
-    assert np.isnan(noise_reduced(np.zeros((0, 0)))[1])
-    values, background = noise_reduced(np.array([[1.7e308, 1.7e308, 1e307]]))
+    assert np.isnan(reduce_noise(np.zeros((0, 0)))[1])
+    values, background = reduce_noise(np.array([[1.7e308, 1.7e308, 1e307]]))
     assert background == pytest.approx(1e307)
-    values, _ = noise_reduced(np.array([[np.inf, 1.0, 5.0]]))
+    values, _ = reduce_noise(np.array([[np.inf, 1.0, 5.0]]))
     np.testing.assert_allclose(values, [[NAN, 0, 4]])
 
 
@@ -241,7 +241,7 @@ def test_no_background_where_nothing_stands_out() -> None:
 
 def test_all_steps_together() -> None:
     one = a_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
-    found = preprocessed(one)
+    found = preprocess(one)
     assert found.values.shape == (3, 7)
     assert found.run.tolist() == [0, 1, 2]
     points = [naive.refined(sample) for sample in ([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, 1, 1])]
@@ -249,7 +249,7 @@ def test_all_steps_together() -> None:
     values, background = naive.noise_reduced(cut)
     np.testing.assert_allclose(found.values, values)
     assert found.background_bytes_per_s == pytest.approx(background)
-    assert found.complete is found.values
+    assert found.filled is found.values
 
 
 def test_long_gaps_stay_and_are_filled_from_the_others_on_demand() -> None:
@@ -257,36 +257,36 @@ def test_long_gaps_stay_and_are_filled_from_the_others_on_demand() -> None:
     long[20:28] = NAN
     burst = np.full(60, 1.0)
     burst[22:25] = 11.0
-    found = preprocessed(a_set(long, burst, burst * 2 - 1))
+    found = preprocess(a_set(long, burst, burst * 2 - 1))
     assert np.isnan(found.values[0, 39:56]).all()
     assert np.isfinite(found.values).sum() == found.values.size - 17
-    np.testing.assert_array_equal(found.complete[0, 39:56], found.values[1:, 39:56].mean(axis=0))
-    np.testing.assert_array_equal(found.complete[1:], found.values[1:])
-    alone = preprocessed(a_set(long))
-    assert not alone.complete[0, 39:56].any()
+    np.testing.assert_array_equal(found.filled[0, 39:56], found.values[1:, 39:56].mean(axis=0))
+    np.testing.assert_array_equal(found.filled[1:], found.values[1:])
+    alone = preprocess(a_set(long))
+    assert not alone.filled[0, 39:56].any()
 
 
 def test_a_sample_full_of_gaps_is_left_out() -> None:
     full_of_gaps = np.full(40, 1.0)
     full_of_gaps[5:16] = NAN
-    found = preprocessed(a_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
+    found = preprocess(a_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
     assert found.run.tolist() == [0, 4]
     assert found.values.shape == (2, 89)
     full_of_gaps[5] = 1.0
-    assert preprocessed(a_set(np.arange(50.0), full_of_gaps)).run.tolist() == [0, 1]
+    assert preprocess(a_set(np.arange(50.0), full_of_gaps)).run.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("samples", [[], [[]], [[NAN] * 9, [NAN] * 7], [[np.inf], []]])
 def test_nothing_at_all(samples: list[list[float]]) -> None:
-    found = preprocessed(a_set(*samples))
+    found = preprocess(a_set(*samples))
     assert found.values.shape == (0, 0)
-    assert found.complete.shape == (0, 0)
+    assert found.filled.shape == (0, 0)
     assert np.isnan(found.background_bytes_per_s)
     assert len(found.run) == 0
 
 
 def test_samples_of_one_step() -> None:
-    found = preprocessed(a_set([3], [5], [4, 4, 4]))
+    found = preprocess(a_set([3], [5], [4, 4, 4]))
     # only 3 is below the mean, which is 4
     np.testing.assert_allclose(found.values, [[0], [2], [1]])
     assert found.background_bytes_per_s == 3.0
@@ -297,23 +297,23 @@ def test_samples_of_one_step() -> None:
 
 def test_partial_samples_are_the_first_part() -> None:
     one = SampleSet(ragged(range(10), range(21)), 2.0, of(-1, 0), of(18.0, 41.0))
-    first = partial(one, 9.0)
+    first = truncate_runs(one, 9.0)
     assert first.duration_s.tolist() == [9.0, 9.0]
     # from -1 to 9 s, and from 0 to 10 s, which the part's end lies in
     assert [sample.tolist() for sample in first.rates] == [list(range(5)), list(range(5))]
-    same = partial(one, 20.0)
+    same = truncate_runs(one, 20.0)
     assert same.duration_s.tolist() == [18.0, 20.0]
     assert [len(sample) for sample in same.rates] == [10, 10]
     assert same.started_s.tolist() == [-1, 0]
-    np.testing.assert_array_equal(partial(one, 41.0).samples.values, one.samples.values)
+    np.testing.assert_array_equal(truncate_runs(one, 41.0).samples.values, one.samples.values)
 
 
 def test_partial_samples_of_strange_runs() -> None:
     one = SampleSet(ragged([], [1, 2, 3]), 2.0, of(0, 0), of(0, NAN))
-    assert [len(sample) for sample in partial(one, 1e-3).rates] == [0, 1]
-    assert partial(one, 4.0).duration_s.tolist() == [0.0, 4.0]
+    assert [len(sample) for sample in truncate_runs(one, 1e-3).rates] == [0, 1]
+    assert truncate_runs(one, 4.0).duration_s.tolist() == [0.0, 4.0]
     with pytest.raises(ValueError, match="duration"):
-        partial(one, 0.0)
+        truncate_runs(one, 0.0)
 
 
 def weakly_scaled(factor: int, count: int, rng: np.random.Generator) -> SampleSet:
@@ -327,12 +327,12 @@ def weakly_scaled(factor: int, count: int, rng: np.random.Generator) -> SampleSe
 
 def test_runs_over_node_counts_become_those_of_the_smallest() -> None:
     rng = np.random.default_rng(5)
-    merged = over_node_counts([weakly_scaled(2, 4, rng), weakly_scaled(1, 4, rng), weakly_scaled(4, 3, rng)])
+    merged = merge_node_counts([weakly_scaled(2, 4, rng), weakly_scaled(1, 4, rng), weakly_scaled(4, 3, rng)])
     assert merged.run_count == 11
     assert merged.duration_s.max() < 1.02 * merged.duration_s.min()
     volume = np.array([sample.sum() for sample in merged.rates])
     assert volume.max() < 1.1 * volume.min()
-    mean = preprocessed(merged).values.mean(axis=0)
+    mean = preprocess(merged).values.mean(axis=0)
     bursts = np.flatnonzero(np.diff(mean > 1.5e9, prepend=False, append=False))
     assert len(bursts) == 10
     np.testing.assert_allclose(bursts[::2], 90 + 100 * np.arange(5), atol=5)
@@ -340,19 +340,19 @@ def test_runs_over_node_counts_become_those_of_the_smallest() -> None:
 
 def test_runs_over_node_counts_keep_what_makes_them_differ() -> None:
     one, twice = a_set([1.0] * 100, [1.0] * 50), a_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
-    merged = over_node_counts([one, twice])
+    merged = merge_node_counts([one, twice])
     early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
-    assert over_node_counts([one, early]).started_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
+    assert merge_node_counts([one, early]).started_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
     # medians of 150 and 400 s
     assert merged.duration_s.tolist() == [200, 100, 150, 157.5, 142.5]
     assert [len(sample) for sample in merged.rates] == [100, 50, 75, 79, 72]
-    np.testing.assert_array_equal(over_node_counts([one]).samples.values, one.samples.values)
+    np.testing.assert_array_equal(merge_node_counts([one]).samples.values, one.samples.values)
 
 
 def test_node_counts_of_nothing_and_of_other_intervals() -> None:
-    assert over_node_counts([]).run_count == 0
-    assert over_node_counts([a_set([]), a_set([1, 2], duration_s=[NAN])]).run_count == 0
-    merged = over_node_counts([a_set([1, 3, 5]), a_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])])
+    assert merge_node_counts([]).run_count == 0
+    assert merge_node_counts([a_set([]), a_set([1, 2], duration_s=[NAN])]).run_count == 0
+    merged = merge_node_counts([a_set([1, 3, 5]), a_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])])
     assert merged.interval_s == 1.0
     assert merged.started_s.tolist() == pytest.approx([0.5, 0.0])
     assert pieces(merged.samples) == [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2, 2]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -9,18 +11,18 @@ from hypothesis import given, settings, strategies as st
 from iosig.transforms.signatures import robust as module
 from iosig.transforms.signatures.robust import (
     Reals,
-    _brought_together,
-    _bursts,
-    _outside,
+    _compute_weights,
+    _make_bursts,
+    _make_spans,
+    _mark_outside,
+    _prepare_runs,
     _Runs,
-    _runs,
-    _spans,
-    _weights,
-    robust,
+    _shift_to_timeline,
+    extract_robust,
 )
-from iosig.transforms.signatures.robust_alignment import MARGIN_S, starts
+from iosig.transforms.signatures.robust_alignment import PARAMS as ALIGNMENT_PARAMS, find_burst_starts
 from iosig.transforms.signatures.robust_template import Template
-from iosig.transforms.signatures.robust_timeline import timeline
+from iosig.transforms.signatures.robust_timeline import estimate_timeline
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 from tests.budget import examples
@@ -54,15 +56,13 @@ def noisy(seed: int, runs: int = 10, interval_s: float = 2.0) -> SampleSet:
 
 
 def asked(one: SampleSet) -> Signature:
-    found = robust(one)
+    found = extract_robust(one)
     assert faults(found) == []
     return found
 
 
-def lenient(monkeypatch: pytest.MonkeyPatch, *demands: str) -> None:
-    """Ask nothing any more where these ratios were asked for."""
-    for name in demands:
-        monkeypatch.setattr(module, name, 0.0)
+def set_thresholds_to_zero(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr(module, "PARAMS", replace(module.PARAMS, **dict.fromkeys(names, 0.0)))
 
 
 def likeness(found: Reals, expected: Reals) -> float:
@@ -160,7 +160,7 @@ def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_
     others = asked(set_of([whole] * 8 + [lacking] * 2))
     np.testing.assert_allclose(others.bursts.started_s, [BURSTS[place][0] for place in (0, 1, 3, 4)])
     assert others.bytes_per_s[200:260].max() == 0.0, "it is not in the curve either"
-    lenient(monkeypatch, "_LEAST_BURST_LOW_RATIO", "_PLAIN_BURST_LOW_RATIO")
+    set_thresholds_to_zero(monkeypatch, "min_burst_low_ratio", "plain_burst_low_ratio")
     every = asked(set_of([whole] * 8 + [lacking] * 2))
     np.testing.assert_allclose(every.bursts.support_ratio, [1, 1, 0.8, 1, 1])
 
@@ -211,17 +211,17 @@ def test_a_run_that_moves_nothing_is_not_the_cleanest() -> None:
 
 @pytest.mark.parametrize("exponent", [-40, 0, 40])
 def test_weights_fall_with_the_volume(exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CLEAN_COUNT", 2)
+    monkeypatch.setattr(module, "PARAMS", replace(module.PARAMS, min_clean_count=2))
     volume = np.ldexp(np.array([10.0, 11.0, 15.0, 30.0, 0.5, 1e300 if exponent < 0 else 1e9]), exponent)
-    weights, is_clean = _weights(volume)
+    weights, is_clean = _compute_weights(volume)
     np.testing.assert_allclose(weights[:4], [1, 0.5 / 0.6, 0.5, 0.2])
     assert weights[4] == 0.0
     assert 0 < weights[5] < 1e-5
     assert is_clean.tolist() == [True, True, True, False, False, False]
-    tied, all_clean = _weights(np.ones(9))
+    tied, all_clean = _compute_weights(np.ones(9))
     assert tied.tolist() == [1.0] * 9
     assert all_clean.all()
-    assert np.isfinite(_weights(np.array([0.0, 0.0, 0.0, 1e308]))[0]).all()
+    assert np.isfinite(_compute_weights(np.array([0.0, 0.0, 0.0, 1e308]))[0]).all()
 
 
 # ---- no answer
@@ -259,7 +259,9 @@ def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature(monkeypat
         answers.append((set_of(rows), asked(set_of(rows)).outcome))
     assert sum(outcome == "extracted" for _, outcome in answers) <= 5
     # without the demand that the runs bear it out, most of them have one
-    lenient(monkeypatch, "_LEAST_SUPPORT_RATIO", "_LEAST_LOW_RATIO", "_LEAST_BURST_LOW_RATIO", "_PLAIN_BURST_LOW_RATIO")
+    set_thresholds_to_zero(
+        monkeypatch, "min_support_ratio", "min_low_ratio", "min_burst_low_ratio", "plain_burst_low_ratio"
+    )
     assert sum(asked(one).outcome == "extracted" for one, _ in answers) >= 12
 
 
@@ -347,7 +349,7 @@ def test_the_cleanest_run_comes_last() -> None:
 
 def test_bursts_that_share_a_second_do_not_overlap() -> None:
     template = Template(np.array([1, 3]), np.array([3, 5]), np.ones(2), np.array([2, 2]))
-    found = _bursts(template, np.ones(8), 1.5, np.array([0.5, 1.0]))
+    found = _make_bursts(template, np.ones(8), 1.5, np.array([0.5, 1.0]))
     assert found.started_s.tolist() == [1.0, 5.0]
     assert found.ended_s.tolist() == [5.0, 8.0]
     assert found.volume_bytes.tolist() == [4.0, 3.0]
@@ -358,7 +360,7 @@ def test_how_far_the_curve_is_made_at_a_time_changes_nothing(seed: int, monkeypa
     found = []
     for reach in (1, 16, 10_000):
         monkeypatch.setattr(module, "_FIRST_REACH", reach)
-        found.append(robust(noisy(seed)).bytes_per_s.tolist())
+        found.append(extract_robust(noisy(seed)).bytes_per_s.tolist())
     assert found[0] == found[1] == found[2] != []
 
 
@@ -381,7 +383,7 @@ def test_a_week_by_the_minute() -> None:
 
 
 def prepared(one: SampleSet) -> _Runs:
-    runs = _runs(one)
+    runs = _prepare_runs(one)
     assert runs is not None
     return runs
 
@@ -398,9 +400,9 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     height = np.full(5, 1e9 * 2.0**-runs.exponent)
     template = Template(boxes[:, 0], boxes[:, 1], height, boxes[:, 1] - boxes[:, 0])
-    begun_s = starts(runs.rates, template, 30, 2.0) * 2.0
-    alone_s = timeline(_spans(runs, begun_s, template, 0.1))
-    aligned = _brought_together(runs, begun_s, alone_s, template)
+    begun_s = find_burst_starts(runs.rates, template, 30, 2.0) * 2.0
+    alone_s = estimate_timeline(_make_spans(runs, begun_s, template, 0.1))
+    aligned = _shift_to_timeline(runs, begun_s, alone_s, template)
     # every burst, wherever its run had it, with all of its bytes
     volume = aligned.rates.sum(axis=1) * 2.0
     np.testing.assert_allclose(volume, runs.total_bytes[:, -1], rtol=1e-9)
@@ -415,15 +417,15 @@ def test_the_warp_equals_the_naive_twin(seed: int) -> None:
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     template = Template(boxes[:, 0], boxes[:, 1], np.full(5, 0.5), boxes[:, 1] - boxes[:, 0])
     begun_s = np.cumsum(np.random.default_rng(seed).uniform(60, 110, (4, 5)), axis=1)
-    alone_s = timeline(_spans(runs, begun_s, template, 0.1))
-    aligned = _brought_together(runs, begun_s, alone_s, template)
-    told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], MARGIN_S
+    alone_s = estimate_timeline(_make_spans(runs, begun_s, template, 0.1))
+    aligned = _shift_to_timeline(runs, begun_s, alone_s, template)
+    told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], ALIGNMENT_PARAMS.margin_s
     for rates, begun, found in zip(runs.rates, begun_s, aligned.rates, strict=True):
         np.testing.assert_allclose(found, naive.warped(rates.tolist(), begun.tolist(), *told), atol=1e-12)
 
 
 def test_outside_of_spans() -> None:
     at = np.arange(10.0)
-    found = _outside(at, np.array([2.0, 3.0]), np.array([6.0, 4.0]))
+    found = _mark_outside(at, np.array([2.0, 3.0]), np.array([6.0, 4.0]))
     assert np.flatnonzero(~found).tolist() == [2, 3, 4, 5]
-    assert _outside(at, np.array([20.0]), np.array([30.0])).all()
+    assert _mark_outside(at, np.array([20.0]), np.array([30.0])).all()

@@ -7,22 +7,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.signatures.robust_alignment import (
-    DEVIATION_S,
-    DRIFT_RATIO,
-    EARLIER_COST,
-    EXCESS_WEIGHT,
-    LATER_COST,
-    MARGIN_S,
-    STRETCH_RATIO,
+    PARAMS,
     Reals,
-    _best_path,
-    _commonest,
-    _fits,
-    _to_rise,
-    _within_rise,
-    read_totals,
-    running_totals,
-    starts,
+    _estimate_mode,
+    _find_best_path,
+    _refine_within_step,
+    _score_offsets,
+    _shift_to_rise,
+    cumulative_sums,
+    find_burst_starts,
+    interpolate_sums,
 )
 from iosig.transforms.signatures.robust_template import Template
 from tests.budget import examples
@@ -50,7 +44,7 @@ def test_totals_between_steps(seed: int, steps: int) -> None:
     rates = rng.exponential(1.0, (3, steps))
     places = rng.uniform(-3, steps + 3, (2, 3, 5))
     places[0, 0, :3] = [0, steps, steps // 2]
-    found = read_totals(running_totals(rates), places)
+    found = interpolate_sums(cumulative_sums(rates), places)
     for part, run, column in np.ndindex(2, 3, 5):
         expected = naive.total_until(rates[run].tolist(), places[part, run, column])
         assert found[part, run, column] == pytest.approx(expected, abs=1e-12)
@@ -68,12 +62,12 @@ def test_fits_and_rises_equal_the_naive_twins(seed: int, step_s: float) -> None:
     bursts = template((1, 5, 1.0), (13, 14, 2.0), (24, 30, 0.5))
     offsets = np.arange(-6, 8)
     reaches = np.array([2, 2, 3])
-    fits, rises = _fits(rates, bursts, reaches, offsets, step_s)
-    margin = max(1, round(MARGIN_S / step_s))
+    fits, rises = _score_offsets(rates, bursts, reaches, offsets, step_s)
+    margin = max(1, round(PARAMS.margin_s / step_s))
     for run, burst, place in np.ndindex(fits.shape):
         begin, row = int(bursts.first[burst] + offsets[place]), rates[run].tolist()
         length, height = int(bursts.length[burst]), float(bursts.height[burst])
-        fit = naive.fit(row, begin, length, height, margin, EXCESS_WEIGHT)
+        fit = naive.fit(row, begin, length, height, margin, PARAMS.excess_weight)
         assert fits[run, burst, place] == pytest.approx(fit, abs=1e-9)
         assert rises[run, burst, place] == pytest.approx(naive.rise(row, begin, height, int(reaches[burst])), abs=1e-9)
 
@@ -86,12 +80,12 @@ def test_no_path_is_better_than_the_one_found(seed: int, burst_count: int, step_
     first = np.cumsum(rng.integers(2, 40, burst_count))
     bursts = template(*((int(begin), int(begin) + 1 + int(rng.integers(20)), 1.0) for begin in first))
     scores = rng.uniform(0, 1, (3, burst_count, len(offsets)))
-    found = _best_path(scores, offsets, bursts, step_s)
+    found = _find_best_path(scores, offsets, bursts, step_s)
     gap_s = np.diff(first, prepend=0) * step_s
     before_s = np.concatenate([[0.0], (bursts.last - bursts.first)[:-1] * step_s])
-    usual_s = DEVIATION_S + DRIFT_RATIO * gap_s
-    later = (LATER_COST * step_s / (usual_s + STRETCH_RATIO * before_s)).tolist()
-    earlier = (EARLIER_COST * step_s / usual_s).tolist()
+    usual_s = PARAMS.min_deviation_s + PARAMS.drift_ratio * gap_s
+    later = (PARAMS.later_cost * step_s / (usual_s + PARAMS.stretch_ratio * before_s)).tolist()
+    earlier = (PARAMS.earlier_cost * step_s / usual_s).tolist()
     for run in range(3):
         told = scores[run].tolist(), offsets.tolist()
         score = naive.path_score(*told, found[run].tolist(), later, earlier)
@@ -102,11 +96,11 @@ def test_the_commonest_of_values() -> None:
     values = np.array([[0, 5], [1, 5], [9, -5], [10, -5], [11, 100]])
     counts = np.ones((5, 2), dtype=bool)
     # three of five are about 10; two and two are as dense: between them, and not by their order
-    np.testing.assert_array_equal(_commonest(values, counts, 2.0), [10, 0])
-    np.testing.assert_array_equal(_commonest(values[::-1], counts, 2.0), [10, 0])
+    np.testing.assert_array_equal(_estimate_mode(values, counts, 2.0), [10, 0])
+    np.testing.assert_array_equal(_estimate_mode(values[::-1], counts, 2.0), [10, 0])
     counts[2:, 0] = False
     counts[:, 1] = False
-    np.testing.assert_array_equal(_commonest(values, counts, 2.0), [0.5, 0])
+    np.testing.assert_array_equal(_estimate_mode(values, counts, 2.0), [0.5, 0])
 
 
 def test_starts_move_to_the_rise_of_most_runs() -> None:
@@ -115,10 +109,10 @@ def test_starts_move_to_the_rise_of_most_runs() -> None:
     # of the first burst all but one run rise three steps on, of the second only one run rises
     rises[0, 0, 13] = rises[1, 0, 13] = rises[2, 0, 14] = rises[3, 0, 6] = 1.0
     rises[2, 1, 12] = 1.0
-    moved = _to_rise(rises, np.full((4, 2), 10), bursts, 2.0)
+    moved = _shift_to_rise(rises, np.full((4, 2), 10), bursts, 2.0)
     np.testing.assert_array_equal(moved, [[3, 0], [3, 0], [4, 0], [3, 0]])
     # never beyond the places there are
-    at_end = _to_rise(rises, np.full((4, 2), 28), bursts, 2.0)
+    at_end = _shift_to_rise(rises, np.full((4, 2), 28), bursts, 2.0)
     assert ((at_end + 28 >= 0) & (at_end + 28 < 30)).all()
 
 
@@ -127,12 +121,12 @@ def test_the_edge_lies_where_the_bytes_say() -> None:
     rates[0, 20:] = 1.0
     rates[1, 20:], rates[1, 19] = 1.0, 0.25
     rates[2, 20:], rates[2, 20] = 1.0, 0.5
-    total = running_totals(rates)
-    found = 20 + _within_rise(total, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
+    total = cumulative_sums(rates)
+    found = 20 + _refine_within_step(total, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
     np.testing.assert_allclose(found[:, 0], [20, 19.75, 20.5], atol=1e-9)
     # on a floor of others' traffic too
-    raised = running_totals(rates + 0.5)
-    on_floor = 20 + _within_rise(raised, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
+    raised = cumulative_sums(rates + 0.5)
+    on_floor = 20 + _refine_within_step(raised, np.full((3, 1), 20.0), np.array([1.0]), np.array([4.0]))
     np.testing.assert_allclose(on_floor, found, atol=1e-9)
 
 
@@ -151,20 +145,20 @@ def delayed(delays_s: list[float], extra: tuple[Burst, ...] = ()) -> tuple[Reals
 
 def test_starts_of_clean_runs_are_exact() -> None:
     rates, begun_s = delayed([0.0] * 8)
-    found = starts(np.tile(rates, (4, 1)), BOXES, 10, 2.0)
+    found = find_burst_starts(np.tile(rates, (4, 1)), BOXES, 10, 2.0)
     np.testing.assert_allclose(found * 2.0, np.tile(begun_s, (4, 1)), atol=1e-6)
 
 
 def test_delays_are_found_within_a_fraction_of_a_step() -> None:
     runs = [delayed([0.0] * 8), delayed([0.0, 0, 0, 11.0, 0, 0, 0, 0]), delayed([3.3, 1.7, 0, 0, 7.0, 0.5, 0.5, 0])]
-    found = starts(np.stack([rates for rates, _ in runs]), BOXES, 20, 2.0) * 2.0
+    found = find_burst_starts(np.stack([rates for rates, _ in runs]), BOXES, 20, 2.0) * 2.0
     np.testing.assert_allclose(found, np.stack([begun for _, begun in runs]), atol=0.2)
 
 
 def test_foreign_bursts_do_not_draw_a_run_to_them() -> None:
     others = ((100.0, 112.0, 2e9), (290.0, 300.0, 8e8), (330.0, 350.0, 1e9))
     runs = [delayed([0.0] * 8), delayed([0.0] * 8, others), delayed([1.0] * 8, others[:1])]
-    found = starts(np.stack([rates for rates, _ in runs]), BOXES, 20, 2.0) * 2.0
+    found = find_burst_starts(np.stack([rates for rates, _ in runs]), BOXES, 20, 2.0) * 2.0
     np.testing.assert_allclose(found, np.stack([begun for _, begun in runs]), atol=1.0)
 
 
@@ -172,9 +166,9 @@ def test_a_run_without_a_burst_goes_on_as_the_others_do() -> None:
     rates, begun_s = delayed([0.0] * 8)
     lacking = rates.copy()
     lacking[60:90] = 0.0
-    found = starts(np.stack([rates, rates, lacking]), BOXES, 10, 2.0) * 2.0
+    found = find_burst_starts(np.stack([rates, rates, lacking]), BOXES, 10, 2.0) * 2.0
     np.testing.assert_allclose(found[2], begun_s, atol=4.0)
-    nothing = starts(np.zeros((3, 270)), BOXES, 10, 2.0) * 2.0
+    nothing = find_burst_starts(np.zeros((3, 270)), BOXES, 10, 2.0) * 2.0
     np.testing.assert_allclose(nothing, np.tile(begun_s, (3, 1)), atol=1e-9)
 
 
@@ -184,17 +178,17 @@ def test_starts_never_fall_and_depend_on_no_order_and_no_scale(seed: int, expone
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1e9, (5, 120)) * (rng.random((5, 120)) < 0.4)
     bursts = template((5, 15, 1e9), (15, 18, 2e9), (60, 61, 5e8), (110, 120, 1e9))
-    found = starts(rates, bursts, 7, 2.0)
+    found = find_burst_starts(rates, bursts, 7, 2.0)
     assert np.isfinite(found).all()
     assert (np.diff(found, axis=1) >= 0).all()
     order = rng.permutation(5)
-    np.testing.assert_array_equal(starts(rates[order], bursts, 7, 2.0), found[order])
+    np.testing.assert_array_equal(find_burst_starts(rates[order], bursts, 7, 2.0), found[order])
     higher = Template(bursts.first, bursts.last, np.ldexp(bursts.height, exponent), bursts.length)
-    np.testing.assert_array_equal(starts(np.ldexp(rates, exponent), higher, 7, 2.0), found)
+    np.testing.assert_array_equal(find_burst_starts(np.ldexp(rates, exponent), higher, 7, 2.0), found)
 
 
 def test_steps_of_a_minute_and_runs_of_two_steps() -> None:
     rates = np.zeros((3, 30))
     rates[:, 10:14] = 1.0
-    np.testing.assert_allclose(starts(rates, template((10, 14, 1.0)), 1, 60.0), 10.0, atol=0.1)
-    assert np.isfinite(starts(np.array([[0.0, 1.0]] * 3), template((1, 2, 1.0)), 0, 60.0)).all()
+    np.testing.assert_allclose(find_burst_starts(rates, template((10, 14, 1.0)), 1, 60.0), 10.0, atol=0.1)
+    assert np.isfinite(find_burst_starts(np.array([[0.0, 1.0]] * 3), template((1, 2, 1.0)), 0, 60.0)).all()

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.signatures.robust_template import (
-    DIP_S,
-    EDGE_RATIO,
-    LEAST_S,
-    LEAST_VOLUME_RATIO,
+    PARAMS,
     Reals,
     Template,
-    are_common,
+    detect_common_times,
+    drop_small_bursts,
+    extend_to_edges,
     false_alarm_level,
-    grown,
-    heights,
-    large,
-    long_stretches,
+    find_long_intervals,
+    interval_heights,
 )
 from tests.budget import examples
 from tests.naive.signatures import robust_template as naive
@@ -31,8 +28,8 @@ BOUNDED = settings(max_examples=examples(80), deadline=None)
 
 
 def bursts_of(curve: list[float], marks: list[bool], step_s: float = 1.0) -> list[tuple[int, int]]:
-    rates, stretches = np.array(curve, dtype=float), long_stretches(np.array(marks, dtype=bool), step_s)
-    first, last = large(rates, *grown(rates, *stretches), step_s)
+    rates, stretches = np.array(curve, dtype=float), find_long_intervals(np.array(marks, dtype=bool), step_s)
+    first, last = drop_small_bursts(rates, *extend_to_edges(rates, *stretches), step_s)
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
@@ -49,7 +46,7 @@ def test_common_is_what_the_binomial_tails_tell(seed: int, runs: int, level: flo
     rates[:, 20:25] += 2.0
     is_foreign = np.ones(60, dtype=bool)
     is_foreign[18:27] = rng.random() < 0.5
-    found = are_common(rates, is_foreign, level)
+    found = detect_common_times(rates, is_foreign, level)
     foreign = rates[:, is_foreign].ravel().tolist()
     tails = np.array([naive.least_tail(rates.tolist(), foreign, time) for time in range(60)])
     # equal to the last bit is a matter of rounding
@@ -61,14 +58,14 @@ def test_what_all_runs_do_is_common_and_what_some_do_is_not() -> None:
     rates = np.zeros((10, 300))
     rates[:, 100:110] = 5.0
     rates[3, :50] = rates[4, 150:200] = rates[7, 20:60] = 9.0
-    found = are_common(rates, np.ones(300, dtype=bool), 0.004)
+    found = detect_common_times(rates, np.ones(300, dtype=bool), 0.004)
     assert np.flatnonzero(found).tolist() == list(range(100, 110))
 
 
 def test_half_of_the_runs_are_not_enough_but_a_run_without_it_is_no_matter() -> None:
     rates = np.zeros((10, 1000))
     rates[:5, 100:110] = rates[:9, 500:510] = 5.0
-    found = are_common(rates, np.ones(1000, dtype=bool), 0.004)
+    found = detect_common_times(rates, np.ones(1000, dtype=bool), 0.004)
     assert np.flatnonzero(found).tolist() == list(range(500, 510))
 
 
@@ -77,13 +74,13 @@ def test_where_bursts_are_known_hardly_any_time_is_foreign() -> None:
     rates[:, :396] = 3.0
     is_foreign = np.arange(400) >= 396
     # a hundredth of the time tells nothing of what others do: then all of it has to
-    assert not are_common(rates, is_foreign, 0.004).any()
+    assert not detect_common_times(rates, is_foreign, 0.004).any()
 
 
 def test_nothing_is_common_where_all_is_alike_or_little_is_known() -> None:
-    assert not are_common(np.ones((5, 50)), np.ones(50, dtype=bool), 0.01).any()
-    assert not are_common(np.array([[0.0, 9.0]]), np.ones(2, dtype=bool), 0.01).any()
-    assert not are_common(np.zeros((5, 50)), np.zeros(50, dtype=bool), 0.01).any()
+    assert not detect_common_times(np.ones((5, 50)), np.ones(50, dtype=bool), 0.01).any()
+    assert not detect_common_times(np.array([[0.0, 9.0]]), np.ones(2, dtype=bool), 0.01).any()
+    assert not detect_common_times(np.zeros((5, 50)), np.zeros(50, dtype=bool), 0.01).any()
 
 
 def test_a_rate_that_no_other_reaches_is_as_probable_as_one_of_all() -> None:
@@ -91,8 +88,8 @@ def test_a_rate_that_no_other_reaches_is_as_probable_as_one_of_all() -> None:
     rates[0, 20:30] = 1.0
     is_foreign = rates[0] == 0
     # one of 50 foreign rates: known no finer
-    assert not are_common(rates, is_foreign, 0.019).any()
-    assert np.flatnonzero(are_common(rates, is_foreign, 0.021)).tolist() == list(range(20, 30))
+    assert not detect_common_times(rates, is_foreign, 0.019).any()
+    assert np.flatnonzero(detect_common_times(rates, is_foreign, 0.021)).tolist() == list(range(20, 30))
 
 
 def test_the_level_falls_with_the_length_and_has_a_bound() -> None:
@@ -109,8 +106,10 @@ def test_only_the_order_of_rates_counts_and_not_that_of_runs(seed: int, exponent
     rates = rng.exponential(1.0, (7, 40))
     rates[:, 5:9] += 3.0
     is_foreign = rng.random(40) < 0.8
-    found = are_common(rates, is_foreign, 0.05)
-    np.testing.assert_array_equal(are_common(np.ldexp(rates[rng.permutation(7)], exponent), is_foreign, 0.05), found)
+    found = detect_common_times(rates, is_foreign, 0.05)
+    np.testing.assert_array_equal(
+        detect_common_times(np.ldexp(rates[rng.permutation(7)], exponent), is_foreign, 0.05), found
+    )
 
 
 # ---- stretches
@@ -131,10 +130,10 @@ def test_bursts_equal_the_naive_twins(drawn: tuple[list[float], list[bool]], ste
         curve,
         marks,
         step_s,
-        edge_ratio=EDGE_RATIO,
-        dip_s=DIP_S,
-        least_s=LEAST_S,
-        least_volume_ratio=LEAST_VOLUME_RATIO,
+        edge_ratio=PARAMS.edge_ratio,
+        dip_s=PARAMS.max_dip_s,
+        least_s=PARAMS.min_duration_s,
+        least_volume_ratio=PARAMS.min_volume_ratio,
     )
     assert bursts_of(curve, marks, step_s) == expected
 
@@ -147,7 +146,7 @@ def test_bursts_lie_in_order_apart_and_inside_and_move_something(
     curve, marks = drawn
     found = bursts_of(curve, marks, step_s)
     assert all(0 <= begin < end <= len(curve) and sum(curve[begin:end]) > 0 for begin, end in found)
-    assert all(after[0] - before[1] > DIP_S / step_s for before, after in pairwise(found))
+    assert all(after[0] - before[1] > PARAMS.max_dip_s / step_s for before, after in pairwise(found))
 
 
 def test_a_burst_grows_to_where_the_curve_falls_and_to_its_ends() -> None:
@@ -195,13 +194,13 @@ def test_heights_equal_the_naive_twins(drawn: tuple[list[float], list[bool]], se
     curve, _ = drawn
     edges = np.unique(np.random.default_rng(seed).integers(0, len(curve) + 1, 6))
     pairs = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    found: Reals = heights(np.array(curve), edges[:-1], edges[1:])
+    found: Reals = interval_heights(np.array(curve), edges[:-1], edges[1:])
     np.testing.assert_allclose(found, [naive.height(curve, begin, end) for begin, end in pairs], rtol=1e-12)
 
 
 def test_a_chain_of_short_peaks_has_a_height() -> None:
     curve = np.array([5.0, 0, 0, 0, 0] * 6)
-    assert heights(curve, np.array([0]), np.array([30])) == pytest.approx(1.0)
+    assert interval_heights(curve, np.array([0]), np.array([30])) == pytest.approx(1.0)
 
 
 # ---- templates
@@ -210,7 +209,7 @@ def test_a_chain_of_short_peaks_has_a_height() -> None:
 def test_a_template_has_the_volume_of_its_curve() -> None:
     curve = np.array([0.0, 0, 2, 4, 4, 4, 4, 2, 0, 0, 1, 0])
     first, last = np.array([2, 10]), np.array([8, 11])
-    found = Template.of(curve, first, last, heights(curve, first, last))
+    found = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
     np.testing.assert_array_equal(found.height, [4, 1])
     np.testing.assert_array_equal(found.length, [5, 1])
 
@@ -219,6 +218,6 @@ def test_a_template_is_no_longer_than_its_burst() -> None:
     # a tall peak over a low plateau: at the plateau's height its volume would last for ever
     curve = np.concatenate([np.full(18, 1e-12), [1.0, 1.0]])
     first, last = np.array([0]), np.array([20])
-    found = Template.of(curve, first, last, heights(curve, first, last))
+    found = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
     assert found.length[0] <= 20
     assert found.length[0] * found.height[0] == pytest.approx(curve.sum())

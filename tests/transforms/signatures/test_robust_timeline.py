@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.signatures.robust_timeline import SPANS, Spans, timeline
+from iosig.transforms.signatures.robust_timeline import SPAN_LENGTHS, Spans, estimate_timeline
 from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
 
@@ -15,11 +15,11 @@ BOUNDED = settings(max_examples=examples(25), deadline=None)
 
 
 def even_levels(points: int, level: float) -> list[Reals]:
-    return [np.full(max(0, points + 1 - span), level) for span in SPANS]
+    return [np.full(max(0, points + 1 - span), level) for span in SPAN_LENGTHS]
 
 
-def found_times(reached_s: Reals, weights: Reals, levels: list[Reals], spans: tuple[int, ...] = SPANS) -> Reals:
-    return timeline(Spans.of(reached_s, weights, np.concatenate(levels), spans))
+def found_times(reached_s: Reals, weights: Reals, levels: list[Reals], spans: tuple[int, ...] = SPAN_LENGTHS) -> Reals:
+    return estimate_timeline(Spans.from_runs(reached_s, weights, np.concatenate(levels), spans))
 
 
 @BOUNDED
@@ -31,7 +31,7 @@ def test_next_to_the_least_cost(seed: int, runs: int, points: int, level: float)
     weights = rng.uniform(0.05, 1.0, runs)
     levels = [np.clip(part + rng.uniform(-0.04, 0.04, len(part)), 0.02, 0.98) for part in even_levels(points, level)]
     found = found_times(reached_s, weights, levels)
-    used = [span for span in SPANS if span <= points]
+    used = [span for span in SPAN_LENGTHS if span <= points]
     told = (reached_s.tolist(), weights.tolist(), [part.tolist() for part in levels[: len(used)]], used)
     least = naive.least_cost(*told)
     # deviations below 0.2 s count by their square: that is wrong by half of it at most, for each; and rounds are few
@@ -72,7 +72,7 @@ def test_long_spans_hold_errors_together_that_short_ones_add_up() -> None:
     alone_s = np.arange(1, 101) * 30.0
     reached_s = alone_s + rng.normal(0.0, 1.0, (10, 100))
     levels = even_levels(100, 0.3)
-    short = found_times(reached_s, np.ones(10), levels[:1], SPANS[:1])
+    short = found_times(reached_s, np.ones(10), levels[:1], SPAN_LENGTHS[:1])
     together = found_times(reached_s, np.ones(10), levels)
     assert abs(together[-1] - alone_s[-1]) < 0.5 * abs(short[-1] - alone_s[-1])
 

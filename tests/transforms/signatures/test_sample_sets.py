@@ -49,16 +49,16 @@ def test_what_others_moved_goes_with_the_runs_and_is_unknown_of_those_without(
 ) -> None:
     marks = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=bool)
     plain = of(rows)
-    one = replace(plain, others=-plain.samples.values)
-    kept = one.kept(marks)
-    assert kept.others is not None
-    np.testing.assert_array_equal(kept.others, -kept.samples.values)
-    both = SampleSets.of([one, plain])
+    one = replace(plain, interference=-plain.samples.values)
+    kept = one.select_runs(marks)
+    assert kept.interference is not None
+    np.testing.assert_array_equal(kept.interference, -kept.samples.values)
+    both = SampleSets.concatenate([one, plain])
     for place, expected in enumerate((-plain.samples.values, np.full(len(plain.samples.values), np.nan))):
-        np.testing.assert_array_equal(both.one(place).others, expected)
+        np.testing.assert_array_equal(both.get_set(place).interference, expected)
         part = part_of(both, slice(place, place + 1))
-        np.testing.assert_array_equal(part.others, expected)
-    assert SampleSets.of([plain, plain]).others is None
+        np.testing.assert_array_equal(part.interference, expected)
+    assert SampleSets.concatenate([plain, plain]).interference is None
 
 
 @BOUNDED
@@ -66,7 +66,7 @@ def test_what_others_moved_goes_with_the_runs_and_is_unknown_of_those_without(
 def test_what_is_kept_is_as_it_was(rows: list[list[float]], data: st.DataObject) -> None:
     marks = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     one = of(rows)
-    kept = one.kept(np.array(marks, dtype=bool))
+    kept = one.select_runs(np.array(marks, dtype=bool))
     places = [place for place, mark in enumerate(marks) if mark]
     assert [rate.tolist() for rate in kept.rates] == [rows[place] for place in places]
     np.testing.assert_array_equal(kept.duration_s, [100.0 + place for place in places])
@@ -78,23 +78,23 @@ def test_what_is_kept_is_as_it_was(rows: list[list[float]], data: st.DataObject)
 @given(st.lists(RATES, max_size=4))
 def test_sets_come_out_as_they_went_in(sets: list[list[list[float]]]) -> None:
     ones = [of(rows, 1.0 + place) for place, rows in enumerate(sets)]
-    together = SampleSets.of(ones)
+    together = SampleSets.concatenate(ones)
     assert together.set_count == len(sets)
     assert together.owner.tolist() == [place for place, rows in enumerate(sets) for _ in rows]
     for place, one in enumerate(ones):
-        assert_alike(together.one(place), one)
+        assert_alike(together.get_set(place), one)
 
 
 def test_one_set_is_a_view_and_not_a_copy() -> None:
-    together = SampleSets.of([of([[1.0], [2.0, 3.0]]), of([[4.0, 5.0], [], [6.0]])])
-    one = together.one(1)
+    together = SampleSets.concatenate([of([[1.0], [2.0, 3.0]]), of([[4.0, 5.0], [], [6.0]])])
+    one = together.get_set(1)
     assert np.shares_memory(one.samples.values, together.samples.values)
     assert np.shares_memory(one.rates[0], together.samples.values)
     assert one.samples.offsets.tolist() == [0, 2, 2, 3]
 
 
 def test_no_sets_and_sets_of_no_runs() -> None:
-    assert SampleSets.of([]).set_count == 0
-    assert len(SampleSets.of([]).owner) == 0
-    empty = SampleSets.of([of([]), of([[]])])
-    assert [empty.one(place).run_count for place in range(2)] == [0, 1]
+    assert SampleSets.concatenate([]).set_count == 0
+    assert len(SampleSets.concatenate([]).owner) == 0
+    empty = SampleSets.concatenate([of([]), of([[]])])
+    assert [empty.get_set(place).run_count for place in range(2)] == [0, 1]

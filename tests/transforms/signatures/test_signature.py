@@ -14,7 +14,7 @@ from tests.transforms.run_sets import faults
 
 def test_a_curve_has_as_many_points_as_seconds() -> None:
     bursts = Bursts(np.array([1.0]), np.array([1.5]), np.array([3.0]), np.array([5.0]), np.array([np.nan]))
-    found = Signature.curve(np.array([0.0, 3.0, 2.0, 1.0]), bursts, 7.0)
+    found = Signature.from_curve(np.array([0.0, 3.0, 2.0, 1.0]), bursts, 7.0)
     assert found.outcome == "extracted"
     assert (found.duration_s, found.volume_bytes, found.background_bytes_per_s) == (4.0, 6.0, 7.0)
     assert np.isnan(found.low_bytes_per_s).tolist() == np.isnan(found.high_bytes_per_s).tolist() == [True] * 4
@@ -24,22 +24,22 @@ def test_a_curve_has_as_many_points_as_seconds() -> None:
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in get_args(Outcome) if outcome != "extracted"])
 def test_where_there_is_no_signature_there_is_nothing_of_it(outcome: Outcome) -> None:
-    found = Signature.nothing(outcome)
+    found = Signature.missing(outcome)
     assert (found.outcome, found.duration_s, found.volume_bytes, len(found.bursts)) == (outcome, 0.0, 0.0, 0)
     assert np.isnan(found.background_bytes_per_s)
-    assert Signature.nothing(outcome, 3.0).background_bytes_per_s == 3.0
+    assert Signature.missing(outcome, 3.0).background_bytes_per_s == 3.0
     assert faults(found) == []
 
 
 def test_no_bursts_have_no_columns_that_differ() -> None:
-    none = Bursts.none()
+    none = Bursts.empty()
     columns = (none.started_s, none.peaked_s, none.ended_s, none.volume_bytes, none.support_ratio)
     assert [len(column) for column in columns] == [0] * 5 == [len(none)] * 5
 
 
 @pytest.mark.filterwarnings("error")
 def test_more_bytes_than_a_float_holds_are_infinitely_many_and_no_fault() -> None:
-    assert Signature.curve(np.full(9, 1e308), Bursts.none()).volume_bytes == np.inf
+    assert Signature.from_curve(np.full(9, 1e308), Bursts.empty()).volume_bytes == np.inf
 
 
 def test_the_check_of_answers_can_fail() -> None:
@@ -51,17 +51,17 @@ def test_the_check_of_answers_can_fail() -> None:
     def told(found: Signature) -> list[str]:
         return faults(found)
 
-    assert told(Signature.curve(curve, bursts((1, 1.5, 3, 5, 0.5)))) == []
-    assert told(Signature.curve(-curve, Bursts.none())) == ["curve", "no rate"]
-    assert told(Signature.curve(curve, bursts((1, 1.5, 3, 5, 0.5), (2, 2.5, 4, 0.1, 0.5)))) == ["overlap"]
-    assert told(Signature.curve(curve, bursts((1, 1.5, 5, 5, 0.5)))) == ["outside"]
-    assert told(Signature.curve(curve, bursts((1, 4.5, 3, 5, 0.5)))) == ["peak"]
-    assert told(Signature.curve(curve, bursts((1, 1.5, 3, 7, 0.5)))) == ["more in bursts than in all"]
-    assert told(Signature.curve(curve, bursts((1, 1.5, 3, 5, 1.5)))) == ["support"]
-    assert told(Signature.curve(curve, bursts((1, 1.0, 1, 5, 0.5)))) == ["burst without length"]
-    band = Signature("extracted", curve, curve, curve * 0.5, Bursts.none(), np.nan)
+    assert told(Signature.from_curve(curve, bursts((1, 1.5, 3, 5, 0.5)))) == []
+    assert told(Signature.from_curve(-curve, Bursts.empty())) == ["curve", "no rate"]
+    assert told(Signature.from_curve(curve, bursts((1, 1.5, 3, 5, 0.5), (2, 2.5, 4, 0.1, 0.5)))) == ["overlap"]
+    assert told(Signature.from_curve(curve, bursts((1, 1.5, 5, 5, 0.5)))) == ["outside"]
+    assert told(Signature.from_curve(curve, bursts((1, 4.5, 3, 5, 0.5)))) == ["peak"]
+    assert told(Signature.from_curve(curve, bursts((1, 1.5, 3, 7, 0.5)))) == ["more in bursts than in all"]
+    assert told(Signature.from_curve(curve, bursts((1, 1.5, 3, 5, 1.5)))) == ["support"]
+    assert told(Signature.from_curve(curve, bursts((1, 1.0, 1, 5, 0.5)))) == ["burst without length"]
+    band = Signature("extracted", curve, curve, curve * 0.5, Bursts.empty(), np.nan)
     assert told(band) == ["band"]
-    assert told(Signature("no_io", curve, curve, curve, Bursts.none(), -1.0)) == [
+    assert told(Signature("no_io", curve, curve, curve, Bursts.empty(), -1.0)) == [
         "background",
         "points without an answer",
     ]

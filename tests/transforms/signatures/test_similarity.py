@@ -8,15 +8,15 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from iosig.transforms.signatures import similarity
-from iosig.transforms.signatures.bursts import Bursts, bursts_of
+from iosig.transforms.signatures.bursts import Bursts, detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import (
-    burst_errors,
+    compare_signatures,
     correlation,
+    count_burst_errors,
     cross_correlation,
-    difference,
-    pair_in_order,
-    pairs,
+    match_bursts,
+    match_bursts_in_order,
     volume_ratio,
 )
 from iosig.transforms.synthetic.site import signature
@@ -111,32 +111,32 @@ def test_huge_next_to_tiny_is_not_a_crash() -> None:
 
 def test_bursts_are_matched_one_to_one() -> None:
     truth = bursts((10, 12, 20), (40, 42, 50), (70, 72, 80))
-    assert burst_errors(truth, truth) == (0, 0)
-    assert burst_errors(bursts(), truth) == (3, 0)
-    assert burst_errors(truth, bursts()) == (0, 3)
-    assert burst_errors(bursts(), bursts()) == (0, 0)
+    assert count_burst_errors(truth, truth) == (0, 0)
+    assert count_burst_errors(bursts(), truth) == (3, 0)
+    assert count_burst_errors(truth, bursts()) == (0, 3)
+    assert count_burst_errors(bursts(), bursts()) == (0, 0)
     # one that covers two stands for one of them
-    assert burst_errors(bursts((10, 12, 80)), truth) == (2, 0)
+    assert count_burst_errors(bursts((10, 12, 80)), truth) == (2, 0)
     # two within one: one of them is false
-    assert burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
+    assert count_burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
 
 
 def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = bursts((10, 12, 14))
     near, far = bursts((14, 17, 20)), bursts((14, 17.01, 20))
-    assert burst_errors(near, truth) == (0, 0)
-    assert burst_errors(far, truth) == (1, 1)
+    assert count_burst_errors(near, truth) == (0, 0)
+    assert count_burst_errors(far, truth) == (1, 1)
     # touching is not sharing
     monkeypatch.setattr(similarity, "TOLERANCE_S", 0.0)
-    assert burst_errors(near, truth) == (1, 1)
+    assert count_burst_errors(near, truth) == (1, 1)
 
 
 def test_as_many_as_can_be_then_the_nearest() -> None:
     # the first found overlaps both, the second only the first of them: both are matched all the same
     found, truth = bursts((9, 31, 32), (33, 34, 35)), bursts((10, 30, 31), (31.5, 38, 39))
-    assert pairs(found, truth) == (pytest.approx([0, 1]), pytest.approx([0, 1]))
+    assert match_bursts(found, truth) == (pytest.approx([0, 1]), pytest.approx([0, 1]))
     # of two that may be one the nearer is
-    in_found, in_truth = pairs(bursts((0, 4, 9), (9, 10, 20)), bursts((5, 11, 12)))
+    in_found, in_truth = match_bursts(bursts((0, 4, 9), (9, 10, 20)), bursts((5, 11, 12)))
     assert (in_found.tolist(), in_truth.tolist()) == ([1], [0])
 
 
@@ -162,8 +162,8 @@ def test_matching_is_as_the_naive_twins_best(
     count, distance = naive.best_matching(ours, theirs, tolerance_s)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(similarity, "TOLERANCE_S", tolerance_s)
-        in_found, in_truth = pairs(bursts(*ours), bursts(*theirs))
-        errors = burst_errors(bursts(*ours), bursts(*theirs))
+        in_found, in_truth = match_bursts(bursts(*ours), bursts(*theirs))
+        errors = count_burst_errors(bursts(*ours), bursts(*theirs))
     assert len(in_found) == count
     total = sum(abs(ours[i][1] - theirs[j][1]) for i, j in zip(in_found, in_truth, strict=True))
     assert total == pytest.approx(distance, abs=1e-6)
@@ -181,7 +181,7 @@ def at(starts: Reals) -> Bursts:
 
 
 def matched(found: Reals, truth: Reals, slowdown_ratio: float) -> list[tuple[int, int]]:
-    ours, theirs = pair_in_order(at(found), at(truth), slowdown_ratio)
+    ours, theirs = match_bursts_in_order(at(found), at(truth), slowdown_ratio)
     return list(zip(ours.tolist(), theirs.tolist(), strict=True))
 
 
@@ -192,7 +192,7 @@ def test_a_constant_stretch_loses_no_burst() -> None:
     """Bursts 494 s apart for planted 490 s are all found: by overlap, only one of eight was."""
     found = EVERY * 494.0 / 490.0
     assert matched(found, EVERY, 0.01) == [(n, n) for n in range(8)]
-    assert len(pairs(at(found), at(EVERY))[0]) < 8
+    assert len(match_bursts(at(found), at(EVERY))[0]) < 8
 
 
 def test_a_stretch_beyond_the_slowdown_is_no_match() -> None:
@@ -233,25 +233,25 @@ def test_the_order_is_kept() -> None:
 
 def test_difference_says_what_came_and_went() -> None:
     truth = signature(APPLICATIONS[4], "write")
-    old = Signature.curve(truth, bursts_of(truth))
+    old = Signature.from_curve(truth, detect_bursts(truth))
     changed = truth.copy()
     changed[410:420] = 0.0
     changed[2000:2030] = 2e9
-    new = Signature.curve(changed, bursts_of(changed))
-    found = difference(old, new)
-    assert found.gone.started_s.tolist() == [412.0]
-    assert found.come.started_s.tolist() == [2000.0]
-    assert found.come.volume_bytes.tolist() == [6e10]
+    new = Signature.from_curve(changed, detect_bursts(changed))
+    found = compare_signatures(old, new)
+    assert found.removed.started_s.tolist() == [412.0]
+    assert found.added.started_s.tolist() == [2000.0]
+    assert found.added.volume_bytes.tolist() == [6e10]
     assert 0.8 < found.correlation < found.cross_correlation < 1.0
     assert found.volume_ratio == pytest.approx((truth.sum() - 6e9 + 6e10) / truth.sum())
-    same = difference(old, old)
-    assert (len(same.gone), len(same.come), same.volume_ratio) == (0, 0, 1.0)
+    same = compare_signatures(old, old)
+    assert (len(same.removed), len(same.added), same.volume_ratio) == (0, 0, 1.0)
 
 
 def test_difference_from_and_to_nothing() -> None:
     truth = signature(APPLICATIONS[4], "write")
-    one, none = Signature.curve(truth, bursts_of(truth)), Signature.nothing("too_few_samples")
-    for old, new, gone, come in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):
-        found = difference(old, new)
-        assert (len(found.gone), len(found.come)) == (gone, come)
+    one, none = Signature.from_curve(truth, detect_bursts(truth)), Signature.missing("too_few_samples")
+    for old, new, removed, added in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):
+        found = compare_signatures(old, new)
+        assert (len(found.removed), len(found.added)) == (removed, added)
         assert np.isnan([found.correlation, found.cross_correlation, found.volume_ratio]).all()

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ints, Ragged, Reals
 from iosig.transforms.signatures.sample_sets import SampleSet
-from iosig.transforms.signatures.time_warping import dtw, warped_mean, warping_path
+from iosig.transforms.signatures.time_warping import average_pairwise, extract_dtw, find_warping_path
 from tests.budget import examples
 from tests.naive.signatures import time_warping as naive
 
@@ -41,7 +41,7 @@ def is_path(path: tuple[Ints, Ints], first: int, second: int) -> bool:
 def test_a_shifted_burst_is_aligned() -> None:
     first, second = np.zeros(30), np.zeros(30)
     first[10:15], second[14:19] = 1.0, 1.0
-    left, right = warping_path(first, second)
+    left, right = find_warping_path(first, second)
     assert cost(first, second, (left, right)) == 0
     assert set(right[(left >= 10) & (left < 15)].tolist()) == set(range(14, 19))
 
@@ -52,7 +52,7 @@ def test_the_cost_is_that_of_dtw_python(seed: int) -> None:
     # many zeros, as after noise reduction: many paths are equally good
     first, second = (np.maximum(rng.normal(-0.5, 1.0, size), 0.0) for size in (90, 70 + seed))
     expected = peer.dtw(first[:, None], second[:, None], dist_method="sqeuclidean", step_pattern="symmetric1")
-    path = warping_path(first, second)
+    path = find_warping_path(first, second)
     assert is_path(path, len(first), len(second))
     assert cost(first, second, path) == pytest.approx(expected.distance, rel=1e-12)
 
@@ -62,7 +62,7 @@ def test_the_cost_is_that_of_dtw_python(seed: int) -> None:
 def test_paths_cost_as_much_as_the_naive_twins(data: st.DataObject) -> None:
     rates = st.lists(st.one_of(st.just(0.0), st.integers(0, 4).map(float), st.floats(0, 1e9)), min_size=1, max_size=14)
     first, second = np.array(data.draw(rates)), np.array(data.draw(rates))
-    path = warping_path(first, second)
+    path = find_warping_path(first, second)
     assert is_path(path, len(first), len(second))
     assert cost(first, second, path) == pytest.approx(naive.path(first.tolist(), second.tolist())[1], rel=1e-12)
 
@@ -70,7 +70,7 @@ def test_paths_cost_as_much_as_the_naive_twins(data: st.DataObject) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_without_ties_the_path_is_the_naive_twins(seed: int) -> None:
     first, second = np.random.default_rng(seed).random((2, 40))
-    found = warping_path(first, second)
+    found = find_warping_path(first, second)
     expected = naive.path(first.tolist(), second.tolist())[0]
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
@@ -80,7 +80,7 @@ def test_without_ties_the_path_is_the_naive_twins(seed: int) -> None:
 def test_little_memory_makes_a_band(pairs: list[tuple[int, int]], band: int) -> None:
     first, second = np.array(pairs, dtype=np.float64).T
     most_bytes = 16 * len(pairs) * (band + 1)
-    path = warping_path(first, second, most_bytes)
+    path = find_warping_path(first, second, most_bytes)
     assert is_path(path, len(pairs), len(pairs))
     width = band if most_bytes < 8 * (len(pairs) + 1) ** 2 else len(pairs)
     assert np.abs(path[0] - path[1]).max() < width
@@ -92,8 +92,8 @@ def test_little_memory_makes_a_band(pairs: list[tuple[int, int]], band: int) -> 
 @pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300, 1e300, 1.7e308])
 def test_extreme_rates_are_no_error(scale: float) -> None:
     first, second = np.array([0, 1, 0, 0.0]) * scale, np.array([0, 0, 1, 0.0]) * scale
-    assert is_path(warping_path(first, second), 4, 4)
-    assert cost(first / (scale or 1.0), second / (scale or 1.0), warping_path(first, second)) == 0
+    assert is_path(find_warping_path(first, second), 4, 4)
+    assert cost(first / (scale or 1.0), second / (scale or 1.0), find_warping_path(first, second)) == 0
 
 
 # ---- averages
@@ -102,18 +102,18 @@ def test_extreme_rates_are_no_error(scale: float) -> None:
 @pytest.mark.parametrize("runs", [1, 2, 3, 4])
 def test_the_average_is_the_naive_twins(runs: int) -> None:
     values = np.random.default_rng(runs).random((runs, 30))
-    np.testing.assert_allclose(warped_mean(values), naive.warped_mean(values.tolist()), rtol=1e-12)
+    np.testing.assert_allclose(average_pairwise(values), naive.warped_mean(values.tolist()), rtol=1e-12)
 
 
 def test_equal_samples_are_their_own_average() -> None:
     sample = np.random.default_rng(1).random(50)
-    np.testing.assert_allclose(warped_mean(np.tile(sample, (4, 1))), sample)
+    np.testing.assert_allclose(average_pairwise(np.tile(sample, (4, 1))), sample)
 
 
 def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
     values = np.zeros((2, 60))
     values[0, 20:30], values[1, 26:36] = 4.0, 4.0
-    found = warped_mean(values)
+    found = average_pairwise(values)
     np.testing.assert_allclose(found[23:33], 4.0)
     assert found.sum() == pytest.approx(40.0)
 
@@ -122,7 +122,7 @@ def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
 @given(st.lists(st.tuples(*[st.floats(0, 1e9)] * 3), min_size=1, max_size=25))
 def test_an_average_stays_between_the_least_and_the_most(points: list[tuple[float, float, float]]) -> None:
     values = np.array(points).T
-    found = warped_mean(values)
+    found = average_pairwise(values)
     assert found.shape == (len(points),)
     assert found.min() >= values.min() * (1 - 1e-12)
     assert found.max() <= values.max() * (1 + 1e-12)
@@ -137,7 +137,7 @@ def test_a_signature_of_runs_that_drift() -> None:
     for row, shift in zip(rows, (0, 3, 6, 9, 12), strict=True):
         for start in (100, 250):
             row[start + shift : start + shift + 20] += 1e9
-    found = dtw(sample_set(*rows))
+    found = extract_dtw(sample_set(*rows))
     assert found.outcome == "extracted"
     assert found.duration_s == 400
     assert len(found.bursts) == 2
@@ -161,7 +161,7 @@ def test_a_signature_of_runs_that_drift() -> None:
     ],
 )
 def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
-    found = dtw(sample_set(*rates))
+    found = extract_dtw(sample_set(*rates))
     assert found.outcome == outcome
     assert np.isfinite(found.bytes_per_s).all()
 
@@ -170,6 +170,6 @@ def test_a_gap_is_filled_from_the_other_runs() -> None:
     rows = np.zeros((4, 300))
     rows[:, 100:120] = 1e9
     rows[1, 90:130] = NAN
-    found = dtw(sample_set(*rows))
+    found = extract_dtw(sample_set(*rows))
     np.testing.assert_allclose(found.bytes_per_s[100:120], 1e9)
     assert len(found.bursts) == 1

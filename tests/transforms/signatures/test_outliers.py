@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,20 +11,20 @@ from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_matrix
 
 from iosig.transforms.arrays import Bools, Ragged, Reals, offsets_of
-from iosig.transforms.signatures import left_out
-from iosig.transforms.signatures.left_out import (
-    are_outliers,
-    are_usual,
-    factors,
-    local_factors,
+from iosig.transforms.signatures import outliers
+from iosig.transforms.signatures.outliers import (
+    compute_lof,
+    detect_outliers,
+    local_outlier_factors,
     neighbour_count,
-    scaled,
-    usual_duration_s,
-    volumes,
+    run_volumes,
+    scale_by_mad,
+    select_typical_runs,
+    typical_duration_s,
 )
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from tests.budget import examples
-from tests.naive.signatures import left_out as naive
+from tests.naive.signatures import outliers as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate values are leading:UserWarning")
 
@@ -65,7 +66,7 @@ def by_scikit_learn_of_graph(points: Reals, count: int) -> Reals:
 
 
 def usual(durations: list[float]) -> Bools:
-    return are_usual(np.array(durations, dtype=float), one_set(len(durations)))
+    return select_typical_runs(np.array(durations, dtype=float), one_set(len(durations)))
 
 
 def test_stopped_runs_do_not_set_the_pace() -> None:
@@ -96,17 +97,17 @@ def test_a_run_may_stop_as_others_do_but_none_is_longer_than_whole() -> None:
 
 
 def test_the_usual_duration_of_few_runs() -> None:
-    assert np.isnan(usual_duration_s(np.zeros(0)))
-    assert np.isnan(usual_duration_s(np.array([NAN, 0.0])))
-    assert usual_duration_s(np.array([7.0])) == 7.0
-    assert usual_duration_s(np.array([100.0, 103.0])) == 101.5
-    assert usual_duration_s(np.array([1.0, 9.4, 9.5, 20.0])) == 9.45, "one run of 20 s is no group"
+    assert np.isnan(typical_duration_s(np.zeros(0)))
+    assert np.isnan(typical_duration_s(np.array([NAN, 0.0])))
+    assert typical_duration_s(np.array([7.0])) == 7.0
+    assert typical_duration_s(np.array([100.0, 103.0])) == 101.5
+    assert typical_duration_s(np.array([1.0, 9.4, 9.5, 20.0])) == 9.45, "one run of 20 s is no group"
 
 
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=12), max_size=6))
 def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
     offsets = offsets_of([len(one) for one in sets])
-    together = are_usual(np.array([value for one in sets for value in one]), offsets)
+    together = select_typical_runs(np.array([value for one in sets for value in one]), offsets)
     assert together.tolist() == [mark for one in sets for mark in usual(one).tolist()]
 
 
@@ -118,7 +119,7 @@ def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
 def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, count - 1))
     points = np.random.default_rng(seed).normal(size=(count, 2))
-    ours = local_factors(points[None], neighbours)[0]
+    ours = compute_lof(points[None], neighbours)[0]
     np.testing.assert_allclose(ours, by_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
 
 
@@ -127,7 +128,7 @@ def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataO
 def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, len(cells) - 1))
     points = np.array(cells, dtype=np.float64)
-    ours = local_factors(points[None], neighbours)[0]
+    ours = compute_lof(points[None], neighbours)[0]
     np.testing.assert_allclose(ours, by_scikit_learn_of_graph(points, neighbours), rtol=1e-12, atol=0)
     np.testing.assert_allclose(ours, naive.local_factors(cells, neighbours), rtol=1e-12, atol=0)
 
@@ -135,18 +136,18 @@ def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, 
 def test_coinciding_runs_are_as_in_scikit_learn_by_its_own_search() -> None:
     points = np.array([[0.0, 0.0]] * 5 + [[1.0, 1.0]] * 3 + [[9.0, 2.0], [3.0, 7.5]])
     for count in (2, 4, 9):
-        ours = local_factors(points[None], count)[0]
+        ours = compute_lof(points[None], count)[0]
         np.testing.assert_allclose(ours, by_scikit_learn(points, count), rtol=1e-12, atol=0)
     # more coinciding ones than neighbours: their density is as large as it can be, the others' factors are enormous
-    assert local_factors(points[None], 2)[0, :5] == pytest.approx(1.0)
-    assert local_factors(points[None], 2)[0, 8] > 1e9
+    assert compute_lof(points[None], 2)[0, :5] == pytest.approx(1.0)
+    assert compute_lof(points[None], 2)[0, 8] > 1e9
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(0, 13), min_size=1, max_size=6), st.integers(0, 2**32))
 def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: int) -> None:
     duration, volume, offsets = a_site(sizes, seed)
-    found = factors(duration, volume, offsets)
+    found = local_outlier_factors(duration, volume, offsets)
     for first, last in pairwise(offsets.tolist()):
         if last - first < 5:
             assert np.isnan(found[first:last]).all()
@@ -158,19 +159,19 @@ def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: 
 
 def test_many_sets_in_chunks_are_as_one_by_one() -> None:
     duration, volume, offsets = a_site([10] * 400 + [7] * 300 + [40] * 20)
-    found = factors(duration, volume, offsets)
+    found = local_outlier_factors(duration, volume, offsets)
     for place in (0, 1, 326, 327, 399, 400, 650, 699, 700, 719):
         runs = slice(offsets[place], offsets[place + 1])
-        alone = factors(duration[runs], volume[runs], one_set(offsets[place + 1] - offsets[place]))
+        alone = local_outlier_factors(duration[runs], volume[runs], one_set(offsets[place + 1] - offsets[place]))
         np.testing.assert_array_equal(found[runs], alone)
 
 
 def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(3).normal(size=(1, 1100, 2))
     points[0, :30] = 0.5  # more coinciding runs than neighbours
-    by_tree = local_factors(points, 20)
-    monkeypatch.setattr(left_out, "_MOST_BY_TABLE", 2000)
-    np.testing.assert_allclose(by_tree, local_factors(points, 20), rtol=1e-12, atol=0)
+    by_tree = compute_lof(points, 20)
+    monkeypatch.setattr(outliers, "_MAX_TABLE_RUNS", 2000)
+    np.testing.assert_allclose(by_tree, compute_lof(points, 20), rtol=1e-12, atol=0)
     np.testing.assert_allclose(by_tree[0], by_scikit_learn(points[0], 20), rtol=1e-12, atol=0)
 
 
@@ -178,17 +179,17 @@ def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatc
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_units_do_not_count(seed: int, time_unit: float, volume_unit: float) -> None:
     duration, volume, offsets = a_site([11], seed)
-    other = factors(duration * time_unit, volume * volume_unit, offsets)
-    np.testing.assert_allclose(other, factors(duration, volume, offsets), rtol=1e-6)
+    other = local_outlier_factors(duration * time_unit, volume * volume_unit, offsets)
+    np.testing.assert_allclose(other, local_outlier_factors(duration, volume, offsets), rtol=1e-6)
 
 
 def test_axes_are_measured_in_median_absolute_deviations() -> None:
     values = np.array([[1.0, 2, 3, 4, 100]])
-    np.testing.assert_allclose(scaled(values), [[-2, -1, 0, 1, 97]])
+    np.testing.assert_allclose(scale_by_mad(values), [[-2, -1, 0, 1, 97]])
     # a thousandth of the median at least: one second among runs of just 1000 s is one unit
-    np.testing.assert_allclose(scaled(np.array([[1000.0, 1000, 1000, 1000, 1001]])), [[0, 0, 0, 0, 1]])
-    np.testing.assert_allclose(scaled(np.array([[0.0, 0, 0, 0, 5]])), [[0, 0, 0, 0, 1000]])
-    assert not scaled(np.full((2, 4), 7.0)).any()
+    np.testing.assert_allclose(scale_by_mad(np.array([[1000.0, 1000, 1000, 1000, 1001]])), [[0, 0, 0, 0, 1]])
+    np.testing.assert_allclose(scale_by_mad(np.array([[0.0, 0, 0, 0, 5]])), [[0, 0, 0, 0, 1000]])
+    assert not scale_by_mad(np.full((2, 4), 7.0)).any()
 
 
 def test_number_of_neighbours() -> None:
@@ -208,16 +209,16 @@ LIKE_FIGURE_7 = (
 
 
 def test_as_in_figure_7_the_two_that_are_plainly_apart_are_out() -> None:
-    assert np.flatnonzero(are_outliers(*LIKE_FIGURE_7, one_set(10))).tolist() == [8, 9]
+    assert np.flatnonzero(detect_outliers(*LIKE_FIGURE_7, one_set(10))).tolist() == [8, 9]
 
 
 def test_two_stopped_runs_of_like_length_do_not_shelter_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 760, 766])
     volume = np.array([9.1, 9.5, 8.8, 10.2, 9.7, 9.3, 9.9, 10.4, 4.9, 5.1]) * 1e11
-    assert np.flatnonzero(are_outliers(duration, volume, one_set(10))).tolist() == [8, 9]
-    monkeypatch.setattr(left_out, "NEIGHBOUR_RATIO", 0.0)
-    monkeypatch.setattr(left_out, "LEAST_NEIGHBOURS", 1)
-    assert not are_outliers(duration, volume, one_set(10))[8:].any(), "one neighbour shelters"
+    assert np.flatnonzero(detect_outliers(duration, volume, one_set(10))).tolist() == [8, 9]
+    params = replace(outliers.PARAMS, neighbour_ratio=0.0, min_neighbours=1)
+    monkeypatch.setattr(outliers, "PARAMS", params)
+    assert not detect_outliers(duration, volume, one_set(10))[8:].any(), "one neighbour shelters"
 
 
 def test_stopped_runs_and_restarts_go_and_complete_ones_stay() -> None:
@@ -228,15 +229,15 @@ def test_stopped_runs_and_restarts_go_and_complete_ones_stay() -> None:
     done[:, 9] = 1.0 - done[:, 8]  # begun again where the other one had stopped
     duration = (done * 1520 * (1 + rng.exponential(0.01, done.shape))).ravel()
     volume = (done * 9e11 * (1 + rng.exponential(0.15, done.shape))).ravel()
-    is_out = are_outliers(duration, volume, np.arange(0, 10 * count + 1, 10)).reshape(count, 10)
+    is_out = detect_outliers(duration, volume, np.arange(0, 10 * count + 1, 10)).reshape(count, 10)
     assert is_out[:, 8:].mean() > 0.99
     assert is_out[:, :8].mean() < 0.1
 
 
 def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
     duration, volume, offsets = a_site([10] * 2000)
-    apart = are_outliers(duration, volume, offsets).reshape(-1, 10)
-    found = factors(duration, volume, offsets).reshape(-1, 10)
+    apart = detect_outliers(duration, volume, offsets).reshape(-1, 10)
+    found = local_outlier_factors(duration, volume, offsets).reshape(-1, 10)
     to_the_letter = found > found.mean(axis=1, keepdims=True)
     assert to_the_letter.mean() > 0.3
     assert apart.mean() < 0.1
@@ -257,51 +258,50 @@ def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
 def test_some_run_is_always_left(runs: list[tuple[float, float]]) -> None:
     table = np.array(runs, dtype=np.float64).reshape(-1, 2)
     known = np.isfinite(table).all(axis=1) & (table >= 0).all(axis=1)
-    is_out = are_outliers(table[:, 0], table[:, 1], one_set(len(runs)))
+    is_out = detect_outliers(table[:, 0], table[:, 1], one_set(len(runs)))
     if known.sum() < 5:
         assert not is_out.any()
     else:
         assert is_out[~known].all()
         assert (~is_out & known).any()
         assert is_out[known].sum() <= known.sum() // 2
-        assert np.isfinite(factors(table[:, 0], table[:, 1], one_set(len(runs)))[known]).all()
+        assert np.isfinite(local_outlier_factors(table[:, 0], table[:, 1], one_set(len(runs)))[known]).all()
 
 
 def test_equal_runs_are_no_outliers() -> None:
     for value in (0.0, 5e-324, 1527.3, 1e308):
-        assert not are_outliers(np.full(9, value), np.full(9, 3 * 0.1), one_set(9)).any()
+        assert not detect_outliers(np.full(9, value), np.full(9, 3 * 0.1), one_set(9)).any()
 
 
 def test_runs_on_a_circle_are_alike_and_rounding_does_not_part_them(monkeypatch: pytest.MonkeyPatch) -> None:
     # only the mean of the set parts them from outliers
-    monkeypatch.setattr(left_out, "APART_FACTOR", 0.0)
-    monkeypatch.setattr(left_out, "MOST_OUTLIER_RATIO", 1.0)
+    monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, min_factor=0.0, max_outlier_ratio=1.0))
     for count in (8, 12, 16):
         angle = 2 * np.pi * np.arange(count) / count
         for radius in (10, 30, 100, 170):
             runs = 1000 + radius * np.cos(angle), 1000 + radius * np.sin(angle)
-            assert not are_outliers(*runs, one_set(count)).any()
+            assert not detect_outliers(*runs, one_set(count)).any()
 
 
 def test_no_more_than_a_share_goes_the_most_distant_first(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1000.0, 1001, 1002, 1003, 1004, 1005, 1006, 1200, 800, 1500, 300])
-    found = factors(duration, np.ones(11), one_set(11))
-    assert np.flatnonzero(are_outliers(duration, np.ones(11), one_set(11))).tolist() == [7, 8, 9, 10]
+    found = local_outlier_factors(duration, np.ones(11), one_set(11))
+    assert np.flatnonzero(detect_outliers(duration, np.ones(11), one_set(11))).tolist() == [7, 8, 9, 10]
     for ratio, count in ((0.3, 3), (0.1, 1), (0.05, 0)):
-        monkeypatch.setattr(left_out, "MOST_OUTLIER_RATIO", ratio)
-        is_out = are_outliers(duration, np.ones(11), one_set(11))
+        monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, max_outlier_ratio=ratio))
+        is_out = detect_outliers(duration, np.ones(11), one_set(11))
         assert is_out.sum() == count
         assert set(np.flatnonzero(is_out)) == set(np.argsort(found)[11 - count :])
 
 
 def test_small_sets_are_not_judged() -> None:
     duration = np.array([100.0, 100, 100, 900])
-    assert not are_outliers(duration, duration, one_set(4)).any()
-    assert are_outliers(np.append(duration, 100), np.append(duration, 100), one_set(5)).tolist() == [
+    assert not detect_outliers(duration, duration, one_set(4)).any()
+    assert detect_outliers(np.append(duration, 100), np.append(duration, 100), one_set(5)).tolist() == [
         False, False, False, True, False,
     ]  # fmt: skip
-    assert are_outliers(np.zeros(0), np.zeros(0), np.array([0])).shape == (0,)
-    assert are_outliers(np.zeros(0), np.zeros(0), np.array([0, 0, 0])).shape == (0,)
+    assert detect_outliers(np.zeros(0), np.zeros(0), np.array([0])).shape == (0,)
+    assert detect_outliers(np.zeros(0), np.zeros(0), np.array([0, 0, 0])).shape == (0,)
 
 
 # ---- volumes
@@ -314,5 +314,7 @@ def test_volume_does_not_shrink_by_gaps_in_the_polls() -> None:
         edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return SampleSet(Ragged(values, edges), interval_s, np.zeros(len(samples)), np.array(counts) * interval_s)
 
-    sets = SampleSets.of([a_set(2.0, [1, 2, 3], [1, np.nan, 3, np.inf], []), a_set(1.0, [np.nan, np.nan], [5.0])])
-    np.testing.assert_array_equal(volumes(sets), [12.0, 16.0, np.nan, np.nan, 5.0])
+    sets = SampleSets.concatenate(
+        [a_set(2.0, [1, 2, 3], [1, np.nan, 3, np.inf], []), a_set(1.0, [np.nan, np.nan], [5.0])]
+    )
+    np.testing.assert_array_equal(run_volumes(sets), [12.0, 16.0, np.nan, np.nan, 5.0])

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.stretched`: one run, one step, one burst after the other."""
+"""The naive twin of `iosig.transforms.signatures.time_normalized`: one run, one step, one burst after the other."""
 
 from __future__ import annotations
 

@@ -7,25 +7,29 @@ from collections.abc import Generator, Iterator, Sequence
 import numpy as np
 import pytest
 
-from iosig.transforms.signatures.bursts import bursts_of
+from iosig.transforms.signatures.bursts import detect_bursts
+from iosig.transforms.signatures.elastic import (
+    BLOCK_STEPS,
+    PARAMS,
+    _BlockOverlap,
+    _interpolate_rows,
+    _read_shifted,
+    _share_inside,
+    align_elastically,
+    extract_elastic,
+    find_best_paths,
+    run_batched,
+)
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
-from iosig.transforms.signatures.similarity import burst_errors, correlation
-from iosig.transforms.signatures.stretched import Stretched, on_one_clock, signature_of, stretched
-from iosig.transforms.signatures.warped import (
-    _BLOCK,
-    _CHANGE_COST,
-    _EXCESS_COST,
-    _interpolated,
-    _Met,
-    _read,
-    _share_inside,
-    best_paths,
-    in_turns,
-    warp,
-    warped_of_each,
+from iosig.transforms.signatures.similarity import correlation, count_burst_errors
+from iosig.transforms.signatures.time_normalized import (
+    TimeNormalizedRuns,
+    build_signature,
+    extract_time_normalized,
+    normalize_durations,
 )
-from tests.naive.signatures import warped as naive
+from tests.naive.signatures import elastic as naive
 from tests.transforms.run_sets import polled, set_of, truth_by_second
 
 STARTS = np.arange(8) * 440.0 + 200.0
@@ -33,7 +37,7 @@ TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
 
 
 def warped(one: SampleSet) -> Signature:
-    return warped_of_each([one])[0]
+    return extract_elastic([one])[0]
 
 
 def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
@@ -53,11 +57,13 @@ def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
 def test_short_bursts_that_wander_by_more_than_their_width_are_all_found(seed: int) -> None:
     one = wandering(seed, 5.0)
     found = warped(one)
-    assert burst_errors(found.bursts, bursts_of(TRUTH))[1] == 0
+    assert count_burst_errors(found.bursts, detect_bursts(TRUTH))[1] == 0
     assert len(found.bursts) == 8
     gaps = np.diff(found.bursts.peaked_s)
     assert gaps == pytest.approx([440.0] * 7, rel=0.03)
-    assert len(stretched(one).bursts) != 8 or found.volume_bytes > stretched(one).volume_bytes
+    assert (
+        len(extract_time_normalized(one).bursts) != 8 or found.volume_bytes > extract_time_normalized(one).volume_bytes
+    )
 
 
 def dense(seed: int, runs: int) -> SampleSet:
@@ -79,9 +85,9 @@ def dense(seed: int, runs: int) -> SampleSet:
 @pytest.mark.parametrize("runs", [4, 8, 12])
 def test_more_runs_with_dense_bursts_lose_no_volume(seed: int, runs: int) -> None:
     """Misaligned bursts of the application itself were once taken for interference: 12 runs lost 40 % of the volume."""
-    on_clock = on_one_clock(dense(seed, runs))
+    on_clock = normalize_durations(dense(seed, runs))
     assert on_clock is not None
-    found = signature_of(warp(on_clock))
+    found = build_signature(align_elastically(on_clock))
     assert found.volume_bytes == pytest.approx(60 * 9.1e9, rel=0.08)
 
 
@@ -93,9 +99,9 @@ def test_runs_that_are_a_little_apart_lose_no_volume() -> None:
 
 def test_runs_that_are_alike_are_not_shifted() -> None:
     one = wandering(1, 0.0)
-    runs = on_one_clock(one)
+    runs = normalize_durations(one)
     assert runs is not None
-    assert np.abs(warp(runs).shift).max() < 1.0
+    assert np.abs(align_elastically(runs).shift).max() < 1.0
     assert correlation(warped(one).bytes_per_s, TRUTH) > 0.99
 
 
@@ -103,8 +109,8 @@ def test_a_path_changes_where_it_pays_only() -> None:
     scores = np.zeros((2, 30, 21))
     scores[0, :15, 10] = scores[0, 15:, 16] = 1.0
     scores[1, :, 10] = 1.0
-    scores[1, 14:16, 16] = 1.0 + 3 * _CHANGE_COST
-    path = best_paths([scores.transpose(1, 2, 0)])[0]
+    scores[1, 14:16, 16] = 1.0 + 3 * PARAMS.change_cost
+    path = find_best_paths([scores.transpose(1, 2, 0)])[0]
     assert path[0].tolist() == [0.0] * 15 + [6.0] * 15
     assert path[1].tolist() == [0.0] * 30
 
@@ -116,9 +122,9 @@ def test_best_path_is_the_best_of_all(seed: int) -> None:
     if seed % 2:
         scores = np.round(scores)
     middle = scores.shape[2] // 2
-    for own, path in zip(scores.tolist(), best_paths([scores.transpose(1, 2, 0)])[0], strict=True):
-        worth = naive.worth_of(own, (path + middle).astype(int).tolist(), _CHANGE_COST)
-        assert worth == pytest.approx(naive.best_worth(own, _CHANGE_COST))
+    for own, path in zip(scores.tolist(), find_best_paths([scores.transpose(1, 2, 0)])[0], strict=True):
+        worth = naive.worth_of(own, (path + middle).astype(int).tolist(), PARAMS.change_cost)
+        assert worth == pytest.approx(naive.best_worth(own, PARAMS.change_cost))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -126,16 +132,16 @@ def test_paths_are_the_same_whatever_is_beside_them(dtype: type) -> None:
     rng = np.random.default_rng(1)
     shapes = [(7, 5, 3), (12, 9, 1), (1, 3, 4), (12, 5, 2), (3, 17, 2)]
     scores = [rng.random(shape).astype(dtype) for shape in shapes]
-    for one, found in zip(scores, best_paths(scores), strict=True):
+    for one, found in zip(scores, find_best_paths(scores), strict=True):
         assert found.shape == (one.shape[2], one.shape[0])
-        np.testing.assert_array_equal(found, best_paths([one])[0])
-    assert best_paths([]) == []
+        np.testing.assert_array_equal(found, find_best_paths([one])[0])
+    assert find_best_paths([]) == []
 
 
 def test_signatures_are_in_the_order_of_sets() -> None:
     few = wandering(1, 1.0, runs=2)
     sets = [wandering(2, 3.0), set_of([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5), few, wandering(3, 4.0)]
-    for one, found in zip(sets, warped_of_each(sets), strict=True):
+    for one, found in zip(sets, extract_elastic(sets), strict=True):
         alone = warped(one)
         assert found.outcome == alone.outcome
         np.testing.assert_array_equal(found.bytes_per_s, alone.bytes_per_s)
@@ -146,10 +152,12 @@ def test_overlaps_are_sums_of_what_runs_lack_and_have_beyond(seed: int, count: i
     rng = np.random.default_rng(seed)
     rates = rng.random((3, count))
     common = np.maximum(rng.random(count) - 0.6, 0.0) if seed != 3 else np.zeros(count)
-    found = _Met.of(rates, reach).overlaps(common)
-    assert found.shape == (-(-count // _BLOCK), 2 * reach + 1, 3)
+    found = _BlockOverlap.from_rates(rates, reach).score(common)
+    assert found.shape == (-(-count // BLOCK_STEPS), 2 * reach + 1, 3)
     for block, place, run in np.ndindex(found.shape):
-        expected = naive.overlap(rates[run].tolist(), common.tolist(), block, _BLOCK, place - reach, _EXCESS_COST)
+        expected = naive.overlap(
+            rates[run].tolist(), common.tolist(), block, BLOCK_STEPS, place - reach, PARAMS.excess_cost
+        )
         assert found[block, place, run] == pytest.approx(expected, abs=1e-5)
 
 
@@ -158,7 +166,7 @@ def test_shifts_are_against_the_runs_own_middle() -> None:
     for run, late in enumerate((-6, 0, 6)):
         for begin in (30, 90, 150):
             rates[run, begin + late : begin + late + 12] = 1.0
-    found = warp(Stretched(rates, 0, np.full(3, 200.0), 1.0, 0.5, np.zeros((3, 200)))).shift
+    found = align_elastically(TimeNormalizedRuns(rates, 0, np.full(3, 200.0), 1.0, 0.5, np.zeros((3, 200)))).shift
     assert np.median(found, axis=0) == pytest.approx(np.zeros(200), abs=1.0)
     assert found[2, 95] - found[0, 95] == pytest.approx(12.0, abs=3.0)
 
@@ -174,14 +182,14 @@ def test_rows_between_places_are_those_of_numpy(seed: int) -> None:
     # places may be the same, and what is asked for may lie on them or beyond them
     places = np.maximum.accumulate(np.round(np.arange(40.0) + rng.normal(0.0, 3.0, 40), 1))
     rows, at = rng.random((6, 40)), np.round(np.linspace(-5.0, 45.0, 60), 1)
-    np.testing.assert_array_equal(_interpolated(at, places, rows), [np.interp(at, places, row) for row in rows])
+    np.testing.assert_array_equal(_interpolate_rows(at, places, rows), [np.interp(at, places, row) for row in rows])
 
 
 def test_of_runs_without_gaps_it_is_known_how_much_of_a_step_lies_within() -> None:
     left = np.random.default_rng(1).uniform(-4.0, 34.0, (5, 30))
     left[0] = np.arange(30)
     left[1, :4] = -1.0, 0.0, 29.0, 30.0
-    np.testing.assert_array_equal(_share_inside(left), _read(np.ones((5, 30)), left))
+    np.testing.assert_array_equal(_share_inside(left), _read_shifted(np.ones((5, 30)), left))
 
 
 # ---- works in turns
@@ -208,7 +216,7 @@ def test_works_are_answered_together_and_begin_as_others_end() -> None:
             begun.append(place)
             yield doubled(*numbers)
 
-    assert in_turns(works(), answers, 2) == [[2], [4, 6, 8], [], [10]]
+    assert run_batched(works(), answers, 2) == [[2], [4, 6, 8], [], [10]]
     assert asked == [2, 1, 1, 1, 0]
     assert begun == [0, 1, 2, 3]
-    assert in_turns([], answers, 2) == []
+    assert run_batched([], answers, 2) == []

@@ -9,14 +9,20 @@ from functools import cache
 import numpy as np
 import pytest
 
-from iosig.transforms.joint.finding import Found, JointParams, favour, find, likeness
-from iosig.transforms.joint.shared import Known
+from iosig.transforms.joint.extraction import (
+    JointParams,
+    JointResult,
+    extract_jointly,
+    mean_run_correlation,
+    required_gain,
+)
+from iosig.transforms.joint.shared_traffic import KnownSignatures
 from iosig.transforms.signatures import methods
+from iosig.transforms.signatures.expected_correlation import RunSummary
 from iosig.transforms.signatures.methods import SignatureParams
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation
-from iosig.transforms.signatures.trust import Judge
 from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, Application, curve_of, drawn, known_of
 
 ALL = (CALM, BUSY, SPARSE, DENSE)
@@ -25,19 +31,23 @@ SITE = drawn(ALL, 10, 10_000)
 
 def plainly(sets: SampleSets) -> Sequence[Signature]:
     """Return `warped` signatures, of three runs and more."""
-    return methods.extract(sets, SignatureParams(least_run_count=3), ["warped"])[0].signatures
+    return methods.extract_signatures(sets, SignatureParams(min_run_count=3), ["warped"])[0].signatures
 
 
 @cache
-def plain() -> Known:
+def plain() -> KnownSignatures:
     shared = SITE.shared
-    answer = methods.extract(shared.sets(shared.cut(shared.volume_bytes)), methods=["warped"])[0]
-    return Known(tuple(one if one.outcome == "extracted" else None for one in answer.signatures), answer.trust)
+    answer = methods.extract_signatures(
+        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["warped"]
+    )[0]
+    return KnownSignatures(
+        tuple(one if one.outcome == "extracted" else None for one in answer.signatures), answer.expected_correlation
+    )
 
 
 @cache
-def together() -> Found:
-    return find(SITE.shared, plain(), plainly)
+def together() -> JointResult:
+    return extract_jointly(SITE.shared, plain(), plainly)
 
 
 def near(one: Signature | None, application: Application) -> float:
@@ -48,7 +58,7 @@ def near(one: Signature | None, application: Application) -> float:
 
 def test_signatures_come_nearer_to_the_truth() -> None:
     found = together()
-    assert found.is_better.all()
+    assert found.is_accepted.all()
     before, after = (
         sum(1.0 - near(one, application) for one, application in zip(answers, ALL, strict=True))
         for answers in (plain().signatures, found.signatures)
@@ -60,40 +70,43 @@ def test_signatures_come_nearer_to_the_truth() -> None:
 def test_on_a_calm_site_no_answer_is_worse() -> None:
     calm = drawn(ALL, 8, 24_000)
     shared = calm.shared
-    answer = methods.extract(shared.sets(shared.cut(shared.volume_bytes)), methods=["warped"])[0]
-    found = find(shared, Known(tuple(answer.signatures), answer.trust), plainly)
+    answer = methods.extract_signatures(
+        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["warped"]
+    )[0]
+    found = extract_jointly(shared, KnownSignatures(tuple(answer.signatures), answer.expected_correlation), plainly)
     for old, new, is_better, application in zip(
-        answer.signatures, found.signatures, found.is_better.tolist(), ALL, strict=True
+        answer.signatures, found.signatures, found.is_accepted.tolist(), ALL, strict=True
     ):
         assert near(old, application) > 0.9
         assert near(new if is_better else old, application) >= near(old, application) - 0.005
 
 
 def test_answers_that_are_trusted_are_favoured() -> None:
-    found = favour(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
+    found = required_gain(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
     assert found == pytest.approx([0.0, 0.0, 0.0, 0.015, 0.03, 0.03])
 
 
 def test_a_gain_that_a_trusted_answer_is_favoured_by_is_not_enough() -> None:
     # the same answers, but the plain ones trusted fully: those that gain less than that stay
     found = together()
-    sure = find(SITE.shared, Known(plain().signatures, np.ones(len(ALL))), plainly)
-    assert sure.gain.tolist() == found.gain.tolist()
-    assert sure.is_better.tolist() == (found.gain > favour(np.ones(len(ALL)))).tolist()
+    sure = extract_jointly(SITE.shared, KnownSignatures(plain().signatures, np.ones(len(ALL))), plainly)
+    assert sure.correlation_gain.tolist() == found.correlation_gain.tolist()
+    assert sure.is_accepted.tolist() == (found.correlation_gain > required_gain(np.ones(len(ALL)))).tolist()
 
 
 def test_an_answer_stands_only_if_it_is_trusted_as_the_plain_one_is() -> None:
-    plain_trust = together().trust + np.array([0.01, -0.01, np.nan, 0.0])
-    assert find(SITE.shared, Known(plain().signatures, plain_trust), plainly).is_better.tolist() == [
+    plain_trust = together().expected_correlation + np.array([0.01, -0.01, np.nan, 0.0])
+    found = extract_jointly(SITE.shared, KnownSignatures(plain().signatures, plain_trust), plainly)
+    assert found.is_accepted.tolist() == [
         False, True, True, True,
     ]  # fmt: skip
 
 
 def test_a_rerun_gives_the_same_bits() -> None:
-    again = find(SITE.shared, plain(), plainly)
+    again = extract_jointly(SITE.shared, plain(), plainly)
     for old, new in zip(together().signatures, again.signatures, strict=True):
         assert old.bytes_per_s.tobytes() == new.bytes_per_s.tobytes()
-    assert again.gain.tolist() == together().gain.tolist()
+    assert again.correlation_gain.tolist() == together().correlation_gain.tolist()
 
 
 def test_where_nothing_of_the_others_is_known_the_plain_answer_stays() -> None:
@@ -106,23 +119,23 @@ def test_where_nothing_of_the_others_is_known_the_plain_answer_stays() -> None:
         ended=SITE.shared.ended[is_calm],
         is_sample=SITE.shared.is_sample[is_calm],
     )
-    found = find(alone, Known(plain().signatures[:1], plain().trust[:1]), plainly)
-    assert not found.is_better.any()
+    found = extract_jointly(alone, KnownSignatures(plain().signatures[:1], plain().expected_correlation[:1]), plainly)
+    assert not found.is_accepted.any()
     assert found.explained_ratio.tolist() == [0.0]
 
 
 def test_a_false_signature_of_another_application_does_not_spoil_an_answer() -> None:
     # the other one is said to do what this one does, and more of it
     false: Application = (500.0, [(10, 110, 9.0), (210, 310, 9.0), (410, 490, 9.0)])
-    found = find(SITE.shared, known_of(CALM, false, SPARSE, DENSE), plainly)
-    stands = found.signatures[0] if found.is_better[0] else plain().signatures[0]
+    found = extract_jointly(SITE.shared, known_of(CALM, false, SPARSE, DENSE), plainly)
+    stands = found.signatures[0] if found.is_accepted[0] else plain().signatures[0]
     assert near(stands, CALM) >= near(plain().signatures[0], CALM) - 0.02
 
 
 def test_a_false_burst_of_ones_own_does_not_stay() -> None:
     # nothing is there where it says: so it gets no byte, and what it took of others by chance is not common
     false: Application = (600.0, [*CALM[1], (360, 400, 8.0)])
-    found = find(SITE.shared, known_of(false, *ALL[1:]), plainly)
+    found = extract_jointly(SITE.shared, known_of(false, *ALL[1:]), plainly)
     begun = found.signatures[0].bursts.started_s
     assert not ((begun > 340) & (begun < 420)).any()
     assert near(found.signatures[0], CALM) > 0.9
@@ -130,14 +143,14 @@ def test_a_false_burst_of_ones_own_does_not_stay() -> None:
 
 def test_runs_that_are_no_samples_are_taken_off_but_not_asked() -> None:
     is_sample = (SITE.shared.application == 0) | (np.arange(len(SITE.shared.application)) % 2 == 0)
-    found = find(replace(SITE.shared, is_sample=is_sample), plain(), plainly, JointParams(least_run_count=6))
+    found = extract_jointly(replace(SITE.shared, is_sample=is_sample), plain(), plainly, JointParams(min_run_count=6))
     assert found.signatures[1].outcome == "too_few_samples"
     assert near(found.signatures[0], CALM) > 0.9
 
 
 def test_no_signature_is_like_no_run() -> None:
-    sets = SITE.shared.sets(SITE.own)
-    judge = Judge.of(sets.one(0))
+    sets = SITE.shared.make_sample_sets(SITE.own)
+    judge = RunSummary.from_set(sets.get_set(0))
     assert judge is not None
-    assert likeness(judge, Signature.nothing("no_common_bursts")) == 0.0
-    assert likeness(judge, together().signatures[0]) > 0.8
+    assert mean_run_correlation(judge, Signature.missing("no_common_bursts")) == 0.0
+    assert mean_run_correlation(judge, together().signatures[0]) > 0.8

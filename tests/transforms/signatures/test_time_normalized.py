@@ -11,18 +11,18 @@ import pytest
 from iosig.transforms.arrays import Ragged, offsets_of
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.similarity import correlation
-from iosig.transforms.signatures.stretched import (
-    _DELAY,
-    Stretched,
-    _fitted,
-    alone_s,
-    by_second,
-    floored,
-    foreign_ratio,
-    on_steps,
-    stretched,
+from iosig.transforms.signatures.time_normalized import (
+    PARAMS,
+    TimeNormalizedRuns,
+    _fit_delay,
+    estimate_duration_alone_s,
+    extract_time_normalized,
+    interference_ratio,
+    resample,
+    resample_to_seconds,
+    subtract_baseline,
 )
-from tests.naive.signatures import stretched as naive
+from tests.naive.signatures import time_normalized as naive
 from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
 
 BURSTS: list[Burst] = [(40.0 + 200 * place, 80.0 + 200 * place, 1e9) for place in range(5)]
@@ -36,7 +36,7 @@ def drifting(paces: list[float], extra: float = 0.0) -> SampleSet:
 
 
 def test_runs_of_any_pace_are_one_signature() -> None:
-    found = stretched(drifting([0.97, 1.0, 1.0, 1.03, 1.05]))
+    found = extract_time_normalized(drifting([0.97, 1.0, 1.0, 1.03, 1.05]))
     assert found.outcome == "extracted"
     assert found.duration_s == pytest.approx(1000, abs=2)
     assert correlation(found.bytes_per_s, TRUTH) > 0.97
@@ -46,39 +46,39 @@ def test_runs_of_any_pace_are_one_signature() -> None:
 
 
 def test_a_floor_that_never_rests_is_not_in_it() -> None:
-    found = stretched(drifting([1.0] * 6, extra=3e8))
+    found = extract_time_normalized(drifting([1.0] * 6, extra=3e8))
     assert found.background_bytes_per_s == pytest.approx(3e8, rel=0.01)
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
 
 
 def test_bursts_may_take_most_of_the_time() -> None:
     rows = [polled([(50.0, 450.0, 1e9), (550.0, 950.0, 1e9)], 1000.0, 2.0)] * 5
-    found = stretched(set_of(rows, 2.0, [0.0] * 5, [1000.0] * 5))
+    found = extract_time_normalized(set_of(rows, 2.0, [0.0] * 5, [1000.0] * 5))
     assert found.volume_bytes == pytest.approx(8e11, rel=0.02)
     assert len(found.bursts) == 2
 
 
 def test_what_is_steady_has_no_bursts_and_what_is_nothing_no_io() -> None:
     steady, nothing = (set_of([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
-    assert stretched(steady).outcome == "no_common_bursts"
-    assert stretched(nothing).outcome == "no_io"
-    assert stretched(drifting([1.0, 1.0])).outcome == "too_few_samples"
+    assert extract_time_normalized(steady).outcome == "no_common_bursts"
+    assert extract_time_normalized(nothing).outcome == "no_io"
+    assert extract_time_normalized(drifting([1.0, 1.0])).outcome == "too_few_samples"
 
 
 def test_floor_is_the_middle_of_what_is_low() -> None:
-    curve, floor = floored(np.array([1.0, 1.0, 3.0, 9.0, 9.0, 9.0, np.nan]))
+    curve, floor = subtract_baseline(np.array([1.0, 1.0, 3.0, 9.0, 9.0, 9.0, np.nan]))
     assert floor == 1.0
     assert curve.tolist() == [0.0, 0.0, 2.0, 8.0, 8.0, 8.0, 0.0]
-    assert floored(np.array([np.nan]))[1] == 0.0
+    assert subtract_baseline(np.array([np.nan]))[1] == 0.0
 
 
 def test_foreign_ratio_is_of_the_time_outside_of_bursts() -> None:
     curve = np.repeat([1.0, 0.0], [20, 80])
     rates = np.tile(curve, (4, 1))
-    assert foreign_ratio(rates, curve, np.zeros(4)) == 0.0
+    assert interference_ratio(rates, curve, np.zeros(4)) == 0.0
     rates[:2, 40:80] = 1.0
-    assert foreign_ratio(rates, curve, np.zeros(4)) == pytest.approx(0.25)
-    assert foreign_ratio(rates, np.zeros(100), np.zeros(4)) == 1.0
+    assert interference_ratio(rates, curve, np.zeros(4)) == pytest.approx(0.25)
+    assert interference_ratio(rates, np.zeros(100), np.zeros(4)) == 1.0
 
 
 @pytest.mark.parametrize("true", [0.0, 0.07, 0.2])
@@ -86,20 +86,20 @@ def test_delay_is_found_from_whole_runs(true: float) -> None:
     rng = np.random.default_rng(1)
     met_s = rng.uniform(0, 150, 12)
     duration_s = 1200.0 + true * met_s + rng.normal(0, 1.0, 12)
-    assert _fitted(duration_s, met_s)[0] == pytest.approx(true, abs=0.03)
-    assert alone_s(duration_s, met_s) == pytest.approx(1200.0, abs=3.0)
+    assert _fit_delay(duration_s, met_s)[0] == pytest.approx(true, abs=0.03)
+    assert estimate_duration_alone_s(duration_s, met_s) == pytest.approx(1200.0, abs=3.0)
     duration_s[3] -= 100.0
-    assert _fitted(duration_s, met_s)[0] == pytest.approx(true, abs=0.04), "a run with another input counts less"
+    assert _fit_delay(duration_s, met_s)[0] == pytest.approx(true, abs=0.04), "a run with another input counts less"
 
 
 def test_delay_is_the_usual_one_where_runs_do_not_tell() -> None:
-    assert _fitted(np.full(8, 1000.0), np.full(8, 30.0))[0] == pytest.approx(_DELAY)
+    assert _fit_delay(np.full(8, 1000.0), np.full(8, 30.0))[0] == pytest.approx(PARAMS.prior_delay)
 
 
 def test_without_foreign_traffic_the_middle_is_the_run_alone() -> None:
     duration_s = np.array([980.0, 990.0, 1000.0, 1010.0, 1020.0])
-    assert alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
-    assert stretched(drifting([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(1000, abs=1)
+    assert estimate_duration_alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
+    assert extract_time_normalized(drifting([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(1000, abs=1)
 
 
 def test_delayed_runs_are_longer_than_alone() -> None:
@@ -115,7 +115,7 @@ def test_delayed_runs_are_longer_than_alone() -> None:
             late += lasted - (end - begin)
         durations.append(1000.0 + late)
         rows.append(polled(made, durations[-1], 2.0))
-    found = stretched(set_of(rows, 2.0, [0.0] * 12, durations)).duration_s
+    found = extract_time_normalized(set_of(rows, 2.0, [0.0] * 12, durations)).duration_s
     assert found < np.quantile(durations, 0.3)
     assert found > 990
 
@@ -126,7 +126,7 @@ def test_the_band_is_around_the_curve_and_widens_with_what_others_do() -> None:
     noise = np.repeat(rng.random(len(calm.samples.values) // 10 + 1) < 0.3, 10)[: len(calm.samples.values)] * 8e8
     noisy = replace(calm, samples=type(calm.samples)(calm.samples.values + noise, calm.samples.offsets))
     widths = []
-    for found in (stretched(calm), stretched(noisy)):
+    for found in (extract_time_normalized(calm), extract_time_normalized(noisy)):
         assert (found.low_bytes_per_s <= found.bytes_per_s).all()
         assert (found.high_bytes_per_s >= found.bytes_per_s).all()
         widths.append(float((found.high_bytes_per_s - found.low_bytes_per_s).sum() / found.volume_bytes))
@@ -142,7 +142,7 @@ def test_steps_are_mean_rates_of_what_was_measured() -> None:
     rates = [rng.random(40), rng.random(43)]
     rates[0][5:9] = np.nan
     one = set_of(rates, 2.0, [-0.7, -1.9], [78.5, 83.0])
-    found = on_steps(one, 31, 0)
+    found = resample(one, 31, 0)
     for run, (row, started, duration) in enumerate(zip(rates, (-0.7, -1.9), (78.5, 83.0), strict=True)):
         edges = np.linspace(0.0, duration, 32)
         expected = [naive.mean_rate(row.tolist(), 2.0, started, a, b) for a, b in pairwise(edges.tolist())]
@@ -153,7 +153,7 @@ def test_curve_is_a_quantile_of_what_is_known_less_its_floor() -> None:
     rng = np.random.default_rng(5)
     rates = rng.random((7, 30)) + np.repeat([0.0, 3.0, 0.0], 10)
     rates[2, 4] = np.nan
-    runs = Stretched(rates, 0, np.full(7, 30.0), 1.0, 0.3, np.zeros(rates.shape))
+    runs = TimeNormalizedRuns(rates, 0, np.full(7, 30.0), 1.0, 0.3, np.zeros(rates.shape))
     curve, floor = runs.curve
     expected = [naive.quantile(rates[:, step].tolist(), runs.level) for step in range(30)]
     assert curve == pytest.approx(np.maximum(np.array(expected) - floor, 0.0))
@@ -162,20 +162,22 @@ def test_curve_is_a_quantile_of_what_is_known_less_its_floor() -> None:
 @pytest.mark.parametrize("step_s", [1.0, 0.977, 2.31])
 def test_seconds_are_what_each_holds_of_the_steps(step_s: float) -> None:
     curve = np.random.default_rng(6).random(40)
-    assert by_second(curve[None], step_s)[0] == pytest.approx(naive.second_rates(curve.tolist(), step_s))
+    assert resample_to_seconds(curve[None], step_s)[0] == pytest.approx(naive.second_rates(curve.tolist(), step_s))
 
 
 def test_seconds_hold_all_bytes() -> None:
     curve = np.random.default_rng(1).random(300)
     for step_s in (1.0, 0.977, 2.31):
-        assert by_second(curve[None], step_s).sum() == pytest.approx(curve.sum() * step_s)
+        assert resample_to_seconds(curve[None], step_s).sum() == pytest.approx(curve.sum() * step_s)
 
 
 def test_a_gap_in_the_polls_is_no_lack_of_bytes() -> None:
     one = drifting([1.0] * 5)
     values = one.samples.values.copy()
     values[100:120] = np.nan
-    found = stretched(SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s))
+    found = extract_time_normalized(
+        SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s)
+    )
     assert correlation(found.bytes_per_s, TRUTH) > 0.98
 
 
@@ -192,9 +194,12 @@ def test_what_others_moved_tells_how_long_a_run_takes_alone() -> None:
         counts.append(len(rates))
     duration = np.array(counts, dtype=np.float64)
     one = SampleSet(Ragged(np.concatenate(own), offsets_of(counts)), 1.0, np.zeros(6), duration)
-    unknown, known = stretched(one), stretched(replace(one, others=np.concatenate(others)))
+    unknown, known = (
+        extract_time_normalized(one),
+        extract_time_normalized(replace(one, interference=np.concatenate(others))),
+    )
     assert unknown.duration_s > 205
     assert abs(known.duration_s - 200) < abs(unknown.duration_s - 200) - 3
     # where it is not known of any step, it is as if nobody told
-    nobody = stretched(replace(one, others=np.full(int(duration.sum()), np.nan)))
+    nobody = extract_time_normalized(replace(one, interference=np.full(int(duration.sum()), np.nan)))
     assert nobody.bytes_per_s.tolist() == unknown.bytes_per_s.tolist()

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iosig.transforms.joint.shared import Shared
+from iosig.transforms.joint.shared_traffic import SharedTraffic
 
 
-def small() -> Shared:
+def small() -> SharedTraffic:
     """Return ten steps with three runs of two applications; the second one is no sample."""
-    return Shared(
+    return SharedTraffic(
         np.arange(10.0),
         2.0,
         np.array([1, 0, 0]),
@@ -25,18 +25,18 @@ def small() -> Shared:
 
 def test_samples_lie_by_application_and_are_cut_by_right_edges() -> None:
     shared = small()
-    assert shared.samples.tolist() == [2, 0]
+    assert shared.sample_runs.tolist() == [2, 0]
     assert shared.set_offsets.tolist() == [0, 1, 2]
     # a run that begins within a step has it, as its right edge is in the run; the last one ends with the polls
-    assert [one.tolist() for one in shared.windows()] == [[2, 0], [10, 4]]
-    cut = shared.cut(shared.volume_bytes)
+    assert [one.tolist() for one in shared.sample_windows()] == [[2, 0], [10, 4]]
+    cut = shared.cut_samples(shared.volume_bytes)
     assert cut.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
 
 
 def test_sets_are_rates_with_times_of_their_runs() -> None:
     shared = small()
-    sets = shared.sets(shared.cut(shared.volume_bytes))
-    assert sets.others is None
+    sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
+    assert sets.interference is None
     assert sets.samples.values[:3].tolist() == [1.0, 1.5, 2.0]
     assert sets.started_s.tolist() == [-1.0, 0.0]
     assert sets.duration_s.tolist() == [35.0, 8.0]
@@ -45,16 +45,16 @@ def test_sets_are_rates_with_times_of_their_runs() -> None:
 
 def test_cleaned_samples_begin_when_runs_did() -> None:
     shared = small()
-    raw = shared.cut(shared.volume_bytes)
+    raw = shared.cut_samples(shared.volume_bytes)
     # a log of whole seconds cuts half of one off, in the mean
-    assert shared.sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
+    assert shared.make_sample_sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
 
 
 def test_times_are_taken_as_they_are_where_the_log_knows_more_than_whole_seconds() -> None:
     exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
-    assert exact.begun.tolist() == exact.started.tolist()
-    assert exact.ceased.tolist() == exact.ended.tolist()
+    assert exact.expected_start.tolist() == exact.started.tolist()
+    assert exact.expected_end.tolist() == exact.ended.tolist()
     # whole seconds of a grid that begins between them are whole seconds
     shifted = replace(small(), started=small().started + 0.15, ended=small().ended + 0.15)
-    assert shifted.begun == pytest.approx(shifted.started + 0.25)
-    assert shifted.ceased == pytest.approx(shifted.ended + 0.25)
+    assert shifted.expected_start == pytest.approx(shifted.started + 0.25)
+    assert shifted.expected_end == pytest.approx(shifted.ended + 0.25)

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
-from iosig.transforms.joint.shared import Shared
-from iosig.transforms.joint.slowing import Steps, alone, share_alone, sums, usual_cost
+from iosig.transforms.joint.contention import (
+    RunSteps,
+    estimate_contention_cost,
+    relative_speed,
+    remove_contention,
+    sum_pieces,
+)
+from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.signatures.sample_sets import SampleSets
 
 STEP_S = 2.0
@@ -18,18 +24,18 @@ STEP_S = 2.0
 
 def test_a_run_that_computes_or_meets_nobody_goes_at_its_own_pace() -> None:
     others, work_ratio = np.array([0.0, 3.0, 3.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.5])
-    assert share_alone(others, work_ratio, 0.0).tolist() == [1.0] * 4
-    assert share_alone(others, work_ratio, 0.25) == pytest.approx([1.0, 1.0, 1 / 1.75, 0.5 + 0.5 / 1.25])
+    assert relative_speed(others, work_ratio, 0.0).tolist() == [1.0] * 4
+    assert relative_speed(others, work_ratio, 0.25) == pytest.approx([1.0, 1.0, 1 / 1.75, 0.5 + 0.5 / 1.25])
 
 
-def shared_of(started: list[float], ended: list[float], count: int = 12) -> Shared:
+def shared_of(started: list[float], ended: list[float], count: int = 12) -> SharedTraffic:
     runs = len(started)
     times = np.array(started), np.array(ended)
-    return Shared(np.zeros(count), STEP_S, np.zeros(runs, np.int64), 1, *times, np.ones(runs, np.bool_))
+    return SharedTraffic(np.zeros(count), STEP_S, np.zeros(runs, np.int64), 1, *times, np.ones(runs, np.bool_))
 
 
 def test_steps_are_from_begin_to_end() -> None:
-    steps = Steps.of(shared_of([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
+    steps = RunSteps.from_traffic(shared_of([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
     # thirds of steps are no whole seconds, so nothing was cut off
     assert steps.run.tolist() == [0, 0, 0, 0, 1, 1]
     assert steps.step.tolist() == [1, 2, 3, 4, 0, 1]
@@ -39,8 +45,8 @@ def test_steps_are_from_begin_to_end() -> None:
 
 
 def test_slowed_steps_are_shorter_and_still_touch() -> None:
-    steps = Steps.of(shared_of([1.3, -1.7], [4.3, 1.6]))
-    slowed = steps.slowed(np.array([1.0, 0.5, 0.5, 1.0, 0.25, 1.0]))
+    steps = RunSteps.from_traffic(shared_of([1.3, -1.7], [4.3, 1.6]))
+    slowed = steps.scale_time(np.array([1.0, 0.5, 0.5, 1.0, 0.25, 1.0]))
     assert slowed.begin == pytest.approx([0.0, 0.7, 1.2, 1.7, 1.7, 1.95])
     assert slowed.end == pytest.approx([0.7, 1.2, 1.7, 2.0, 1.95, 2.55])
     assert slowed.duration == pytest.approx([2.0, 2.55])
@@ -54,20 +60,20 @@ def test_the_cost_is_found_in_the_durations_of_many_applications(cost: float) ->
     offsets = np.arange(run_count + 1) * step_count
     others = rng.poisson(rng.uniform(0.2, 3.0, run_count).repeat(step_count)).astype(np.float64)
     work_s = np.full(len(others), STEP_S)
-    lost_s = sums(work_s * (1.0 - share_alone(others, np.ones(len(others)), cost)), offsets)
+    lost_s = sum_pieces(work_s * (1.0 - relative_speed(others, np.ones(len(others)), cost)), offsets)
     duration_s = rng.uniform(600, 3000, 20)[application] + lost_s + rng.normal(0, 3, run_count)
     duration_s[::17] += 400.0  # other inputs
-    found = usual_cost(duration_s, application, offsets, others, work_s)
+    found = estimate_contention_cost(duration_s, application, offsets, others, work_s)
     assert found == pytest.approx(cost, abs=0.05)
     nobody = np.full(run_count, -1)
-    assert usual_cost(duration_s, nobody, offsets, others, work_s) == pytest.approx(0.05)
+    assert estimate_contention_cost(duration_s, nobody, offsets, others, work_s) == pytest.approx(0.05)
 
 
 def sets_of(counts: Ints, values: Reals) -> SampleSets:
     runs = len(counts)
     return SampleSets(
         Ragged(values, offsets_of(counts)), np.zeros(runs), counts * STEP_S, np.array([STEP_S]), np.array([0, runs]),
-        others=2.0 * values,
+        interference=2.0 * values,
     )  # fmt: skip
 
 
@@ -78,12 +84,12 @@ def test_no_byte_is_lost(seed: int, cost: float) -> None:
     total = int(counts.sum())
     sets = sets_of(counts, rng.exponential(1.0, total))
     at_work, work_ratio = rng.exponential(1.0, total), rng.random(total)
-    found = alone(sets, at_work, work_ratio, cost)
-    runs = sums(sets.samples.values, sets.samples.offsets)
-    assert sums(found.samples.values, found.samples.offsets) == pytest.approx(runs)
-    assert found.others is not None
-    assert sums(found.others, found.samples.offsets) == pytest.approx(2.0 * runs)
-    left = sums(share_alone(at_work, work_ratio, cost), sets.samples.offsets)
+    found = remove_contention(sets, at_work, work_ratio, cost)
+    runs = sum_pieces(sets.samples.values, sets.samples.offsets)
+    assert sum_pieces(found.samples.values, found.samples.offsets) == pytest.approx(runs)
+    assert found.interference is not None
+    assert sum_pieces(found.interference, found.samples.offsets) == pytest.approx(2.0 * runs)
+    left = sum_pieces(relative_speed(at_work, work_ratio, cost), sets.samples.offsets)
     assert found.duration_s == pytest.approx(left * STEP_S)
     assert (found.samples.counts >= left - 1e-5).all()
     assert (found.samples.counts < left + 1).all()
@@ -94,7 +100,7 @@ def test_what_was_slowed_to_half_is_as_it_was() -> None:
     # the second run is the first one of which the burst took twice as long, and half of it at each moment
     own = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 6.0, 6.0, 0.0])
     slow = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    found = alone(sets_of(counts, own), slow, np.ones(12), 1.0)
+    found = remove_contention(sets_of(counts, own), slow, np.ones(12), 1.0)
     assert found.samples.counts.tolist() == [6, 4]
     assert found.samples.values == pytest.approx([0, 0, 6, 6, 0, 0, 0, 6, 6, 0])
     assert found.duration_s.tolist() == [12.0, 8.0]
@@ -102,7 +108,7 @@ def test_what_was_slowed_to_half_is_as_it_was() -> None:
 
 def test_what_was_not_measured_stays_so_and_without_cost_nothing_changes() -> None:
     sets = sets_of(np.array([6]), np.array([1.0, np.nan, np.nan, 1.0, 1.0, 1.0]))
-    assert alone(sets, np.ones(6), np.ones(6), 0.0) is sets
-    found = alone(replace(sets, others=None), np.ones(6), np.ones(6), 1.0)
-    assert found.others is None
+    assert remove_contention(sets, np.ones(6), np.ones(6), 0.0) is sets
+    found = remove_contention(replace(sets, interference=None), np.ones(6), np.ones(6), 1.0)
+    assert found.interference is None
     assert np.isnan(found.samples.values).tolist() == [True, True, False]

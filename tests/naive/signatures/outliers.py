@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.left_out`: one set, one run, one neighbour at a time."""
+"""The naive twin of `iosig.transforms.signatures.outliers`: one set, one run, one neighbour at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.borne_out`: one run, one rate, one time after the other."""
+"""The naive twin of `iosig.transforms.signatures.burst_evidence`: one run, one rate, one time after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.warped`: one run, one block, one shift after the other."""
+"""The naive twin of `iosig.transforms.signatures.elastic`: one run, one block, one shift after the other."""
 
 from __future__ import annotations
 

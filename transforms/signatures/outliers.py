@@ -1,0 +1,279 @@
+"""Selection of the runs of a set: runs of atypical duration and outliers by duration and volume are excluded.
+
+*Typical duration.* A run that stopped early or resumed from a checkpoint is not a sample of the whole application
+(IOSI, FAST'14, section 5.1 and its note 1). Local outlier factors miss such runs where several are similar or almost
+complete, and a single short run would set the length of the whole set: IOSI's duration correction trims all samples to
+the shortest.
+
+*Outliers.* IOSI (Liu et al., FAST'14), section 5.1, compares runs by (duration, volume): stopped and resumed runs are
+shorter and move less, runs during heavy interference take longer, with more traffic on the servers. The local outlier
+factor (Breunig et al., "LOF: identifying density-based local outliers", SIGMOD'00, DOI 10.1145/342009.335388) is the
+ratio of the density around a run's neighbours to that around the run, about 1 within a cluster. IOSI's threshold, the
+mean factor of the set, excludes a third of the runs of a clean set; ours has a minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of, owners
+from iosig.transforms.signatures.averages import median_1d, row_medians
+from iosig.transforms.signatures.sample_sets import SampleSets
+
+#: number of distances computed at a time: limits the memory and fits the cache
+_CHUNK_DISTANCES = 1 << 15
+#: sets of more runs use a k-d tree
+_MAX_TABLE_RUNS = 1024
+#: keeps the density of coincident runs finite, as in scikit-learn
+_MIN_REACHABILITY = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class OutlierParams:
+    """Thresholds of both selections; ours unless a source is given.
+
+    Attributes
+    ----------
+    max_shorter_ratio
+        Largest relative difference of a typical run below the typical duration. Interference never shortens a run.
+    max_longer_ratio
+        Largest relative difference above it. IOSI, section 5.1: less than 10 % after outlier elimination.
+    min_typical_count
+        Smallest number of typical runs; with fewer, all runs of the set are typical.
+    min_group_ratio
+        Size of the group that defines the typical duration, relative to the largest group: the longest such group is
+        taken. Runs may stop anywhere and be similar to others, but no partial run is longer than a complete one.
+    min_factor
+        Smallest local outlier factor of an outlier, if it also exceeds the mean factor of the set.
+    max_outlier_ratio
+        Largest share of outliers in a set. IOSI, section 5.1, assumes that most runs of a set are similar.
+    neighbour_ratio
+        Number of neighbours per run of the set. Half, so that a smaller group of outliers is not its own neighbourhood.
+    min_neighbours, max_neighbours
+        Its limits. Breunig et al., section 6.2: 10 to 20; scikit-learn: 20.
+    min_run_count
+        Smaller sets have no outliers. IOSI, section 2.3, requires 5 to 10 samples.
+    min_relative_deviation
+        Smallest unit of durations and volumes, relative to the median of the set.
+    max_deviations
+        Largest distance from the median in such units.
+    """
+
+    max_shorter_ratio: float = 0.05
+    max_longer_ratio: float = 0.1
+    min_typical_count: int = 3
+    min_group_ratio: float = 0.6
+    min_factor: float = 1.5
+    max_outlier_ratio: float = 0.5
+    neighbour_ratio: float = 0.5
+    min_neighbours: int = 3
+    max_neighbours: int = 20
+    min_run_count: int = 5
+    min_relative_deviation: float = 1e-3
+    max_deviations: float = 1e9
+
+
+PARAMS = OutlierParams()
+
+
+# ---- typical durations
+
+
+def select_typical_runs(duration_s: Reals, offsets: Ints) -> Bools:
+    """Mark the runs of typical duration in each set, see `typical_duration_s`.
+
+    Parameters
+    ----------
+    duration_s : (n,)
+        Duration of each run [s]; an unknown or non-positive one is not typical.
+    offsets : (m + 1,)
+        Set i has the runs offsets[i] to offsets[i + 1].
+
+    Returns
+    -------
+    (n,)
+        All true in sets with fewer than `PARAMS.min_typical_count` typical runs.
+    """
+    counts = np.diff(offsets)
+    typical_s = np.repeat([typical_duration_s(duration_s[a:b]) for a, b in pairwise(offsets)], counts)
+    low_s, high_s = (1 - PARAMS.max_shorter_ratio) * typical_s, (1 + PARAMS.max_longer_ratio) * typical_s
+    is_typical = (duration_s > 0) & ((duration_s >= low_s) & (duration_s <= high_s))
+    owner = owners(offsets)
+    is_enough = np.bincount(owner[is_typical], minlength=len(counts)) >= PARAMS.min_typical_count
+    is_selected: Bools = is_typical | ~is_enough[owner]
+    return is_selected
+
+
+def typical_duration_s(duration_s: Reals) -> float:
+    """Duration of the complete runs of a set: the median of the longest large group of similar durations [s].
+
+    The median or the mode of all durations would fail, since half of a set or more may be stopped or resumed runs.
+    NaN where no duration (n) is known.
+    """
+    known = np.sort(duration_s[np.isfinite(duration_s) & (duration_s > 0)])
+    if not len(known):
+        return float("nan")
+    first = known.searchsorted((1 - PARAMS.max_shorter_ratio) * known, side="left")
+    end = known.searchsorted((1 + PARAMS.max_longer_ratio) * known, side="right")
+    group_size = end - first
+    longest = int(np.flatnonzero(group_size >= PARAMS.min_group_ratio * group_size.max())[-1])
+    return median_1d(known[first[longest] : end[longest]])
+
+
+# ---- outliers
+
+
+def run_volumes(sets: SampleSets) -> Reals:
+    """Volume on the servers during each run [bytes] (n).
+
+    The mean of the measured steps is extrapolated to the whole sample: a gap in the polls is not a lack of I/O. NaN
+    where no step was measured.
+    """
+    counts, owner, values = sets.samples.counts, sets.samples.owner, sets.samples.values
+    is_known = np.isfinite(values)
+    known = counts.astype(np.float64)
+    if not is_known.all():
+        known = np.bincount(owner, is_known, len(counts)).astype(np.float64)
+        values = np.where(is_known, values, 0.0)
+    total = np.bincount(owner, values, len(counts))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        volumes: Reals = total / known * counts * sets.interval_s[sets.owner]
+    return volumes
+
+
+def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Reals:
+    """Local outlier factor of each run by duration and volume, each scaled by `scale_by_mad`.
+
+    Parameters
+    ----------
+    duration_s, volume_bytes : (n,)
+        Of each run [s], [bytes].
+    offsets : (m + 1,)
+        Set i has the runs offsets[i] to offsets[i + 1].
+
+    Returns
+    -------
+    (n,)
+        NaN for runs with an unknown or negative value, which are not neighbours of others either, and in sets with
+        fewer than `PARAMS.min_run_count` other runs.
+    """
+    is_known = np.isfinite(duration_s) & np.isfinite(volume_bytes) & (duration_s >= 0) & (volume_bytes >= 0)
+    owner = owners(offsets)
+    counts = np.bincount(owner[is_known], minlength=len(offsets) - 1)
+    factors = np.full(len(duration_s), np.nan)
+    known = np.flatnonzero(is_known)
+    firsts = offsets_of(counts)
+    for count in np.unique(counts[counts >= PARAMS.min_run_count]).tolist():
+        for group in _chunk_sets(np.flatnonzero(counts == count), count):
+            runs = known[firsts[group][:, None] + np.arange(count)]
+            points = np.stack([scale_by_mad(duration_s[runs]), scale_by_mad(volume_bytes[runs])], axis=-1)
+            factors[runs] = compute_lof(points, neighbour_count(count))
+    return factors
+
+
+def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bools:
+    """Mark the outliers of each set (n); see `local_outlier_factors` for the parameters.
+
+    Runs with unknown values are outliers if the set has enough other runs. At least one run of each set remains.
+    """
+    factors = local_outlier_factors(duration_s, volume_bytes, offsets)
+    owner = owners(offsets)
+    has_factor = np.isfinite(factors)
+    count = np.bincount(owner, has_factor, len(offsets) - 1)
+    total = np.bincount(owner, np.where(has_factor, factors, 0.0), len(offsets) - 1)
+    threshold = np.maximum(total / np.maximum(count, 1), PARAMS.min_factor)
+    # the mean of equal factors may differ from them by a rounding error
+    is_outlier = has_factor & (np.where(has_factor, factors, 0.0) > threshold[owner] * (1.0 + 1e-12))
+    max_count = np.floor(PARAMS.max_outlier_ratio * count).astype(np.int64)
+    is_outlier &= _rank_within_sets(np.where(is_outlier, factors, -np.inf), owner, offsets) < max_count[owner]
+    is_excluded: Bools = is_outlier | (~has_factor & (count > 0)[owner])
+    return is_excluded
+
+
+def neighbour_count(run_count: int) -> int:
+    """Count the neighbours to use in a set of this many runs; at most all others."""
+    wanted = max(PARAMS.min_neighbours, int(PARAMS.neighbour_ratio * run_count))
+    return max(1, min(wanted, PARAMS.max_neighbours, run_count - 1))
+
+
+def compute_lof(points: Reals, neighbour_count: int) -> Reals:
+    """Compute local outlier factors (sets, points) of points (sets, points, dimensions), separately for each set.
+
+    Notes
+    -----
+    Each point has exactly `neighbour_count` neighbours; among equally distant ones, the first count. Breunig et al.
+    include all of them; scikit-learn takes as many as here, in an order that its search determines.
+    """
+    if points.shape[1] > _MAX_TABLE_RUNS:
+        nearest = [_find_neighbours_by_tree(set_points, neighbour_count) for set_points in points]
+        distance, index = np.stack([one[0] for one in nearest]), np.stack([one[1] for one in nearest])
+    else:
+        distance, index = _find_neighbours(points, neighbour_count)
+    # indices into the flattened sets
+    shift = np.arange(len(points))[:, None, None] * points.shape[1]
+    flat = (index + shift).reshape(len(points), -1)
+    reachability = np.maximum(distance, distance[..., -1].ravel()[flat].reshape(distance.shape))
+    density = 1.0 / (reachability.mean(axis=-1) + _MIN_REACHABILITY)
+    neighbour_density = density.ravel()[flat].reshape(distance.shape)
+    factors: Reals = (neighbour_density / density[..., None]).mean(axis=-1)
+    return factors
+
+
+def _chunk_sets(sets: Ints, run_count: int) -> Iterator[Ints]:
+    """Split a list of sets of equal size into chunks of a limited number of distances."""
+    step = max(1, _CHUNK_DISTANCES // (run_count * run_count))
+    for first in range(0, len(sets), step):
+        yield sets[first : first + step]
+
+
+def scale_by_mad(values: Reals) -> Reals:
+    """Standardize rows (sets, runs) by their median and median absolute deviation; constant rows become 0.
+
+    The unit is at least a thousandth of the median (of the maximum, where the median is 0). Job logs have whole
+    seconds: among runs of equal duration, one more second would otherwise be infinitely far.
+    """
+    # relative to the maximum first: differences of huge and of denormal numbers leave the range
+    highest = values.max(axis=1, keepdims=True)
+    shares = values / np.where(highest > 0, highest, 1.0)
+    median = row_medians(shares)
+    min_unit = PARAMS.min_relative_deviation * np.where(median > 0, median, 1.0)
+    unit = np.maximum(row_medians(np.abs(shares - median)), min_unit)
+    with np.errstate(over="ignore"):
+        # squares of larger values would leave the range
+        return np.clip((shares - median) / unit, -PARAMS.max_deviations, PARAMS.max_deviations)
+
+
+def _find_neighbours(points: Reals, neighbour_count: int) -> tuple[Reals, Ints]:
+    """Find distance and index of the nearest neighbours (sets, points, neighbours), nearest first."""
+    squares = np.zeros((len(points), points.shape[1], points.shape[1]))
+    for axis in range(points.shape[2]):
+        values = points[..., axis]
+        squares += (values[:, :, None] - values[:, None, :]) ** 2
+    diagonal = np.arange(points.shape[1])
+    squares[:, diagonal, diagonal] = np.inf
+    index = np.argsort(squares, axis=-1, kind="stable")[..., :neighbour_count]
+    return np.sqrt(np.take_along_axis(squares, index, axis=-1)), index
+
+
+def _find_neighbours_by_tree(points: Reals, neighbour_count: int) -> tuple[Reals, Ints]:
+    """Find distance and index of the nearest neighbours (points, neighbours) of one large set, nearest first."""
+    from scipy.spatial import cKDTree  # slow import
+
+    distance, index = cKDTree(points).query(points, neighbour_count + 1)
+    is_self = index == np.arange(len(points))[:, None]
+    # among more coincident points than requested, a point may not be in its own result
+    is_self[~is_self.any(axis=1), -1] = True
+    shape = (len(points), neighbour_count)
+    return distance[~is_self].reshape(shape), index[~is_self].reshape(shape).astype(np.int64)
+
+
+def _rank_within_sets(values: Reals, owner: Ints, offsets: Ints) -> Ints:
+    """Rank each value within its set (n), 0 for the largest."""
+    order = np.lexsort((-values, owner))
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.arange(len(values)) - offsets[owner]
+    return ranks
