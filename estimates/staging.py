@@ -59,6 +59,8 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
         "has_merged_sizes": settings.signatures.has_merged_sizes,
         "samples_from": settings.signatures.samples,
         "least_sample_count": settings.signatures.least_sample_count,
+        "longest_s": settings.signatures.longest_s,
+        "most_application_count": settings.joint.most_application_count,
         "most_sample_count": settings.signatures.most_sample_count,
     }
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: columns that models see in landed tables beside the declared ones: where a row was landed
 _ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
+#: what models read beside tables of the night: settings, and tables of the base release, whose rows a step carries on
+_NO_TABLES = ("settings.", "released.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def _tables_in_sql(table: Table) -> tuple[str, ...]:
     from sqlglot import exp
 
     names = {f"{source.db}.{source.name}": None for source in _parsed(table).find_all(exp.Table) if source.db}
-    return tuple(name for name in names if not name.startswith("settings."))
+    return tuple(name for name in names if not name.startswith(_NO_TABLES))
 
 
 def columns_of(table: Table) -> list[ColumnLineage]:
@@ -170,7 +172,7 @@ def columns_of(table: Table) -> list[ColumnLineage]:
             for leaf in nodes[column].walk()
             if not leaf.downstream and isinstance(leaf.source, exp.Table)
         }
-        found.append(ColumnLineage(column, tuple(sorted(name for name in leaves if not name.startswith("settings.")))))
+        found.append(ColumnLineage(column, tuple(sorted(name for name in leaves if not name.startswith(_NO_TABLES)))))
     return found
 
 
@@ -189,4 +191,5 @@ def _schema() -> dict[str, dict[str, dict[str, str]]]:
         order = _ORDER if table.layer == "landed" else {}
         columns = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns}
         schema.setdefault(table.layer, {})[table.name] = columns | order
+        schema.setdefault("released", {})[table.name] = columns
     return schema

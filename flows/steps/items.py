@@ -280,6 +280,10 @@ class StepContext:
             files = [*self.files(table), *(path for path in own if path.is_file())]
             models.expose(connection, table.layer, table, files)
 
+    def expose_released(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+        """Make the files of a table in the base release readable as `released.table`."""
+        models.expose(connection, "released", table, self.released(table))
+
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Make the landed files of tables readable as `landed.table`."""
         for table in tables:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, JOINT_RUNS, JOINT_SUBJECTS, SAMPLE_SETS, SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.store import models
@@ -43,8 +43,6 @@ from iosig.warehouse.store.store import write_parquet
 
 METHOD = "joint"
 _RUN = ("cluster", "job_id", "started_at")
-#: a run that is there may have ended so many days later
-_MOST_DAYS = 31
 #: halves of a set have fewer runs than it takes: methods of ours need so many
 _LEAST_HALF = 3
 
@@ -101,37 +99,14 @@ def is_due(last: date | None, now: date | None, every_days: int) -> bool:
 
 def asked(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
     """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
-    settings = context.settings
-    none = sets.clear().select(SUBJECT)
     files = context.released(SAMPLE_SETS)
     last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
-    now = sets["ended_on"].max()
-    if not is_due(_date(last), _date(now), settings.joint.every_days):
-        return none
-    shared = ~pl.col("application_id").str.ends_with("/*") & (pl.col("source").fill_null("server") == "server").all()
-    known = scan_parquet(context.released(SIGNATURES)).filter(pl.col("method") == METHOD).collect()
-    before = known.select(*SUBJECT, known_first_at="first_at", known_count="sample_count", known_last_at="last_at")
-    latest = (
-        sets.group_by(SUBJECT)
-        .agg(
-            is_meant=shared.first()
-            & (pl.len() >= settings.signatures.least_sample_count)
-            & (pl.col("duration_s").max() <= settings.signatures.longest_s),
-            first_at=pl.col("started_at").min(),
-            count=pl.len().cast(pl.Int64),
-            last_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
-        )
-        .filter("is_meant")
-        .join(before, on=SUBJECT, how="left")
-    )
-    is_same = (
-        pl.col("first_at").eq_missing(pl.col("known_first_at"))
-        & pl.col("last_at").eq_missing(pl.col("known_last_at"))
-        & pl.col("count").eq_missing(pl.col("known_count"))
-    )
-    most = settings.joint.most_application_count
-    order = latest.filter(~is_same).sort("last_at", *SUBJECT, descending=[True, False, False, False])
-    return order.filter(pl.int_range(pl.len()).over("filesystem", "direction") < most).select(SUBJECT).sort(SUBJECT)
+    if not is_due(_date(last), _date(sets["ended_on"].max()), context.settings.joint.every_days):
+        return sets.clear().select(SUBJECT)
+    with context.engine() as connection:
+        context.expose(connection, SAMPLE_SETS)
+        context.expose_released(connection, SIGNATURES)
+        return context.compute(connection, JOINT_SUBJECTS)
 
 
 def _date(value: object) -> date | None:
@@ -153,7 +128,7 @@ def _found(
     if again.is_empty():
         return
     meant = sets.join(again, on=SUBJECT, how="semi", maintain_order="left")
-    runs = _runs(context, meant)
+    runs = _runs(context, again)
     known = _known(context, parts)
     settings = context.settings
     params = JointParams(min_run_count=settings.signatures.least_sample_count)
@@ -165,47 +140,12 @@ def _found(
         yield _rows(context, own, there, found)
 
 
-def _runs(context: StepContext, meant: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs of application that were there while one of those that are meant was, in order."""
-    ended = pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())
-    spans = meant.select("filesystem", "direction", "started_at", ended_at=ended)
-    first, last = (_date(spans[name].dt.date().sort()[place]) for name, place in (("started_at", 0), ("ended_at", -1)))
-    assert first is not None
-    assert last is not None
-    near = pl.col("ended_on").is_between(first, last + timedelta(days=_MOST_DAYS))
-    jobs = context.scan(JOBS).filter(near).select(*_RUN, "duration_s")
-    wanted = (
-        *_RUN,
-        "application_id",
-        "filesystem",
-        "direction",
-        "ended_on",
-        "grid_started_at",
-        "interval_s",
-        "step_count",
-    )
-    runs = (
-        context.scan(SAMPLES)
-        .filter(near, pl.col("application_id").is_not_null())
-        .select(wanted)
-        .join(jobs, on=_RUN, how="inner")
-        .filter(pl.col("duration_s") > 0)
-        .with_columns(ended_at=ended)
-        .collect()
-    )
-    beside = [
-        own.filter(_beside(own, spans.filter(filesystem=key[0], direction=key[1])))
-        for key, own in runs.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items()
-    ]
-    return pl.concat([runs.clear(), *beside]).sort("application_id", "started_at", "cluster", "job_id")
-
-
-def _beside(runs: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
-    """Mark the runs that were there during one of some spans."""
-    begun, ceased = (np.sort(epoch_s(spans[name])) for name in ("started_at", "ended_at"))
-    # as many spans have begun before a run's end as have ended before its start: none was there
-    begun_before = np.searchsorted(begun, epoch_s(runs["ended_at"]), side="right")
-    return pl.Series(begun_before > np.searchsorted(ceased, epoch_s(runs["started_at"]), side="left"))
+def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs that were there during a sample of the subjects, in order: rows of `joint_runs`."""
+    with context.engine() as connection:
+        context.expose(connection, SAMPLE_SETS, SAMPLES, JOBS)
+        models.expose_frame(connection, JOINT_SUBJECTS.layer, JOINT_SUBJECTS.name, again)
+        return context.compute(connection, JOINT_RUNS)
 
 
 def _known(
@@ -239,15 +179,10 @@ class _There:
         volume = _traffic(context, runs, step_s, interval_s)
         names = runs["application_id"].unique().sort()
         places = {name: place for place, name in enumerate(names)}
-        is_sample = runs.join(
-            meant.select(*_RUN, "application_id", is_sample=pl.lit(True)),
-            on=[*_RUN, "application_id"],
-            how="left",
-            maintain_order="left",
-        )["is_sample"].fill_null(value=False)
         started, ended = ((epoch_s(runs[name]) - began_s) / interval_s for name in ("started_at", "ended_at"))
         application = runs["application_id"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
-        shared = SharedTraffic(volume, interval_s, application, len(names), started, ended, is_sample.to_numpy())
+        is_sample = runs["is_sample"].to_numpy()
+        shared = SharedTraffic(volume, interval_s, application, len(names), started, ended, is_sample)
         return cls(shared, tuple(names))
 
     def known(

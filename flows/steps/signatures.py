@@ -37,7 +37,7 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
+from iosig.warehouse.contracts.samples import EXACT_SAMPLES, KEPT_SUBJECTS, SAMPLE_SETS, SAMPLES
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.engine_paths import read_ipc, read_parquet, scan_parquet
 from iosig.warehouse.store import models
@@ -63,9 +63,18 @@ def gather_sets(context: StepContext) -> int:
     with context.engine() as connection:
         context.expose(connection, JOBS, JOB_IO_SOURCES, SAMPLES, EXACT_SAMPLES)
         count = context.build(connection, SAMPLE_SETS)
+    kept = kept_subjects(context)
     sets = read_parquet(context.path(SAMPLE_SETS))
-    _gather_samples(context, _in_chunks(sets.filter(_are_stale(context, sets))))
+    _gather_samples(context, _in_chunks(sets.join(kept, on=SUBJECT, how="anti", maintain_order="left")))
     return count
+
+
+def kept_subjects(context: StepContext) -> pl.DataFrame:
+    """Return the subjects whose samples are those of the base release: rows of `kept_subjects`."""
+    with context.engine() as connection:
+        context.expose(connection, SAMPLE_SETS)
+        context.expose_released(connection, SAMPLE_SETS)
+        return context.compute(connection, KEPT_SUBJECTS)
 
 
 def divide(run: Run, day: Day) -> list[Chunk]:
@@ -94,31 +103,12 @@ def extract_signatures(context: StepContext) -> int:
 # ---- which signatures are extracted
 
 
-def _are_stale(context: StepContext, sets: pl.DataFrame) -> pl.Series:
-    """Mark the rows of sets with a sample of a recomputed day, or with other runs than in the base release."""
-    files = context.released(SAMPLE_SETS)
-    base = frames.widened(read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
-    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in context.days if day], dtype=pl.Date).implode())
-    if base.is_empty():
-        return pl.repeat(True, sets.height, eager=True)
-    counted = base.group_by(SUBJECT).agg(base_count=pl.len())
-    # what an older release does not say was cut out of shared traffic
-    known = base.select(*SUBJECT, *_RUN, pl.col("source").fill_null("server"), was_known=pl.lit(True))
-    marked = sets.join(known, on=[*SUBJECT, *_RUN, "source"], how="left", maintain_order="left").join(
-        counted, on=SUBJECT, how="left", maintain_order="left"
-    )
-    is_other = pl.col("was_known").is_null().any() | (pl.len() != pl.col("base_count").first()) | is_fresh.any()
-    return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
-
-
 def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
     """Write the signatures of the base release that are still valid; return the file of each table.
 
     is_carried: selects them by the signature's key and `is_kept`: whether its samples are the same.
     """
-    sets = context.frame(SAMPLE_SETS)
-    kept = sets.filter(~_are_stale(context, sets))
-    subjects = kept.select(SUBJECT).unique().with_columns(is_kept=pl.lit(True))
+    subjects = kept_subjects(context).with_columns(is_kept=pl.lit(True))
     paths = {}
     for table in MADE:
 

@@ -45,6 +45,8 @@ PARAMETERS: dict[str, Any] = {
     "samples_from": "best",
     "least_sample_count": 5,
     "min_expected_correlation": 0.6,
+    "longest_s": 1000.0,
+    "most_application_count": 2,
 }
 _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,

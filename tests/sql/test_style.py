@@ -108,6 +108,8 @@ def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
         layer, _, short = name.partition(".")
         if layer == "settings":
             assert short in given.SETTINGS
+        elif layer == "released":
+            assert table(short).is_published
         else:
             assert table(short).layer == layer
             assert name != own or layer == "landed"

@@ -118,6 +118,43 @@ SAMPLE_SETS = Table(
     ),
 )
 
+KEPT_SUBJECTS = Table(
+    name="kept_subjects",
+    layer="samples",
+    grain="one row per application, file system and direction with the samples of the base release",
+    key=("application_id", "filesystem", "direction"),
+    columns=_SUBJECT,
+    is_published=False,
+)
+JOINT_SUBJECTS = replace(
+    KEPT_SUBJECTS,
+    name="joint_subjects",
+    grain="one row per application, file system and direction whose signature is found with others",
+)
+
+JOINT_RUNS = Table(
+    name="joint_runs",
+    layer="samples",
+    grain="one row per run, file system and direction that was there during a sample of a joint subject",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.APPLICATION_ID,
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.ENDED_AT,
+        c.DURATION_S,
+        c.ENDED_ON,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        Column("is_sample", "bool", "Whether its sample is one of a joint subject."),
+    ),
+    is_published=False,
+)
+
 _FIRST_STEP, _LAST_STEP = RUNS.column("first_step"), RUNS.column("last_step")
 _OF_A_RUN = (c.ENDED_ON.optional(), c.APPLICATION_ID.optional(), c.CLUSTER, c.JOB_ID, c.STARTED_AT)
 _OUTCOME = Column(

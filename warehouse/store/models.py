@@ -73,7 +73,7 @@ def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
 
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
-    """Make Parquet files readable as `schema.table`; without files the table is there and empty."""
+    """Make Parquet files readable as `schema.table`; without files it is empty. Columns that none has are NULL."""
     paths = duckdb_paths(files)
     if not paths:
         expose_frame(connection, schema, table.name, frames.empty(table))
@@ -81,7 +81,18 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
     relation = connection.sql(
         "from read_parquet($paths, union_by_name = true, hive_partitioning = false)", params={"paths": paths}
     )
-    _name(connection, relation, schema, table.name)
+    _name(connection, _widened(relation, table), schema, table.name)
+
+
+def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
+    """Add the columns that came to a table after the files were written."""
+    known = set(relation.columns)
+    young = [
+        f"null::{DUCKDB_TYPES[column.dtype]} as {quoted(column.name)}"
+        for column in table.columns
+        if column.name not in known
+    ]
+    return relation.project(", ".join(["*", *young])) if young else relation
 
 
 def expose_landed(
@@ -180,11 +191,7 @@ def _expose_landed(
     for name, relation in zip(names, relations, strict=True):
         relation.create_view(name, replace=True)
     whole = connection.sql(" union all by name ".join(f'from "{name}"' for name in names))
-    # what was landed before a column came has none of it
-    for column in table.columns:
-        if column.name not in whole.columns:
-            whole = whole.project(f'*, null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"')
-    _name(connection, whole, "landed", table.name)
+    _name(connection, _widened(whole, table), "landed", table.name)
 
 
 def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
 
 from iosig.estimates.signatures.published import SUBJECT
-from iosig.flows.steps.joint import _beside, is_due, with_defaults
+from iosig.flows.steps.joint import is_due, with_defaults
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -54,13 +54,3 @@ def test_a_joint_answer_is_the_default_and_a_plain_one_where_it_is_gone() -> Non
 def test_without_joint_answers_defaults_stay_as_they_are() -> None:
     rows = rows_of(("a", "warped", True, None), ("a", "iosi", False, 0.9))
     assert with_defaults(rows).equals(rows)
-
-
-def test_runs_are_there_that_overlap_one_of_the_spans() -> None:
-    def spans(*edges: tuple[float, float]) -> pl.DataFrame:
-        times = [(NOON + timedelta(minutes=begin), NOON + timedelta(minutes=end)) for begin, end in edges]
-        return pl.DataFrame(times, schema=["started_at", "ended_at"], orient="row")
-
-    runs = spans((0, 5), (6, 9), (9, 12), (12, 40), (21, 29), (35, 36), (-5, 60))
-    found = _beside(runs, spans((10, 20), (30, 34)))
-    assert found.to_list() == [False, False, True, True, False, False, True]
