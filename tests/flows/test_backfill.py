@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,12 @@ FIRST, LAST = date(2026, 3, 1), date(2026, 3, 10)
 
 def tell(*_: object) -> None:
     pass
+
+
+def backfilled(store: Store, settings: Settings, since: date, until: date, day_count: int) -> Iterator[Chunk]:
+    return backfill(
+        store, settings, since, until, day_count, partial(module.run_inline_chunk, store, settings, tell, 0.0, tell)
+    )
 
 
 @bounded(max_examples=examples(50))
@@ -72,11 +80,11 @@ def days(found: list[Chunk]) -> list[tuple[int, int, bool]]:
 def test_one_that_was_stopped_goes_on_where_it_was(asked: list[tuple[date, date]], store: Store) -> None:
     ended: list[Chunk] = []
     with pytest.raises(MachineFault):
-        ended.extend(backfill(store, Settings(), FIRST, LAST, 4, tell))
-    again = list(backfill(store, Settings(), FIRST, LAST, 4, tell))
+        ended.extend(backfilled(store, Settings(), FIRST, LAST, 4))
+    again = list(backfilled(store, Settings(), FIRST, LAST, 4))
     assert days(again) == [(1, 4, False), (5, 8, False), (9, 10, True)]
     assert [since.day for since, _ in asked] == [1, 5, 9, 9]
-    whole = list(backfill(store, Settings(), FIRST, LAST, 4, tell))
+    whole = list(backfilled(store, Settings(), FIRST, LAST, 4))
     assert days(whole) == [(1, 4, True), (5, 8, False), (9, 10, True)], "all was done: it begins anew"
 
 
@@ -84,10 +92,10 @@ def test_one_that_was_stopped_goes_on_where_it_was(asked: list[tuple[date, date]
 @pytest.mark.parametrize("changed", ["until", "chunk", "settings"])
 def test_other_words_begin_anew(asked: list[tuple[date, date]], store: Store, changed: str) -> None:
     with pytest.raises(MachineFault):
-        list(backfill(store, Settings(), FIRST, LAST, 4, tell))
+        list(backfilled(store, Settings(), FIRST, LAST, 4))
     until = date(2026, 3, 9) if changed == "until" else LAST
     own = Settings.model_validate({"quality": {"machine_node_count": 7}}) if changed == "settings" else Settings()
-    list(backfill(store, own, FIRST, until, 5 if changed == "chunk" else 4, tell))
+    list(backfilled(store, own, FIRST, until, 5 if changed == "chunk" else 4))
     assert asked[3][0] == FIRST
 
 
@@ -99,7 +107,7 @@ def test_its_releases_come_to_what_one_run_makes(site: Store, tmp_path: Path) ->
     whole = Store(tmp_path / "whole")
     release = module.run_inline(whole, Settings(), tell)
     days_of = sorted(date.fromisoformat(day) for day in release.dates if day)
-    ended = list(backfill(site, Settings(), days_of[0] - timedelta(days=1), days_of[-1], 1, tell))
+    ended = list(backfilled(site, Settings(), days_of[0] - timedelta(days=1), days_of[-1], 1))
     assert [one.release for one in ended if one.release] == releases.history(site)
     with opened(site, releases.history(site)[-1]) as ours, opened(whole, release) as theirs:
         for table in ("job_io", "samples", "classes", "poll_days"):
