@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosig.warehouse.contracts import Table, arrow, frames
+from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.contracts.files import quoted, require_result, require_types
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths
@@ -76,12 +76,20 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
     """Make Parquet files readable as `schema.table`; without files it is empty. Columns that none has are NULL."""
     paths = duckdb_paths(files)
     if not paths:
-        expose_frame(connection, schema, table.name, frames.empty(table))
+        _expose_empty(connection, schema, table)
         return
     relation = connection.sql(
         "from read_parquet($paths, union_by_name = true, hive_partitioning = false)", params={"paths": paths}
     )
     _name(connection, _widened(relation, table), schema, table.name)
+
+
+def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, **more: str) -> None:
+    """Make a table readable as `schema.table` without rows; more: types of columns beside the declared ones."""
+    types = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns} | more
+    columns = ", ".join(f"null::{dtype} as {quoted(name)}" for name, dtype in types.items())
+    connection.execute(f'create schema if not exists "{schema}"')
+    connection.execute(f'create or replace view "{schema}"."{table.name}" as select {columns} where false')
 
 
 def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
@@ -181,11 +189,8 @@ def _expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, relations: Sequence[duckdb.DuckDBPyRelation]
 ) -> None:
     """Name what was landed of a table, all relations together."""
-    import polars as pl
-
     if not relations:
-        order = {"part_order": pl.lit(0, pl.Int64), "part_row": pl.lit(0, pl.Int64), "landing_id": pl.lit("")}
-        expose_frame(connection, "landed", table.name, frames.empty(table).with_columns(**order))
+        _expose_empty(connection, "landed", table, part_order="bigint", part_row="bigint", landing_id="varchar")
         return
     names = [f"landed__{table.name}__{place}" for place in range(len(relations))]
     for name, relation in zip(names, relations, strict=True):
