@@ -84,4 +84,5 @@ def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls
 
     for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS):
         models.compute(connection, table, parameters)
-    return models.compute(connection, TICKS, parameters)
+    ticks: pl.DataFrame = models.compute(connection, TICKS, parameters).pl(lazy=False)
+    return ticks

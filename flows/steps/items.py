@@ -305,7 +305,8 @@ class StepContext:
 
     def compute(self, connection: duckdb.DuckDBPyConnection, table: Table) -> pl.DataFrame:
         """Run the model of a table that no file holds, expose the result, and return it for computation."""
-        return models.compute(connection, table, self.parameters())
+        rows: pl.DataFrame = models.compute(connection, table, self.parameters()).pl(lazy=False)
+        return rows
 
     def put(self, connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> None:
         """Write the table's one file from a frame, and expose it."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from iosig.flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, landed, landed_on_day
-from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
 from iosig.warehouse.contracts.polls import (
@@ -22,7 +20,6 @@ from iosig.warehouse.contracts.polls import (
     TICKS,
 )
 from iosig.warehouse.contracts.series import SERIES, SERIES_INTERVALS
-from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.store import models
 from iosig.warehouse.store.manifests import may_repeat
 
@@ -55,11 +52,16 @@ def stage_polls(context: StepContext) -> int:
         context.expose_landed(connection, POLLS)
         _join_counters(context, connection)
         may_conflict = may_repeat([part for _, part in context.parts(POLLS)])
-        _build(context, connection, REPEATED_POLLS, is_empty=not may_conflict)
-        context.build(connection, POLL_TICKS)
+        if may_conflict:
+            models.compute(connection, REPEATED_POLLS, context.parameters())
+        else:
+            models.expose(connection, REPEATED_POLLS.layer, REPEATED_POLLS, [])
+        ticks = models.compute(connection, POLL_TICKS, context.parameters())
         # reading a day of polls once more takes as long as summing it up
-        implausible = scan_parquet(context.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
-        _build(context, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
+        if may_conflict or ticks.filter("implausible_poll_count > 0").limit(1).fetchall():
+            context.build(connection, FAULTY_POLLS)
+        else:
+            context.put(connection, FAULTY_POLLS, frames.empty(FAULTY_POLLS))
         context.build(connection, POLL_DAYS)
         return context.build(connection, TICKS)
 
@@ -69,14 +71,6 @@ def _join_counters(context: StepContext, connection: duckdb.DuckDBPyConnection) 
     if context.files(COUNTER_POLLS):
         context.expose(connection, COUNTER_POLLS)
         models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")
-
-
-def _build(context: StepContext, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
-    """Run a table's model, or write it without rows where it is known to have none."""
-    if is_empty:
-        context.put(connection, table, frames.empty(table))
-    else:
-        context.build(connection, table)
 
 
 def gather_extrapolations(context: StepContext) -> int:
@@ -90,7 +84,7 @@ POLLS_STEP = Step(
     "stage polls",
     stage_polls,
     reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
-    writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
+    writes=(FAULTY_POLLS, POLL_DAYS, TICKS),
     days=lambda run: run.plan.poll_days,
     is_daily=True,
 )

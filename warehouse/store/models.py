@@ -244,16 +244,13 @@ def select(
 
 def compute(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
-) -> pl.DataFrame:
-    """Run a table's SQL model, make the result readable as `layer.table` in this engine alone, and return it."""
-    query = _query(table)
+) -> duckdb.DuckDBPyRelation:
+    """Run a table's SQL model, and make the result readable as `layer.table` in this engine alone; return it, too."""
+    query, name = _query(table), f'"{table.layer}"."{table.name}"'
     connection.execute(f'create schema if not exists "{table.layer}"')
-    connection.execute(f'drop view if exists "{table.layer}"."{table.name}"')
-    connection.execute(
-        f'create or replace table "{table.layer}"."{table.name}" as {query}', _named_in(query, parameters)
-    )
-    rows: pl.DataFrame = connection.table(f'"{table.layer}"."{table.name}"').pl(lazy=False)
-    return rows
+    connection.execute(f"drop view if exists {name}")
+    connection.execute(f"create or replace table {name} as {query}", _named_in(query, parameters))
+    return connection.table(name)
 
 
 def write(

@@ -117,7 +117,7 @@ def attributed(
         days=(DAY,),
         engine=engine,
         expose=expose,
-        compute=models.compute,
+        compute=lambda connection, of_table: models.compute(connection, of_table).pl(lazy=False),
         frame=lambda of: given[of.name],
         scan=lambda of: given[of.name].lazy(),
         write_days=lambda rows, of: written.update({of.name: rows}),
