@@ -392,7 +392,7 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
         found, segments = _wavelet(subjects, None)
     else:
         groups = list(group_by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
-        parts = [ftio_0_0_9.detect_sampled(group) for _, group in groups]
+        parts = [ftio_0_0_9.detect_in_samples(group) for _, group in groups]
         found = gather(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
     measured = measure_periodicity(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
@@ -406,7 +406,7 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     if isinstance(found, Steps):
         return ftio_wavelet.detect(found, params)
     groups = list(group_by_length(found.samples, found.sampling_hz, found.started_s))
-    parts = [(place, ftio_wavelet.detect_sampled(group)) for place, group in groups]
+    parts = [(place, ftio_wavelet.detect_in_samples(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
     segments = pieces_of(beside([own for _, (_, own) in parts]), order)
     return gather([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments

@@ -26,7 +26,7 @@ class Method:
 
 
 def _compatible(signals: EvenSignals) -> Detections:
-    return ftio_0_0_9.detect_sampled(signals)
+    return ftio_0_0_9.detect_in_samples(signals)
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are

@@ -9,10 +9,10 @@
 - `autoperiod_hills` (`fit_two_lines`): Windows in which the best fit of two straight lines rises, then falls.
 - `autoperiod_periodogram` (`UnevenSignals`): Lomb-Scargle periodograms of many signals at once.
 - `ftio` (`detect`, `DftParams`): FTIO's first method: dominant frequencies of the discrete Fourier transform.
-- `ftio_0_0_9` (`detect`, `detect_sampled`, `CompatibleParams`): A reproduction of FTIO 0.0.9, with its faults.
+- `ftio_0_0_9` (`detect`, `detect_in_samples`, `CompatibleParams`): A reproduction of FTIO 0.0.9, with its faults.
 - `ftio_outliers` (`OutlierParams`, `find_outliers`): Outliers of a spectrum.
 - `ftio_spectra` (`compute_spectra`): Discrete Fourier transforms of many signals: power and cosines.
-- `ftio_wavelet` (`detect`, `detect_sampled`): A reproduction of FTIO 0.0.9's wavelet mode.
+- `ftio_wavelet` (`detect`, `detect_in_samples`): A reproduction of FTIO 0.0.9's wavelet mode.
 - `node_phases` (`estimate_node_phases`): Delays of a run's nodes within its cycles.
 - `periodicity` (`characterize_steps`, `characterize_samples`): How periodic a signal is at a given period.
 - `phases` (`PhaseTracker`, `find_window_phases`): I/O phases in recent samples.

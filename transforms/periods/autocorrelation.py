@@ -31,7 +31,7 @@ _CHUNK_SAMPLES = 1 << 16
 _MIN_SAMPLES = 5
 #: signals that vary by less than this share of their maximum do so by rounding
 _FLAT_RATIO = 1e-12
-#: range of values whose squares floats can hold
+#: range of values with squares that floats can hold
 _MIN_VALUE, _MAX_VALUE = 1e-100, 1e100
 #: relative tolerance of comparisons of Z-scores
 _Z_TOLERANCE = 1e-9
@@ -282,7 +282,7 @@ class Distances:
     is_kept: Bools
 
     def drop_outliers(self) -> Distances:
-        """Return the distances that are no outliers."""
+        """Return the distances without the outliers among the row's distances."""
         return rows_of(self, np.flatnonzero(self.is_kept))
 
 

@@ -1,7 +1,7 @@
 """AUTOPERIOD: periods that stand out in the Lomb-Scargle periodogram and lie on a hill of the autocorrelation.
 
-The periodogram gives hints: periods whose power white noise rarely reaches. A periodogram leaks power, and resolves
-long periods badly. So each hint is verified on the circular autocorrelation, where a true period is a hill. By
+The periodogram gives hints: periods with a power that white noise rarely reaches. A periodogram leaks power, and
+resolves long periods badly. So each hint is verified on the circular autocorrelation, where a true period is a hill. By
 descending power, the first hint on a hill is the period; the others on hills of their own are further periods.
 
 A multiple of a period has no power of its own, and a fraction has no hill, so candidates are not thinned by their

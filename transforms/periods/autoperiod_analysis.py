@@ -21,14 +21,14 @@ from iosig.transforms.periods.autoperiod_periodogram import (
 )
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: consecutive uneven samples this many steps apart have a gap between them (ours: one lost poll, whose bytes the next
-#: one counts, is 1.5; a missing sample is 2)
+#: consecutive uneven samples this many steps apart have a gap between them (ours: one lost poll is 1.5, since the next
+#: one counts its bytes; a missing sample is 2)
 _MAX_GAP_STEPS = 1.75
 
 
 @dataclass(frozen=True, slots=True)
 class AutoperiodParams:
-    """What counts as a period.
+    """Significance of hints, size of hills, and limits of the search.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class AutoperiodParams:
     confidence : float
         Probability that white noise has no power above it (0.9, as in SUPReMM, the code of PEARC'18).
     permutation_count : int
-        Permutations per signal (SDM'05: 100, of which the second largest at 99 %; 99 make the ranks exact).
+        Permutations per signal (SDM'05: the second largest of 100 at 99 %; 99 make the ranks exact).
     seed : int
         Of the permutations; the generator restarts with each signal, so that signals are independent.
     samples_per_peak : int

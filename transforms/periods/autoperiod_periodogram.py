@@ -54,7 +54,7 @@ class FrequencyGrid:
     span_s : (n,)
         From the first sample to the last.
     counts : (n,)
-        Number of frequencies; 0 where there is none. The first one is 1 / span_s, the last at most half of the sampling
+        Number of frequencies, possibly 0. The first one is 1 / span_s, the last at most half of the sampling
         frequency.
     samples_per_peak : int
         Frequencies within the width of one spectral peak.
@@ -169,8 +169,8 @@ def standardize(values: Reals, is_known: Bools) -> Reals:
     Returns
     -------
     (n, samples)
-        0 where unknown, and where nothing varies. Extreme values do not overflow, and constant signals are told apart
-        from their rounding errors.
+        0 where unknown, and where nothing varies. Extreme values do not overflow, and constant signals are recognized
+        despite rounding errors.
     """
     with np.errstate(invalid="ignore"):
         maximum = np.where(is_known, np.abs(values), 0.0).max(axis=1, initial=0.0, keepdims=True)
@@ -188,7 +188,7 @@ def standardize(values: Reals, is_known: Bools) -> Reals:
 
 
 def compute_even_terms(is_known: Bools, samples_per_peak: int = SAMPLES_PER_PEAK) -> SamplingTerms:
-    """Compute the coefficients for evenly spaced samples, some of which may be missing.
+    """Compute the coefficients for evenly spaced samples with possible gaps.
 
     Parameters
     ----------
@@ -230,10 +230,10 @@ def compute_even_powers(standard: Reals, terms: SamplingTerms, samples_per_peak:
     """
     numbers = make_even_grid(standard.shape[1], samples_per_peak).numbers
     sums = scipy.fft.rfft(standard, samples_per_peak * (standard.shape[1] - 1), axis=1)
-    return terms.compute_powers(sums[:, numbers[0] : numbers[-1] + 1], _even_variances(standard))
+    return terms.compute_powers(sums[:, numbers[0] : numbers[-1] + 1], _find_even_variances(standard))
 
 
-def _even_variances(standard: Reals) -> Reals:
+def _find_even_variances(standard: Reals) -> Reals:
     return np.where(standard.any(axis=1), 1.0, 0.0)
 
 
@@ -278,7 +278,7 @@ class UnevenSignals(InPieces):
         Notes
         -----
         A rate that changes linearly equals its mean at the middle of an interval. SUPReMM takes the left edge, which
-        only shifts signals whose intervals are equal.
+        only shifts signals with equal intervals.
         """
         right, length = np.asarray(right_s, dtype=np.float64), np.asarray(interval_s, dtype=np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -301,7 +301,7 @@ class UnevenSignals(InPieces):
 
     @property
     def signal_count(self) -> int:
-        """Number of signals."""
+        """Number of signals in this batch."""
         return len(self.offsets) - 1
 
     @property

@@ -39,7 +39,7 @@ class DftParams:
     outliers : OutlierParams
         Thresholds of the method.
     max_candidates : int
-        With more candidates there is no dominant frequency (section II-B2: two).
+        With more candidates no frequency is dominant (section II-B2: two).
     min_cycle_count : int
         Minimum number of periods in the window (ours: the paper accepts one, which is the window itself).
     max_missing_ratio : float
@@ -93,7 +93,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> Detections:
     confidence[counts[outliers.signal] > params.max_candidates] = np.nan
     ranked = _sort_by_power(outliers, is_candidate, spectra)
     signal, first = np.unique(outliers.signal[ranked], return_index=True)
-    # frequencies of too few cycles count as candidates; where the strongest is one, there is no period
+    # frequencies of too few cycles count as candidates; where the strongest is one, the signal is aperiodic
     is_answer = (outliers.bin[ranked[first]] >= params.min_cycle_count) & (counts[signal] <= params.max_candidates)
     signal, top = signal[is_answer], ranked[first[is_answer]]
     outcome[is_testable] = "aperiodic"

@@ -86,7 +86,7 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> Detections:
     )
 
 
-def detect_sampled(signals: EvenSignals) -> Detections:
+def detect_in_samples(signals: EvenSignals) -> Detections:
     """Reproduce FTIO 0.0.9 for sampled signals, in which FTIO treats NaN as 0.
 
     Parameters
@@ -97,10 +97,10 @@ def detect_sampled(signals: EvenSignals) -> Detections:
     -------
     Detections
     """
-    return combine_results([analyze_signal(*row) for row in iter_sampled(signals)])
+    return combine_results([analyze_signal(*row) for row in iter_samples(signals)])
 
 
-def iter_sampled(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
+def iter_samples(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
     """Yield each signal's samples as FTIO takes them, its sampling frequency, and its start and end."""
     values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
     times = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)

@@ -105,7 +105,7 @@ def find_outliers(power: Reals, method: Method = "z_score", params: OutlierParam
 
 
 def find_z_score_outliers(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins whose Z-score reaches the threshold, or is near the greatest (sets I1 and I2 of section II-C).
+    """Find bins with a Z-score at the threshold, or near the greatest (sets I1 and I2 of section II-C).
 
     Parameters and result as of `find_outliers`. Signals without a bin at the threshold, or with equal powers, have no
     outliers.
@@ -191,7 +191,7 @@ def find_isolation_forest_outliers(power: Reals, params: OutlierParams) -> Outli
 
 
 def find_local_outlier_factors(power: Reals, params: OutlierParams) -> Outliers:
-    """Find bins above the mean power whose local density is below that of their neighbours.
+    """Find bins above the mean power with a local density below that of their neighbours.
 
     Parameters and result as of `find_outliers`.
 

@@ -1,6 +1,6 @@
 """Discrete Fourier transforms of many signals: power and cosines (FTIO, section II-B1).
 
-N samples have the bins k = 1 .. floor(N / 2), whose frequencies are k over the signal's duration; bin 0 is the mean.
+N samples have the bins k = 1 .. floor(N / 2), at frequencies k over the signal's duration; bin 0 is the mean.
 
 References
 ----------
@@ -42,9 +42,9 @@ class Spectra:
     total_power : (n,)
         Sum of the power.
     mean_bytes_per_s : (n,)
-        Mean of the measured samples; 0 if there is none.
+        Mean of the measured samples; 0 without any.
     unit_bytes_per_s : (n,)
-        1, or a power of two for rates whose powers exceed the range of a float.
+        1, or a power of two for rates with powers beyond the range of a float.
     missing_ratio : (n,)
         Share of unmeasured samples.
     sampling_hz, started_s : (n,)
@@ -65,7 +65,7 @@ class Spectra:
 
     @property
     def signal_count(self) -> int:
-        """Number of signals."""
+        """Number of signals in this batch."""
         return len(self.power)
 
     @property

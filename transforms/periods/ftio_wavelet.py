@@ -22,7 +22,7 @@ from iosig.transforms.periods.ftio_0_0_9 import (
     SignalResult,
     analyze_signal,
     combine_results,
-    iter_sampled,
+    iter_samples,
     iter_windows,
     sample,
 )
@@ -68,7 +68,7 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> tuple[Detect
     )
 
 
-def detect_sampled(signals: EvenSignals) -> tuple[Detections, Segments]:
+def detect_in_samples(signals: EvenSignals) -> tuple[Detections, Segments]:
     """Reproduce FTIO's results for sampled signals, in which FTIO treats NaN as 0.
 
     Parameters
@@ -80,7 +80,7 @@ def detect_sampled(signals: EvenSignals) -> tuple[Detections, Segments]:
     detections : Detections
     segments : Segments
     """
-    return _combine([_detect_ranges(*row) for row in iter_sampled(signals)])
+    return _combine([_detect_ranges(*row) for row in iter_samples(signals)])
 
 
 def _detect_ranges(values: Reals, hz: float, window: tuple[float, float]) -> _SignalRanges:
@@ -105,7 +105,7 @@ def _detect_ranges(values: Reals, hz: float, window: tuple[float, float]) -> _Si
 
 
 def _choose_level(first: SignalResult, sample_count: int) -> int:
-    """Level of the transform: from the dominant period, else the highest possible level."""
+    """Level of the transform, from the dominant period or else the highest possible one."""
     if len(first.bins):
         return int(1.0 / (_SECONDS_PER_LEVEL * float(first.frequencies_hz[first.order[0]])))
     return int(pywt.dwt_max_level(sample_count, _WAVELET)) if sample_count else 0

@@ -29,7 +29,7 @@ _CHUNK_SAMPLES = 1 << 15
 
 # Which periods count: ours, as the paper has neither gaps nor traces of a single period.
 
-#: minimum number of whole periods; with fewer there is no deviation
+#: minimum number of whole periods for a deviation
 _MIN_PERIOD_COUNT = 2
 #: minimum measured share of a period that counts
 _MIN_KNOWN_RATIO = 0.5
@@ -96,7 +96,7 @@ def characterize_steps(
     started_s, ended_s : scalar or (n,)
         Windows.
     frequency_hz : scalar or (n,)
-        NaN where there is no period.
+        NaN without a period.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def characterize_steps(
 
 
 def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:
-    """Compute the metrics of evenly sampled signals, each sample of which holds until the next one.
+    """Compute the metrics of evenly sampled signals, where each sample holds until the next one.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals
 ROUNDING = 1e-9
 #: maximum number of phases that a tracker keeps
 _MAX_KEPT_PHASES = 64
-#: number of previous phases whose median volume an open phase is compared with
+#: an open phase is compared with the median volume of this many previous phases
 _COMPARED_PHASES = 8
 #: an open phase is confirmed once it has moved this share of that median
 _CONFIRMED_RATIO = 0.5
@@ -189,7 +189,7 @@ def _find_phases(signals: EvenSignals, cycle_s: Reals) -> WindowPhases:
     )
     length = stretches.first[before_gap + 1] - stretches.last[before_gap]
     stretches = stretches.bridge(gap_volume >= _MAX_GAP_RATE_RATIO * mean[stretches.row[before_gap]] * length)
-    max_gap = _max_bridged_gaps(signals, stretches, cycle_s)
+    max_gap = _compute_max_gaps(signals, stretches, cycle_s)
     before_gap = stretches.gaps
     stretches = stretches.bridge(
         stretches.first[before_gap + 1] - stretches.last[before_gap] <= max_gap[stretches.row[before_gap]]
@@ -223,7 +223,7 @@ def _sum_stretches(values: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
     return result
 
 
-def _max_bridged_gaps(signals: EvenSignals, stretches: SubstantialIo, cycle_s: Reals) -> Reals:
+def _compute_max_gaps(signals: EvenSignals, stretches: SubstantialIo, cycle_s: Reals) -> Reals:
     """Maximum gap within a phase (n), in samples; infinite where too little time is idle."""
     before_gap = stretches.gaps
     row, length = (
@@ -231,13 +231,13 @@ def _max_bridged_gaps(signals: EvenSignals, stretches: SubstantialIo, cycle_s: R
         (stretches.first[before_gap + 1] - stretches.last[before_gap]).astype(np.float64),
     )
     idle = np.bincount(row, weights=length, minlength=signals.signal_count)
-    from_median = _MEDIAN_GAP_RATIO * weighted_median_gaps(row, length, signals.signal_count)
+    from_median = _MEDIAN_GAP_RATIO * compute_median_gaps(row, length, signals.signal_count)
     max_gap = np.where(idle >= _MIN_IDLE_RATIO * signals.sample_count, from_median, np.inf)
     has_cycle = np.isfinite(cycle_s) & (cycle_s > 0)
     return np.where(has_cycle, _CYCLE_RATIO * cycle_s * signals.sampling_hz, max_gap)
 
 
-def weighted_median_gaps(owner: Ints, length: Reals, count: int) -> Reals:
+def compute_median_gaps(owner: Ints, length: Reals, count: int) -> Reals:
     """Median gap, weighted by length: half of the idle time is in shorter gaps.
 
     Parameters

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")
 #: by method: the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
-#: signals whose lengths differ by at most this ratio are padded to one group
+#: signals that differ in length by at most this ratio are padded to one group
 _PADDING_RATIO = 0.25
 #: minimum number of cycles within the window: 2, less rounding
 _MIN_CYCLES = 2 - 1e-9
@@ -66,7 +66,7 @@ class Periods:
     detections : Detections
         The detected periods.
     refined_confidence : (n,)
-        FTIO's refined confidence; NaN where there is none.
+        FTIO's refined confidence; NaN where missing.
     periodicity : Periodicity
         How much the periods resemble each other, over the window of each detection.
     segments : Segments or None
@@ -107,7 +107,7 @@ def find_periods(
     params : PeriodParams, optional
     steps : Steps, optional
         The signals as exact step functions, from which periodicity is then measured. By default it is measured from the
-        samples, each of which holds until the next.
+        samples, where each one holds until the next.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def detect_periods(
     if set(params.methods) - {"controlled"}:
         by_method |= _apply_by_length(_run_exact_methods, samples, sampling_hz, started_s, params)
     if "controlled" in params.methods:
-        by_method |= _apply_by_length(_run_padded_methods, samples, sampling_hz, started_s, params)
+        by_method |= _apply_by_length(_run_methods_on_padding, samples, sampling_hz, started_s, params)
     known_counts = _count_known(samples)
     counts = samples.counts
     results: Results = {}
@@ -162,7 +162,7 @@ def _apply_by_length(
     params: PeriodParams,
 ) -> Results:
     """Run methods on groups of signals of similar length, and restore the order of the signals."""
-    padding = _PADDING_RATIO if run_methods is _run_padded_methods else 0.0
+    padding = _PADDING_RATIO if run_methods is _run_methods_on_padding else 0.0
     signals, parts = [], []
     for numbers, group in group_by_length(samples, sampling_hz, started_s, padding):
         signals.append(numbers)
@@ -180,7 +180,7 @@ def _apply_by_length(
     }
 
 
-def _run_padded_methods(group: EvenSignals, params: PeriodParams) -> Results:
+def _run_methods_on_padding(group: EvenSignals, params: PeriodParams) -> Results:
     """Run the methods that ignore missing samples after the end of a signal."""
     from iosig.transforms.periods.null_model import detection
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, owners
 from iosig.transforms.periods.interface.even_signals import EvenSignals
-from iosig.transforms.periods.phases import ROUNDING as ROUNDING, find_substantial_io, weighted_median_gaps
+from iosig.transforms.periods.phases import ROUNDING as ROUNDING, compute_median_gaps, find_substantial_io
 from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
 from iosig.transforms.throughput.requests import Requests, Steps
 
@@ -145,14 +145,14 @@ class FirstPhases:
     Attributes
     ----------
     ended_s, second_onset_s : (n,)
-        End of the first phase, and onset of the second; NaN where there is none.
+        End of the first phase, and onset of the second; NaN where missing.
     """
 
     ended_s: Reals
     second_onset_s: Reals
 
     def skip_first(self, started_s: npt.ArrayLike) -> Reals:
-        """Move the starts of windows (n) to the onset of the second phase, where there is one."""
+        """Move the starts of windows (n) to the onset of the second phase, if any."""
         start_s: Reals = np.where(np.isnan(self.second_onset_s), started_s, self.second_onset_s)
         return start_s
 
@@ -231,4 +231,4 @@ def _default_gaps(stretches: RequestPhases) -> Reals:
     owner = stretches.owner
     is_pause = owner[1:] == owner[:-1]
     length = (stretches.onset_s[1:] - stretches.ended_s[:-1])[is_pause]
-    return weighted_median_gaps(owner[1:][is_pause], length, len(stretches.offsets) - 1) / 2
+    return compute_median_gaps(owner[1:][is_pause], length, len(stretches.offsets) - 1) / 2

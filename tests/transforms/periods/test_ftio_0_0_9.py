@@ -16,7 +16,7 @@ from iosig.transforms.periods.ftio_0_0_9 import (
     SignalResult,
     analyze_signal,
     detect,
-    detect_sampled,
+    detect_in_samples,
     sum_bandwidth,
 )
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -173,23 +173,23 @@ def test_bandwidth_equals_the_step_function(drawn: list[tuple[int, int, int]]) -
 
 def test_ftio_misses_harmonics() -> None:
     """By FTIO's `outlier_detection`, bursts of 1.5 s every 20 s have 20 s or 6.7 s; 0.3 s and 0.9 s are aperiodic."""
-    result = detect_sampled(waves(1.5, 1.0))
+    result = detect_in_samples(waves(1.5, 1.0))
     np.testing.assert_allclose(result.candidates.frequency_hz, [0.05, 0.15])
     assert result.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
-    assert detect_sampled(waves(2.5, 1.0)).confidence[0] == pytest.approx(0.76797865, abs=1e-8)
+    assert detect_in_samples(waves(2.5, 1.0)).confidence[0] == pytest.approx(0.76797865, abs=1e-8)
     for burst_s in (0.3, 0.9):
-        assert detect_sampled(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
+        assert detect_in_samples(waves(burst_s, 1.0)).outcome[0] == "aperiodic"
 
 
 def test_ftio_reports_the_window_as_a_period() -> None:
-    result = detect_sampled(EvenSignals.from_samples(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
+    result = detect_in_samples(EvenSignals.from_samples(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
     assert (result.frequency_hz[0], result.confidence[0]) == (0.005, 1.0)
 
 
 def test_ftio_reports_white_noise_as_periodic() -> None:
     """FTIO's `outlier_detection` calls 349 of these 600 draws periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
-    result = detect_sampled(EvenSignals(random, np.ones(600), np.zeros(600)))
+    result = detect_in_samples(EvenSignals(random, np.ones(600), np.zeros(600)))
     assert result.is_periodic.sum() == 349
     # in two draws the result is the Nyquist bin, whose amplitude counts once
     assert result.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
@@ -205,6 +205,6 @@ def test_tiny_inputs_have_an_outcome() -> None:
     none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
     assert detect(sum_bandwidth(none)).signal_count == 0
     for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
-        result = detect_sampled(EvenSignals.from_samples(samples, 1.0))
+        result = detect_in_samples(EvenSignals.from_samples(samples, 1.0))
         assert np.isnan(result.frequency_hz[0])
     assert detect(make_steps([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])).outcome[0] == "aperiodic"

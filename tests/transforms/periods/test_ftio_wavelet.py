@@ -59,11 +59,12 @@ def test_sampled_signals_are_taken_as_they_are() -> None:
     values = np.where(np.arange(400) % 20 < 4, 1e9, 0.0)
     values[7] = np.nan
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
-    _, segments = ftio_wavelet.detect_sampled(group)
+    _, segments = ftio_wavelet.detect_in_samples(group)
     assert segments.counts.tolist() == [1, 0]
     assert segments.started_s[0] >= 5.0
     assert segments.volume_bytes[0] <= 80e9
-    assert ftio_wavelet.detect_sampled(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))[1].counts.tolist() == [0]
+    _, segments = ftio_wavelet.detect_in_samples(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))
+    assert segments.counts.tolist() == [0]
 
 
 def test_equals_the_naive_twin() -> None:

@@ -46,7 +46,7 @@ class Candidates(InPieces):
 
 @dataclass(frozen=True, slots=True)
 class PeriodDetails:
-    """Additional results of some methods for n signals; NaN where there is none.
+    """Additional results of some methods for n signals; NaN where missing.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Detections:
 
     @property
     def signal_count(self) -> int:
-        """Number of signals."""
+        """Number of signals in this batch."""
         return len(self.outcome)
 
     @property

@@ -59,7 +59,7 @@ class EvenSignals:
 
     @property
     def signal_count(self) -> int:
-        """Number of signals."""
+        """Number of signals in this batch."""
         return len(self.bytes_per_s)
 
     @property

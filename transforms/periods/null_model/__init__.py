@@ -12,5 +12,5 @@
 - `phases` (`find_phases`, `merge_phases`): Runs of samples above a threshold.
 - `refinement` (`refine_periods`): Period and standard error from the sharpest folded profile.
 - `segments` (`find_segments`): Several periods in one signal: consecutive ones, or a fast one on a slow one.
-- `smoothed` (`assess_smoothed`): The gap test on running means, for phases that noise hides or splits.
+- `smoothed` (`assess_running_means`): The gap test on running means, for phases that noise hides or splits.
 """

@@ -1,6 +1,6 @@
 """Locate the bursts of a periodic signal within its cycles, and measure their width.
 
-Where there is about one phase per cycle above half of the burst height, the width is that of the phases. Otherwise the
+With about one phase per cycle above half of the burst height, the width is that of the phases. Otherwise the
 signal is folded at its period, and a burst is where the profile exceeds half of its height, so that noise or another
 rhythm does not split it.
 """
@@ -19,7 +19,7 @@ from iosig.transforms.periods.null_model.phases import Phases, find_phases, merg
 
 @dataclass(frozen=True, slots=True)
 class BurstParams:
-    """Constants of the location of bursts (ours).
+    """Constants of the location of bursts (ours), set on simulated trains of bursts.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class BurstParams:
 
 
 _PARAMS = BurstParams()
-#: blocks per signal whose samples share a phase rotation
+#: blocks per signal; the samples of a block share a phase rotation
 _BLOCKS = 128
 
 
@@ -180,7 +180,7 @@ def _mark_phases(phases: Phases, shape: tuple[int, ...]) -> Bools:
 
 
 def _fold(rates: Reals, is_known: Bools, cycles_per_sample: Reals) -> tuple[Reals, Bools]:
-    """Fold signals: the width of the profile above half of its height (n), and which samples are there (n, samples)."""
+    """Fold signals: the width of the profile above half of its height (n), and the samples there (n, samples)."""
     count = len(rates)
     bins = np.clip(np.floor(1.0 / np.maximum(cycles_per_sample, 1e-12)), 2, _PARAMS.max_profile_bins).astype(np.int64)
     offsets = offsets_of(bins)

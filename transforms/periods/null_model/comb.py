@@ -6,9 +6,9 @@ remaining noise floor is the higher one of a level per block of bins and of the 
 of several lines over the floor then follows an F distribution. Its second number of degrees of freedom stands for the
 uncertainty of the floor.
 
-Not every signal can be tested. The spectrum of a few long phases has broad maxima of its own; lines are told apart from
-them only if each is many bins wide. Where few phases carry the bytes, chance sums are larger; this counts as a more
-uncertain floor.
+Not every signal can be tested. The spectrum of a few long phases has broad maxima of its own; lines are distinguished
+from them only if each is many bins wide. Where few phases carry the bytes, chance sums are larger; this counts as a
+more uncertain floor.
 """
 
 from __future__ import annotations
@@ -43,16 +43,20 @@ _HARMONIC_COUNTS = (1, 2, 3, 4, 8)
 class CombParams:
     """Constants of the comb test (ours), set on simulated noise: white, red, and phases at random times.
 
+    The clipping of neighbours and the share for few cycles were set on 89 memoryless generators (5 lengths, 400 draws,
+    seed 3): false alarms of 0.27 % on average, and detection of 8 cycles in noise as high as the bursts at 65 instead
+    of 51 to 57 %.
+
     Attributes
     ----------
     min_cycles : float
-        Lines with fewer cycles in the signal cannot be told apart from a broad maximum.
+        Lines with fewer cycles in the signal cannot be distinguished from a broad maximum.
     min_period_samples : float
         Minimum period in samples; shorter cycles have no shape.
     block_bins : int
         Bins per block of the noise floor.
     max_neighbour_bins, min_neighbour_bins : int
-        Distance of the neighbours whose mean is the local noise floor.
+        Distance of the neighbours; their mean is the local noise floor.
     max_neighbour_ratio : float
         Neighbours are clipped at this multiple of the floor, since with few cycles a comb's own lines are neighbours.
     few_cycles : float
@@ -147,7 +151,7 @@ def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: R
 
 
 def is_resolvable(lengths: Ints, typical_length: Reals, effective_counts: Reals) -> Bools:
-    """Whether there are enough bins to tell lines apart from broad maxima (n)."""
+    """Whether enough bins distinguish lines from broad maxima (n)."""
     is_long: Bools = (lengths >= COMB.min_samples_per_phase_sample * typical_length) & (effective_counts > 0)
     return is_long
 
@@ -285,7 +289,7 @@ def _block_edges(bins: int, count: int) -> Ints:
 
 @lru_cache(maxsize=64)
 def _interpolation_knots(bins: int, count: int) -> tuple[Ints, Reals]:
-    """For each bin, the block whose middle precedes it, and the linear weight of the next block."""
+    """For each bin, the last block with its middle before it, and the linear weight of the next block."""
     edges = _block_edges(bins, count)
     middle = 0.5 * (edges[:-1] + edges[1:] - 1)
     place = np.arange(bins)

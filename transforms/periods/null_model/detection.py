@@ -105,7 +105,7 @@ class _Findings:
 
     @property
     def intervals(self) -> Intervals:
-        """The tested intervals."""
+        """The tested intervals of the signals (k)."""
         return Intervals(self.row, self.first, self.last)
 
     @property
@@ -203,10 +203,10 @@ def _detect_chunk(part: EvenSignals, params: NullModelParams, results: _Results,
     for group, size in _group_claims(claims):
         if group.is_comb[0]:
             located = _locate_comb_claims(signals, group, size)
+        elif group.step_samples[0]:
+            located = _locate_running_mean_claims(signals, group)
         else:
-            located = (
-                _locate_smoothed_claims(signals, group) if group.step_samples[0] else _locate_gap_claims(signals, group)
-            )
+            located = _locate_gap_claims(signals, group)
         volume_ratio = _compute_volume_ratio(signals, group.row, located[1])
         tested_ratio = np.minimum(
             volume_ratio, signals.sum_volumes(group.intervals) / signals.sum_volumes(rows_of(signals.spans, group.row))
@@ -264,7 +264,7 @@ def _find_best(signals: ScaledSignals, spans: Intervals, params: NullModelParams
         if not len(unsettled):
             break
         _search_windows(signals, spans, level, unsettled, params, best)
-    _add_smoothed(signals, spans, whole, params, best)
+    _add_running_means(signals, spans, whole, params, best)
     return best
 
 
@@ -279,7 +279,7 @@ def _correct_few_cycles(findings: _Findings) -> None:
     findings.log_p[is_better] = findings.comb_log_p[is_better]
 
 
-def _add_smoothed(
+def _add_running_means(
     signals: ScaledSignals, spans: Intervals, whole: _Findings, params: NullModelParams, best: _Findings
 ) -> None:
     """Add results of running means where nothing is claimed yet, or where a comb of few cycles is.
@@ -292,7 +292,7 @@ def _add_smoothed(
     rows = np.flatnonzero(~is_claimed | (best.is_comb & best.has_few_cycles))
     candidates, is_claimed = rows_of(whole, rows), is_claimed[rows]
     candidates.update(np.flatnonzero(is_claimed), rows_of(best, rows[is_claimed]))
-    smoothed_findings, cycle_ratio = _test_smoothed(signals, rows_of(spans, rows), candidates, max_log_p)
+    smoothed_findings, cycle_ratio = _test_running_means(signals, rows_of(spans, rows), candidates, max_log_p)
     comb_log_p = np.where(candidates.has_few_cycles, candidates.comb_log_p, 0.0)
     joint = few_cycles.combine_evidence(comb_log_p, smoothed_findings.log_p, cycle_ratio)
     is_significant = smoothed_findings.log_p <= max_log_p
@@ -308,7 +308,7 @@ def _add_smoothed(
     best.update(rows[is_better], rows_of(candidates, is_better))
 
 
-def _test_smoothed(
+def _test_running_means(
     signals: ScaledSignals, spans: Intervals, candidates: _Findings, max_log_p: float
 ) -> tuple[_Findings, Reals]:
     """Test running means of spans (k); also return their period in cycles of the comb.
@@ -318,7 +318,7 @@ def _test_smoothed(
     findings = _Findings.empty(spans)
     is_joint = candidates.has_few_cycles & (candidates.comb_log_p <= few_cycles.JOINT_TEST.max_log_p)
     for mask, limit in ((~is_joint, max_log_p), (is_joint, max(max_log_p, few_cycles.JOINT_TEST.max_log_p))):
-        smoothed_findings = smoothed.assess_smoothed(signals, rows_of(spans, mask), limit)
+        smoothed_findings = smoothed.assess_running_means(signals, rows_of(spans, mask), limit)
         for column in fields(smoothed_findings):
             getattr(findings, column.name)[mask] = getattr(smoothed_findings, column.name)
     stretch = spans.lengths / np.maximum(signals.packed.to_packed(spans).lengths, 1)
@@ -345,18 +345,18 @@ def _search_windows(
     # a log p-value of 0 is no result
     significant = np.flatnonzero(findings.log_p < 0)
     findings, rows = rows_of(findings, significant), rows[significant]
-    best_windows = _select_preferred(findings.log_p, signals.sum_volumes(findings.intervals), owner[rows], params)
+    best_windows = _select_best_windows(findings.log_p, signals.sum_volumes(findings.intervals), owner[rows], params)
     owner = owner[rows][best_windows]
     old, new = rows_of(best, owner), rows_of(findings, best_windows)
     log_p = np.concatenate([old.log_p, new.log_p])
     volume = np.concatenate([signals.sum_volumes(old.intervals), signals.sum_volumes(new.intervals)])
-    winner = _select_preferred(log_p, volume, np.concatenate([owner, owner]), params)
+    winner = _select_best_windows(log_p, volume, np.concatenate([owner, owner]), params)
     is_new = winner >= len(owner)
     rows = winner[is_new] - len(owner)
     best.update(owner[rows], rows_of(new, rows))
 
 
-def _select_preferred(log_p: Reals, volume: Reals, owner: Ints, params: NullModelParams) -> Ints:
+def _select_best_windows(log_p: Reals, volume: Reals, owner: Ints, params: NullModelParams) -> Ints:
     """Position of each owner's best window, in order of owners.
 
     Of significant windows, the most significant one that covers nearly the largest volume; else the smallest p-value.
@@ -399,8 +399,8 @@ def _test_gaps(signals: ScaledSignals, intervals: Intervals, width: int, max_log
     packed_intervals = packed.to_packed(intervals)
     rates, _ = packed.signals.extract(packed_intervals, width)
     active = find_activity(rates, rates.sum(axis=1) / np.maximum(packed_intervals.lengths, 1))
-    is_unresolved = gaps.has_unresolved_phases(active, packed_intervals.lengths)
-    phases = _find_phases(packed, packed_intervals, active.select(~is_unresolved))
+    is_crowded = gaps.has_too_many_phases(active, packed_intervals.lengths)
+    phases = _find_phases(packed, packed_intervals, active.select(~is_crowded))
     # rounded, since limits are tabulated; and results that the comb test is compared with are kept
     limit = float(max(np.ceil(max_log_p.max()), np.log(SEARCH.max_gap_p / SEARCH.test_count)))
     regularity = gaps.assess_regularity(phases, limit, run_lengths=packed.run_lengths(intervals))
@@ -409,7 +409,7 @@ def _test_gaps(signals: ScaledSignals, intervals: Intervals, width: int, max_log
     findings.log_p[:] = regularity.log_p
     findings.max_merged_gap[:] = np.rint(regularity.max_merged_gap * stretch)
     findings.period[:], findings.cv[:] = regularity.period, regularity.cv
-    findings.typical_length[:], findings.effective_counts[:] = _measure_phases(rates, active, phases, is_unresolved)
+    findings.typical_length[:], findings.effective_counts[:] = _measure_phases(rates, active, phases, is_crowded)
     return findings
 
 
@@ -422,7 +422,7 @@ def _test_comb(signals: ScaledSignals, findings: _Findings, rows: Ints, size: in
         whitened, ratios, max(np.log(params.false_alarm_probability), few_cycles.JOINT_TEST.max_log_p)
     )
     is_better = combs.log_p < gap_findings.log_p
-    findings.is_comb[rows] = is_better & ~_is_explained_by_phases(gap_findings, combs.cycles_per_sample)
+    findings.is_comb[rows] = is_better & ~_stems_from_phases(gap_findings, combs.cycles_per_sample)
     findings.log_p[rows] = np.minimum(combs.log_p, gap_findings.log_p)
     findings.cycles_per_sample[rows], findings.harmonic_count[rows] = combs.cycles_per_sample, combs.harmonic_count
     findings.comb_log_p[rows] = combs.log_p
@@ -447,7 +447,7 @@ def _has_regular_phases(findings: _Findings) -> Bools:
     return is_regular
 
 
-def _is_explained_by_phases(findings: _Findings, cycles_per_sample: Reals) -> Bools:
+def _stems_from_phases(findings: _Findings, cycles_per_sample: Reals) -> Bools:
     """Whether a comb comes from phases that are regular, but not to a sample (k).
 
     The comb of phases with jitter shows the most frequent interval, not the mean; it may also come from the structure
@@ -473,10 +473,10 @@ def _find_phases(packed: PackedSignals, intervals: Intervals, active: Activity) 
     return replace(phases, is_onset_censored=packed.is_after_gap(row, sample), onset=packed.position[row, sample])
 
 
-def _measure_phases(rates: Floats, active: Activity, phases: Phases, is_unresolved: Bools) -> tuple[Reals, Reals]:
+def _measure_phases(rates: Floats, active: Activity, phases: Phases, is_crowded: Bools) -> tuple[Reals, Reals]:
     """Typical length and effective number of phases (k); of unresolved phases, from the samples."""
     typical, effective = phases.typical_length, phases.effective_counts
-    rows = np.flatnonzero(is_unresolved)
+    rows = np.flatnonzero(is_crowded)
     if len(rows):
         flickering = rates if len(rows) == len(rates) else rates[rows]
         total, squares = flickering.sum(axis=1, dtype=np.float64), np.einsum("ij,ij->i", flickering, flickering)
@@ -496,7 +496,7 @@ def _locate_gap_claims(signals: ScaledSignals, findings: _Findings) -> tuple[Rea
     return 1.0 / located.period, located
 
 
-def _locate_smoothed_claims(signals: ScaledSignals, findings: _Findings) -> tuple[Reals, Extents]:
+def _locate_running_mean_claims(signals: ScaledSignals, findings: _Findings) -> tuple[Reals, Extents]:
     """Frequency and extent of claims of running means that share a step size."""
     regularity = (findings.max_merged_gap, findings.period, findings.cv)
     located = smoothed.locate_extents(

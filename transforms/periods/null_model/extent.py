@@ -42,7 +42,7 @@ class ExtentParams:
     min_tolerance, max_tolerance : float
         ... bounded by these shares of the period.
     late_tolerance : float
-        The tolerance where there is a dominant interval; the others are phases that came late or took longer.
+        The tolerance with a dominant interval; the others are phases that came late or took longer.
     """
 
     profile_bins: int = 16
@@ -169,7 +169,7 @@ def locate_by_phases(
 
 
 def _find_dominant_interval(interval: Reals, owner: Ints, period: Reals) -> tuple[Reals, Bools]:
-    """Find the dominant onset interval of each signal, and whether there is one (n).
+    """Find the dominant onset interval of each signal, and whether it exists (n).
 
     There is if most intervals equal the median, and nearly all others differ from it strongly: those come from split
     and missed phases, which would bias the mean.

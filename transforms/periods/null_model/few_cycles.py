@@ -17,7 +17,11 @@ from iosig.transforms.arrays import Bools, Reals
 
 @dataclass(frozen=True, slots=True)
 class JointTestParams:
-    """Constants of the joint test (ours), measured on memoryless signals (`iosig study periods --part memoryless`).
+    """Constants of the joint test (ours).
+
+    Set on 89 memoryless generators (4 lengths, 300 draws, seeds 31 and 32; `iosig study periods --part memoryless`) and
+    on simulated rhythms (seeds 101 to 104). On an unused seed (777), false alarms are 0.28 % on average, and 8 cycles
+    in noise are found in 79 instead of 67 % of cases.
 
     Attributes
     ----------

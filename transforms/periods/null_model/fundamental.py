@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.floating[Any]]
 class FundamentalParams:
     """Constants of the search for the fundamental (ours), set on simulated trains of bursts in noise.
 
+    With `min_weak_ratio` at 1.25, 70 % of the combs of 6 cycles that were found as 12 are lowered, and 1 % of those of
+    8 cycles are lowered wrongly.
+
     Attributes
     ----------
     min_cycles : float
@@ -124,7 +127,7 @@ def _interpolate_power(fine: Floats, rows: Ints, position: Reals) -> Reals:
 
 
 def _raise_sparse_combs(fine: Floats, frequency: Reals) -> Reals:
-    """Raise frequencies (n) of which only each second, third, ... line is present.
+    """Raise frequencies (n) with only each second, third, ... line present.
 
     Such combs arise by chance where their sum of lines contains enough lines of another comb.
     """

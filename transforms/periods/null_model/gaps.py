@@ -32,7 +32,7 @@ from iosig.transforms.periods.null_model.phases import Activity, Phases, merge_p
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: variance of a gap whose two ends are known to one sample each, in squared samples
+#: variance of a gap with both ends known to one sample, in squared samples
 _SAMPLING_VARIANCE = 1.0 / 6.0
 #: the tests of onset intervals and of midpoint intervals count as two, on top of the test of gaps
 _LOG_INTERVAL_TESTS = math.log(2.0)
@@ -51,7 +51,7 @@ class GapTestParams:
         Phases that move less than this share of a typical phase's volume (the volume-weighted mean) are ignored.
     max_phases_per_sample : float
         With more phases per sample, phases are not resolved and are not tested.
-    min_unresolved_phases : int
+    max_phases : int
         Signals with at most this many phases are tested at any density.
     max_cv : float
         Onset intervals with a larger coefficient of variation are no period, however significant. At 0.5, 1 cycle in
@@ -61,7 +61,7 @@ class GapTestParams:
     unmerged_weight : float
         Share of the significance level that is spent on unmerged phases; the rest is for all merges.
     max_censored_ratio : float
-        Share of phases whose onset may fall into a measurement gap before gaps are compared with measured runs.
+        Maximum share of phases with an onset inside a measurement gap before gaps are compared with measured runs.
     min_gap_in_runs : float
         Above that share, mean gaps must be at least this many times as long as the measured runs.
     interval_log_p_slack : float
@@ -70,7 +70,7 @@ class GapTestParams:
 
     min_phase_ratio: float = 0.1
     max_phases_per_sample: float = 0.125
-    min_unresolved_phases: int = 64
+    max_phases: int = 64
     max_cv: float = 0.5
     min_period_samples: float = 3.0
     unmerged_weight: float = 0.6
@@ -82,12 +82,10 @@ class GapTestParams:
 GAP_TEST = GapTestParams()
 
 
-def has_unresolved_phases(active: Activity, lengths: Ints) -> Bools:
+def has_too_many_phases(active: Activity, lengths: Ints) -> Bools:
     """Whether a signal of the given length has more phases than can be resolved (n)."""
-    is_unresolved: Bools = active.counts > np.maximum(
-        GAP_TEST.max_phases_per_sample * lengths, GAP_TEST.min_unresolved_phases
-    )
-    return is_unresolved
+    is_crowded: Bools = active.counts > np.maximum(GAP_TEST.max_phases_per_sample * lengths, GAP_TEST.max_phases)
+    return is_crowded
 
 
 # ---- p-value
@@ -156,8 +154,8 @@ def _interpolate_excess_rate(squared_cv: Reals) -> Reals:
 
 
 @lru_cache(maxsize=64)
-def _max_squared_cvs(max_log_p: float) -> Reals:
-    """Largest squared coefficient of variation whose log p-value is at most `max_log_p`, by number of gaps.
+def _tabulate_max_squared_cv(max_log_p: float) -> Reals:
+    """Largest squared coefficient of variation with a log p-value of at most `max_log_p`, by number of gaps.
 
     The last entry stands for all larger numbers and allows any variation.
     """
@@ -194,7 +192,7 @@ class GapRegularity:
     Attributes
     ----------
     log_p : (n,)
-        Log p-value, corrected for all merges. 0 where there is no result or the onset intervals vary too much.
+        Log p-value, corrected for all merges. 0 without a result, or where onset intervals vary too much.
     max_merged_gap : (n,)
         Phases at most this many samples apart are merged.
     period : (n,)
@@ -396,7 +394,7 @@ def _find_best_merges(phases: Phases, max_log_p: float, min_gap: int = 0) -> tup
     if not len(gaps.owner):
         return log_p, merged_gap
     floor, left, squared_cv = gaps.summarize_above(min_gap)
-    limits = _max_squared_cvs(max_log_p)
+    limits = _tabulate_max_squared_cv(max_log_p)
     is_test = (left >= 2) & (squared_cv < limits[np.minimum(left, len(limits) - 1)])
     score = np.zeros(len(left))
     score[is_test] = compute_gap_log_p(left[is_test], squared_cv[is_test])

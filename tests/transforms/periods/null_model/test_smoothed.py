@@ -28,7 +28,7 @@ def make_noisy_bursts(count: int, cycles: int, noise: float, seed: int = 1) -> n
 
 def assess(rates: np.ndarray) -> smoothed.SmoothedFindings:
     result = ScaledSignals.from_even(signals(rates))
-    return smoothed.assess_smoothed(result, result.spans, float(np.log(0.01)))
+    return smoothed.assess_running_means(result, result.spans, float(np.log(0.01)))
 
 
 @pytest.mark.parametrize(("cycles", "noise", "share"), [(6, 0.5, 0.9), (8, 0.5, 0.9), (8, 1.0, 0.5)])
