@@ -270,10 +270,18 @@ def _correlate(values: Reals, step_counts: Ints) -> Reals:
 
 
 def normalized_square_difference(values: Reals) -> Reals:
-    """Similarity of signals to themselves a lag later (n, lags); 1 where they repeat exactly.
+    """Similarity of signals to themselves a lag later.
 
-    Unlike an autocorrelation it is 1 at a period, however many cycles the signal holds. NaN where no pair is known or
-    varies.
+    Parameters
+    ----------
+    values : (n, samples)
+        NaN where missing.
+
+    Returns
+    -------
+    (n, samples)
+        By lag; 1 where the signal repeats exactly. Unlike an autocorrelation it is 1 at a period, however many cycles
+        the signal holds. NaN where no pair is known or varies.
 
     References
     ----------
@@ -306,7 +314,19 @@ def _power_thresholds(counts: Ints, maxima: Reals, params: AutoperiodParams) -> 
 
 
 def compute_false_alarm_probability(analysis: Analysis, row: Ints, power: Reals) -> Reals:
-    """Probability that noise reaches a power (hints), by the same rule as the thresholds."""
+    """Probability that noise reaches a power, by the same rule as the thresholds.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    row : (hints,)
+        Signal of each hint.
+    power : (hints,)
+
+    Returns
+    -------
+    (hints,)
+    """
     if not analysis.maxima.shape[1]:
         return autoperiod_periodogram.compute_exponential_probability(power, analysis.counts[row])
     exceeded = (analysis.maxima[row] >= power[:, None]).sum(axis=1)

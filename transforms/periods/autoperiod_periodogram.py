@@ -210,7 +210,17 @@ def compute_even_terms(is_known: Bools, samples_per_peak: int = SAMPLES_PER_PEAK
 
 
 def make_even_grid(sample_count: int, samples_per_peak: int = SAMPLES_PER_PEAK) -> FrequencyGrid:
-    """Frequencies of evenly spaced samples, in cycles per sample."""
+    """Create the frequencies of evenly spaced samples, in cycles per sample.
+
+    Parameters
+    ----------
+    sample_count, samples_per_peak : int
+
+    Returns
+    -------
+    FrequencyGrid
+        Of one signal.
+    """
     return FrequencyGrid.from_spans(np.array([float(max(sample_count - 1, 0))]), np.ones(1), samples_per_peak)
 
 
@@ -406,19 +416,54 @@ def compute_uneven_sums(turns: Reals, values: Reals, offsets: Ints, grid: Freque
 
 
 def compute_uneven_terms(turns: Reals, offsets: Ints, grid: FrequencyGrid) -> SamplingTerms:
-    """Compute the coefficients for uneven sample times, given in turns (points)."""
+    """Compute the coefficients for uneven sample times.
+
+    Parameters
+    ----------
+    turns : (points,)
+        Times in cycles of the wave of number 1.
+    offsets : (n + 1,)
+        Where each signal's points begin.
+    grid : FrequencyGrid
+
+    Returns
+    -------
+    SamplingTerms
+    """
     doubled = compute_uneven_sums(2.0 * turns, np.ones(len(turns)), offsets, grid)
     return SamplingTerms.from_doubled_sums(doubled, np.diff(offsets).astype(np.float64))
 
 
 def compute_variances(standard: Reals, samples: UnevenSignals) -> Reals:
-    """Variances of standardized values (n): 1, or 0 where nothing varies."""
+    """Compute the variances of standardized values.
+
+    Parameters
+    ----------
+    standard : (samples,)
+    samples : UnevenSignals
+        n signals.
+
+    Returns
+    -------
+    (n,)
+        1, or 0 where nothing varies.
+    """
     variances: Reals = (np.bincount(samples.owner, standard != 0, samples.signal_count) > 0).astype(np.float64)
     return variances
 
 
 def count_turns(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
-    """Convert times to cycles of the grid's wave of number 1 since each signal's first sample (samples)."""
+    """Convert times since each signal's first sample to cycles of the grid's wave of number 1.
+
+    Parameters
+    ----------
+    samples : UnevenSignals
+    grid : FrequencyGrid
+
+    Returns
+    -------
+    (samples,)
+    """
     owner = samples.owner
     first, _ = _first_and_last(samples.time_s, samples.offsets)
     wave_s = np.where(grid.span_s > 0, grid.span_s, 1.0) * grid.samples_per_peak
@@ -427,7 +472,17 @@ def count_turns(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
 
 
 def standardize_uneven(samples: UnevenSignals) -> Reals:
-    """Standardize each signal's values (samples) to mean 0 and variance 1; 0 where nothing varies."""
+    """Standardize each signal's values to mean 0 and variance 1.
+
+    Parameters
+    ----------
+    samples : UnevenSignals
+
+    Returns
+    -------
+    (samples,)
+        0 where nothing varies.
+    """
     values, owner, counts = samples.bytes_per_s, samples.owner, samples.counts
     maximum = np.zeros(len(counts))
     if len(values):

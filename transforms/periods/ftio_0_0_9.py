@@ -111,7 +111,18 @@ def iter_samples(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[flo
 
 
 def iter_windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Reals]]:
-    """Yield each subject's time stamps and rates within the window; the rate at the start of the window is lost."""
+    """Yield each subject's time stamps and rates within the window.
+
+    Parameters
+    ----------
+    steps : Steps
+    params : CompatibleParams
+
+    Yields
+    ------
+    times, rates : (edges,)
+        As in FTIO, the rate that holds at the start of the window is lost.
+    """
     for first, last in zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True):
         times, rates = steps.edges_s[first:last], steps.bytes_per_s[first:last]
         is_inside = np.ones(len(times), dtype=np.bool_)
@@ -123,7 +134,22 @@ def iter_windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals
 
 
 def sample(times: Reals, rates: Reals, hz: float) -> tuple[Reals, float, tuple[float, float]]:
-    """Return samples, sampling frequency and window (`freq/discretize.py`)."""
+    """Sample a step function at instants (`freq/discretize.py`).
+
+    Parameters
+    ----------
+    times, rates : (edges,)
+    hz : float
+        Sampling frequency.
+
+    Returns
+    -------
+    samples : (n,)
+    hz : float
+        NaN without samples.
+    window : (float, float)
+        First and last time; NaN without edges.
+    """
     started, ended = (float(times[0]), float(times[-1])) if len(times) else (np.nan, np.nan)
     count = int(np.floor((ended - started) * hz)) if len(times) else 0
     if count <= 0:
@@ -165,7 +191,20 @@ class SignalResult:
 
 
 def analyze_signal(values: Reals, hz: float, window: tuple[float, float]) -> SignalResult:
-    """Analyze one signal (`freq/_dft_workflow.py` and `z_score` of `analysis/anomaly_detection.py`)."""
+    """Analyze one signal (`freq/_dft_workflow.py` and `z_score` of `analysis/anomaly_detection.py`).
+
+    Parameters
+    ----------
+    values : (n,)
+    hz : float
+        Sampling frequency.
+    window : (float, float)
+        Start and end, in seconds.
+
+    Returns
+    -------
+    SignalResult
+    """
     count, empty = len(values), np.zeros(0)
     bins = count // 2
     if not bins:
@@ -233,7 +272,16 @@ def _compute_confidence(scores: Reals, is_outlier: Bools, is_near: Bools, droppe
 
 
 def combine_results(parts: list[SignalResult]) -> Detections:
-    """Combine the results of single signals."""
+    """Combine the results of single signals.
+
+    Parameters
+    ----------
+    parts : list of SignalResult
+
+    Returns
+    -------
+    Detections
+    """
     counts = np.array([len(part.bins) for part in parts], dtype=np.int64)
     samples = np.array([part.sample_count for part in parts], dtype=np.int64)
     candidates = _collect_candidates(parts, counts)

@@ -82,7 +82,19 @@ class Outliers:
 
 
 def count_min_bins(method: Method, params: OutlierParams) -> int:
-    """Minimum number of bins in which an outlier is possible: the maximum Z-score among b bins is sqrt(b - 1)."""
+    """Minimum number of bins in which an outlier is possible.
+
+    Parameters
+    ----------
+    method : str
+        One of `Method`.
+    params : OutlierParams
+
+    Returns
+    -------
+    int
+        For the Z-score, whose maximum among b bins is sqrt(b - 1), at least ``z_threshold**2 + 1``.
+    """
     return max(_MIN_BINS, math.ceil(params.z_threshold**2 + 1.0)) if method == "z_score" else _MIN_BINS
 
 

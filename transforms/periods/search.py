@@ -131,7 +131,12 @@ def find_periods(
 def detect_periods(
     samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None
 ) -> Results:
-    """Detect one period per signal and method, that of the first segment found; parameters as of `find_periods`.
+    """Detect one period per signal and method, that of the first segment found.
+
+    Parameters
+    ----------
+    samples, sampling_hz, started_s, params
+        As of `find_periods`.
 
     Returns
     -------
@@ -233,7 +238,19 @@ def _reject_unsound(
 def measure_periodicity(
     detections: Detections, samples: Ragged, sampling_hz: Reals, started_s: Reals, steps: Steps | None
 ) -> Periodicity:
-    """Measure the periodicity of each signal within the window of its detection."""
+    """Measure the periodicity of each signal within the window of its detection.
+
+    Parameters
+    ----------
+    detections : Detections
+        Of n signals.
+    samples, sampling_hz, started_s, steps
+        As of `find_periods`.
+
+    Returns
+    -------
+    Periodicity
+    """
     if steps is not None:
         return periodicity.characterize_steps(
             steps, detections.window_start_s, detections.window_end_s, detections.frequency_hz

@@ -133,10 +133,26 @@ class Combs:
 
 
 def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: Reals) -> Reals:
-    """Estimate how many equal phases would make the noise floor as uncertain as it is (n).
+    """Estimate how many equal phases would make the noise floor as uncertain as it is.
 
-    The result is at least `effective_counts`. The power of nearly normal samples is exponential, however few of them
-    are large; its variance grows by their excess kurtosis over the number of samples.
+    Parameters
+    ----------
+    values : (n, samples)
+        Prewhitened signals.
+    lengths : (n,)
+        Number of samples without the padding.
+    effective_counts : (n,)
+        Effective number of phases.
+
+    Returns
+    -------
+    (n,)
+        No less than `effective_counts`.
+
+    Notes
+    -----
+    The power of nearly normal samples is exponential, however few of them are large; its variance grows by their excess
+    kurtosis over the number of samples.
 
     References
     ----------
@@ -151,13 +167,34 @@ def estimate_effective_counts(values: Floats, lengths: Ints, effective_counts: R
 
 
 def is_resolvable(lengths: Ints, typical_length: Reals, effective_counts: Reals) -> Bools:
-    """Whether enough bins distinguish lines from broad maxima (n)."""
+    """Whether enough bins distinguish lines from broad maxima.
+
+    Parameters
+    ----------
+    lengths, typical_length, effective_counts : (n,)
+        Samples of the signal, and typical length and effective number of its phases.
+
+    Returns
+    -------
+    (n,)
+    """
     is_long: Bools = (lengths >= COMB.min_samples_per_phase_sample * typical_length) & (effective_counts > 0)
     return is_long
 
 
 def choose_fft_sizes(lengths: Ints) -> Ints:
-    """Choose the smallest sizes of the form 8 to 15 times a power of two, at least 16, that hold the lengths (n)."""
+    """Choose FFT sizes of the form 8 to 15 times a power of two, which bounds the number of batches.
+
+    Parameters
+    ----------
+    lengths : (n,)
+        In samples.
+
+    Returns
+    -------
+    (n,)
+        The smallest sizes that hold the lengths, 16 or more.
+    """
     min_sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 2 * _SIZES_PER_OCTAVE)
     unit = 2 ** (np.floor(np.log2(min_sizes)).astype(np.int64) - 3)
     sizes: Ints = -(-min_sizes // unit) * unit

@@ -528,8 +528,10 @@ def _locate_comb_claims(signals: ScaledSignals, findings: _Findings, size: int) 
     """
     combs = comb.Combs(findings.log_p, findings.cycles_per_sample, findings.harmonic_count)
     frequency = fundamental.refine_fundamental(_prewhiten(signals, findings, size), combs)
-    own = signals.select(findings.row)
-    by_cycles = extent.locate_by_cycles(own.rates, own.is_known, frequency, own.spans, findings.intervals)
+    selected = signals.select(findings.row)
+    by_cycles = extent.locate_by_cycles(
+        selected.rates, selected.is_known, frequency, selected.spans, findings.intervals
+    )
     phases = _find_similar_phases(signals, findings, GAP_TEST.min_phase_ratio)
     max_merged_gap = np.floor(SEARCH.max_gap_ratio / frequency).astype(np.int64)
     by_phases = extent.locate_by_phases(

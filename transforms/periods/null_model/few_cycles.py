@@ -94,9 +94,17 @@ def combine_evidence(comb_log_p: Reals, smoothed_log_p: Reals, cycle_ratio: Real
 
 
 def compute_log_p_of_product(log_product: Reals) -> Reals:
-    """Log p-value of the product of two independent p-values (k), given the log of the product.
+    """Log p-value of the product of two independent p-values (Fisher's method for two tests).
 
-    For a product p it is ``p (1 - log p)`` (Fisher's method for two tests).
+    Parameters
+    ----------
+    log_product : (k,)
+        Logarithm of the product.
+
+    Returns
+    -------
+    (k,)
+        For a product p, the logarithm of ``p (1 - log p)``.
 
     References
     ----------

@@ -83,7 +83,19 @@ GAP_TEST = GapTestParams()
 
 
 def has_too_many_phases(active: Activity, lengths: Ints) -> Bools:
-    """Whether a signal of the given length has more phases than can be resolved (n)."""
+    """Whether a signal has more phases than can be resolved.
+
+    Parameters
+    ----------
+    active : Activity
+        Of n signals.
+    lengths : (n,)
+        In samples.
+
+    Returns
+    -------
+    (n,)
+    """
     is_crowded: Bools = active.counts > np.maximum(GAP_TEST.max_phases_per_sample * lengths, GAP_TEST.max_phases)
     return is_crowded
 
@@ -170,7 +182,16 @@ def _tabulate_max_squared_cv(max_log_p: float) -> Reals:
 
 
 def count_merge_trials(gap_count: npt.ArrayLike) -> Reals:
-    """Effective number of independent tests when all merges of phases with this many gaps are tried (k).
+    """Effective number of independent tests when all merges of phases are tried.
+
+    Parameters
+    ----------
+    gap_count : (k,)
+        Number of gaps between the phases.
+
+    Returns
+    -------
+    (k,)
 
     Notes
     -----
@@ -309,8 +330,8 @@ def _test_intervals(phases: Phases, log_p: Reals, merged_gap: Ints, gap_counts: 
                 )
                 / gaps_left
             )
-            cv = np.where((null_variance > 0) & (gaps_left >= 2), variance / null_variance, 1.0)
-            score = compute_gap_log_p(np.maximum(gaps_left, 2), np.where(np.isfinite(cv), cv, 1.0))
+            squared_cv = np.where((null_variance > 0) & (gaps_left >= 2), variance / null_variance, 1.0)
+            score = compute_gap_log_p(np.maximum(gaps_left, 2), np.where(np.isfinite(squared_cv), squared_cv, 1.0))
             best = np.minimum(best, score + _log_merge_trials(merged_gap, gap_counts, min_gap) + _LOG_INTERVAL_TESTS)
     return best
 
@@ -361,7 +382,7 @@ class _GapTable:
         -------
         floor : (k,)
             Longest merged gap, or `min_gap`.
-        left : (k,)
+        remaining : (k,)
             Number of remaining gaps.
         squared_cv : (k,)
             Their variance over that of geometric gaps above the floor, mu (mu - 1) for a mean of mu samples.
@@ -370,13 +391,13 @@ class _GapTable:
         is_first[1:] = self.owner[1:] != self.owner[:-1]
         floor = np.where(is_first, min_gap, np.roll(self.length, 1))
         lengths = self.length.astype(np.float64)
-        left, total, square = (self._sum_from_here(self.count * power) for power in (1.0, lengths, lengths**2))
-        mean = total / left
-        variance = np.maximum(square / left - mean**2, 0.0) + _SAMPLING_VARIANCE
+        remaining, total, square = (self._sum_from_here(self.count * power) for power in (1.0, lengths, lengths**2))
+        mean = total / remaining
+        variance = np.maximum(square / remaining - mean**2, 0.0) + _SAMPLING_VARIANCE
         mean -= floor
         null_variance = mean * (mean - 1.0)
         squared_cv = np.divide(variance, null_variance, out=np.ones(len(mean)), where=null_variance > 0)
-        return floor, left.astype(np.int64), squared_cv
+        return floor, remaining.astype(np.int64), squared_cv
 
     def _sum_from_here(self, values: Floats) -> Reals:
         sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -393,11 +414,11 @@ def _find_best_merges(phases: Phases, max_log_p: float, min_gap: int = 0) -> tup
     gaps = _GapTable.from_phases(phases)
     if not len(gaps.owner):
         return log_p, merged_gap
-    floor, left, squared_cv = gaps.summarize_above(min_gap)
+    floor, remaining, squared_cv = gaps.summarize_above(min_gap)
     limits = _tabulate_max_squared_cv(max_log_p)
-    is_test = (left >= 2) & (squared_cv < limits[np.minimum(left, len(limits) - 1)])
-    score = np.zeros(len(left))
-    score[is_test] = compute_gap_log_p(left[is_test], squared_cv[is_test])
+    is_test = (remaining >= 2) & (squared_cv < limits[np.minimum(remaining, len(limits) - 1)])
+    score = np.zeros(len(remaining))
+    score[is_test] = compute_gap_log_p(remaining[is_test], squared_cv[is_test])
     score += _log_merge_trials(floor, gaps.totals[gaps.owner], min_gap)
     rows = np.flatnonzero(gaps.totals)
     counts = np.diff(gaps.ends[rows], prepend=0)

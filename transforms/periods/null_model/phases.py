@@ -192,7 +192,17 @@ def find_activity(rates: Floats, threshold: Reals, is_known: Bools | None = None
 
 
 def find_phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Phases:
-    """Find the runs of samples above each signal's threshold; parameters as of `find_activity`."""
+    """Find the runs of samples above each signal's threshold.
+
+    Parameters
+    ----------
+    rates, threshold, is_known
+        As of `find_activity`.
+
+    Returns
+    -------
+    Phases
+    """
     return find_activity(rates, threshold, is_known).to_phases(rates)
 
 
@@ -209,7 +219,19 @@ def _bridge_measurement_gaps(is_high: Bools, is_known: Bools) -> None:
 
 
 def merge_phases(phases: Phases, max_merged_gap: Ints) -> Phases:
-    """Merge phases that are at most `max_merged_gap` (n) samples apart."""
+    """Merge phases that a short gap separates.
+
+    Parameters
+    ----------
+    phases : Phases
+        Of n signals.
+    max_merged_gap : (n,)
+        Phases at most this many samples apart are merged.
+
+    Returns
+    -------
+    Phases
+    """
     if not len(phases.first):
         return phases
     owner = phases.owner

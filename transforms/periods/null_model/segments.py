@@ -243,7 +243,7 @@ class _SegmentTable:
 
     claims: Detections
     signal: Ints
-    judged_from_s: Reals
+    part_start_s: Reals
     is_first: Bools
     volume_bytes: Reals
     burst_width_s: Reals
@@ -300,7 +300,7 @@ class _SegmentTable:
         signals, selected = self.signal[later], self.claims.select(later)
         # phases refer to the start of the signal
         candidates = selected.candidates
-        turns = (self.judged_from_s[later] - started_s[signals])[candidates.owner] * candidates.frequency_hz
+        turns = (self.part_start_s[later] - started_s[signals])[candidates.owner] * candidates.frequency_hz
         phase = np.angle(np.exp(1j * (candidates.phase_rad - 2.0 * np.pi * turns)))
         ratio = np.minimum(self.volume_bytes[later] / total_bytes[signals], 1.0)
         selected = replace(

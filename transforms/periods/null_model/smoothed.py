@@ -198,9 +198,24 @@ def locate_extents(
     threshold_sigmas: Reals,
     regularity: tuple[Ints, Reals, Reals],
 ) -> extent.Extents:
-    """Locate the periods of intervals that share a step size (k), in samples.
+    """Locate the periods of intervals that share a step size.
 
-    `regularity`: `max_merged_gap`, `period` and `cv`, as of `SmoothedFindings`.
+    Parameters
+    ----------
+    signals : ScaledSignals
+    intervals : Intervals
+        k intervals of the signals.
+    step_samples : int
+        Samples per step.
+    threshold_sigmas : (k,)
+        Threshold above the mean, in standard deviations.
+    regularity : tuple of (k,)
+        `max_merged_gap`, `period` and `cv`, as of `SmoothedFindings`.
+
+    Returns
+    -------
+    Extents
+        In samples of the signals.
     """
     packed = signals.packed
     packed_intervals = packed.to_packed(intervals)
