@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 
-def pairs(count: int, lag: int, *, is_circular: bool) -> list[tuple[int, int]]:
+def list_lag_pairs(count: int, lag: int, *, is_circular: bool) -> list[tuple[int, int]]:
     """Positions of pairs of samples that are a lag apart."""
     if is_circular:
         return [(place, (place + lag) % count) for place in range(count)]
     return [(place, place + lag) for place in range(count - lag)]
 
 
-def autocorrelation(values: Sequence[float], *, is_circular: bool = False) -> list[float]:
+def correlate(values: Sequence[float], *, is_circular: bool = False) -> list[float]:
     """The mean product of deviations of known samples that are a lag apart, over their variance.
 
     Weighted with the share of a lag's pairs that a signal of this length has; NaN where no pair is known.
@@ -22,21 +22,21 @@ def autocorrelation(values: Sequence[float], *, is_circular: bool = False) -> li
     known = [value for value in values if not math.isnan(value)]
     mean = math.fsum(known) / len(known)
     variance = math.fsum((value - mean) ** 2 for value in known) / len(known)
-    found = []
+    result = []
     for lag in range(len(values)):
-        places = pairs(len(values), lag, is_circular=is_circular)
+        places = list_lag_pairs(len(values), lag, is_circular=is_circular)
         products = [(values[left] - mean) * (values[right] - mean) for left, right in places]
         products = [product for product in products if not math.isnan(product)]
         weight = len(places) / len(values)
-        found.append(weight * math.fsum(products) / len(products) / variance if products else math.nan)
-    return found
+        result.append(weight * math.fsum(products) / len(products) / variance if products else math.nan)
+    return result
 
 
-def kept_distances(places: Sequence[int], heights: Sequence[float], most_z: float) -> list[int]:
+def select_distances(places: Sequence[int], heights: Sequence[float], max_z: float) -> list[int]:
     """Distances between consecutive peaks within `most_z` weighted standard deviations of their weighted mean."""
     distances = [right - left for left, right in pairwise(places)]
     weights = [min(left, right) for left, right in pairwise(heights)]
     total = sum(weights)
     mean = sum(weight * distance for weight, distance in zip(weights, distances, strict=True)) / total
     variance = sum(w * (distance - mean) ** 2 for w, distance in zip(weights, distances, strict=True)) / total
-    return [distance for distance in distances if abs(distance - mean) <= most_z * math.sqrt(variance) + 1e-9]
+    return [distance for distance in distances if abs(distance - mean) <= max_z * math.sqrt(variance) + 1e-9]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 NEARLY = 1.0 - 1e-12
 
 
-def candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float = 0.8) -> list[int]:
+def find_candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float = 0.8) -> list[int]:
     """Equation 3: bins of the candidates for the dominant frequency, from 1."""
     highest = max(scores)
     return [
@@ -19,12 +19,12 @@ def candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float
     ]
 
 
-def harmonics(bins: Sequence[int], least: int = 2) -> set[int]:
+def find_harmonics(bins: Sequence[int], minimum: int = 2) -> set[int]:
     """Candidates that are integer multiples of lower ones with enough cycles."""
-    return {high for high in bins for low in bins if least <= low < high and high % low == 0}
+    return {high for high in bins for low in bins if minimum <= low < high and high % low == 0}
 
 
-def confidence(scores: Sequence[float], k: int, without: set[int], tolerance: float = 0.8) -> float:
+def compute_confidence(scores: Sequence[float], k: int, without: set[int], tolerance: float = 0.8) -> float:
     """c_k of section II-C; harmonic candidates are excluded from both sums."""
     highest = max(scores)
     counted = [(i, z) for i, z in enumerate(scores, start=1) if i not in without]
@@ -33,19 +33,19 @@ def confidence(scores: Sequence[float], k: int, without: set[int], tolerance: fl
     return 0.5 * (scores[k - 1] / outliers + scores[k - 1] / near)
 
 
-def dominant(scores: Sequence[float]) -> tuple[int, float] | None:
+def find_dominant(scores: Sequence[float]) -> tuple[int, float] | None:
     """Bin and confidence of the dominant frequency, if there is one with at least two cycles."""
-    found = candidates(scores)
-    dropped = harmonics(found)
-    kept = [k for k in found if k not in dropped]
+    result = find_candidates(scores)
+    dropped = find_harmonics(result)
+    kept = [k for k in result if k not in dropped]
     if not 1 <= len(kept) <= 2:
         return None
     best = max(kept, key=lambda k: (scores[k - 1], -k))
-    return (best, confidence(scores, best, dropped)) if best >= 2 else None
+    return (best, compute_confidence(scores, best, dropped)) if best >= 2 else None
 
 
-def noise(points: Sequence[tuple[float, float]], reach: float, count: int) -> list[bool]:
+def find_noise(points: Sequence[tuple[float, float]], reach: float, count: int) -> list[bool]:
     """Which points are noise to DBSCAN, by its definition."""
-    near = [[math.dist(one, other) * NEARLY <= reach for other in points] for one in points]
+    near = [[math.dist(value, other) * NEARLY <= reach for other in points] for value in points]
     core = [sum(row) >= count for row in near]
     return [not any(is_near and is_core for is_near, is_core in zip(row, core, strict=True)) for row in near]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def approximation(values: Sequence[float], level: int) -> list[float]:
+def approximate(values: Sequence[float], level: int) -> list[float]:
     """Block means of doubling length, with the last sample repeated, one value per sample."""
     left = [float(value) for value in values]
     for _ in range(level):
@@ -16,16 +16,16 @@ def approximation(values: Sequence[float], level: int) -> list[float]:
     return [left[place >> level] for place in range(len(values))]
 
 
-def sliding_correlation(first: np.ndarray, second: np.ndarray, size: int) -> list[float]:
+def correlate_sliding(first: np.ndarray, second: np.ndarray, size: int) -> list[float]:
     """Pearson's correlation of each window."""
-    found = []
+    result = []
     for start in range(len(first) - size + 1):
         one, two = first[start : start + size], second[start : start + size]
-        found.append(0.0 if one.std() == 0 or two.std() == 0 else float(np.corrcoef(one, two)[0, 1]))
-    return found
+        result.append(0.0 if one.std() == 0 or two.std() == 0 else float(np.corrcoef(one, two)[0, 1]))
+    return result
 
 
-def stretches(times: Sequence[float], correlation: Sequence[float], least_s: float) -> list[tuple[int, int]]:
+def find_ranges(times: Sequence[float], correlation: Sequence[float], min_duration_s: float) -> list[tuple[int, int]]:
     """Runs of 0.12 or more that last long enough, merged across short pauses."""
     runs, start = [], None
     for place, value in enumerate([*correlation, 0.0]):
@@ -34,10 +34,10 @@ def stretches(times: Sequence[float], correlation: Sequence[float], least_s: flo
         if value < 0.12 and start is not None:
             runs.append((start, place - 1))
             start = None
-    found: list[tuple[int, int]] = []
-    for first, last in (run for run in runs if times[run[1]] - times[run[0]] >= least_s):
-        if found and times[first] - times[found[-1][1]] < least_s:
-            found[-1] = (found[-1][0], last)
+    result: list[tuple[int, int]] = []
+    for first, last in (run for run in runs if times[run[1]] - times[run[0]] >= min_duration_s):
+        if result and times[first] - times[result[-1][1]] < min_duration_s:
+            result[-1] = (result[-1][0], last)
         else:
-            found.append((first, last))
-    return found
+            result.append((first, last))
+    return result

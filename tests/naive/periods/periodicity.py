@@ -9,7 +9,7 @@ from collections.abc import Sequence
 Piece = tuple[float, float, float]
 
 
-def metrics(
+def compute_metrics(
     pieces: Sequence[Piece],
     impulses: dict[float, float],
     started_s: float,
@@ -18,40 +18,40 @@ def metrics(
 ) -> dict[str, float]:
     """Section II-C, a to c and equation 4, on whole periods that are at least half known."""
 
-    def part(low: float, high: float, least: float = -math.inf) -> tuple[float, float]:
+    def integrate(low: float, high: float, minimum: float = -math.inf) -> tuple[float, float]:
         """Time between bounds in which the rate is known and above a threshold, and the volume."""
         shares = [
             (min(right, high) - max(left, low), rate)
             for left, right, rate in pieces
-            if min(right, high) > max(left, low) and not math.isnan(rate) and rate > least
+            if min(right, high) > max(left, low) and not math.isnan(rate) and rate > minimum
         ]
         return math.fsum(width for width, _ in shares), math.fsum(width * rate for width, rate in shares)
 
-    def struck(low: float, high: float) -> float:
+    def sum_impulses(low: float, high: float) -> float:
         """Volume of impulses."""
         return math.fsum(volume for time, volume in impulses.items() if low <= time < high or time == high == ended_s)
 
-    length, volume = part(started_s, ended_s)
-    volume += struck(started_s, ended_s)
-    least = volume / length * (1 + 1e-9)
-    high_s, high_bytes = part(started_s, ended_s, least)
-    high_bytes += struck(started_s, ended_s)
+    length, volume = integrate(started_s, ended_s)
+    volume += sum_impulses(started_s, ended_s)
+    minimum = volume / length * (1 + 1e-9)
+    high_s, high_bytes = integrate(started_s, ended_s, minimum)
+    high_bytes += sum_impulses(started_s, ended_s)
     volumes, ratios = [], []
     for number in range(math.floor((ended_s - started_s) * frequency_hz * (1 + 1e-9))):
         low, high = (min(started_s + place / frequency_hz, ended_s) for place in (number, number + 1))
-        known, moved = part(low, high)
+        known, moved = integrate(low, high)
         if known >= 0.5 / frequency_hz * (1 - 1e-9):
-            volumes.append((moved + struck(low, high)) / known)
-            ratios.append(part(low, high, least)[0] / known)
-    found = {"known_s": length, "volume_bytes": volume, "r_io": high_s / length, "substantial_bytes": high_bytes}
-    found["b_io_bytes_per_s"] = high_bytes / high_s if high_s else math.nan
-    found["period_count"] = len(volumes)
-    found |= dict.fromkeys(("sigma_vol", "sigma_time", "bytes_per_period"), math.nan)
+            volumes.append((moved + sum_impulses(low, high)) / known)
+            ratios.append(integrate(low, high, minimum)[0] / known)
+    result = {"known_s": length, "volume_bytes": volume, "r_io": high_s / length, "substantial_bytes": high_bytes}
+    result["b_io_bytes_per_s"] = high_bytes / high_s if high_s else math.nan
+    result["period_count"] = len(volumes)
+    result |= dict.fromkeys(("sigma_vol", "sigma_time", "bytes_per_period"), math.nan)
     if len(volumes) >= 2 and volume > 0:
-        found["bytes_per_period"] = high_bytes / (length * frequency_hz)
-        found["sigma_time"] = math.sqrt(sum((ratio - found["r_io"]) ** 2 for ratio in ratios) / len(ratios))
+        result["bytes_per_period"] = high_bytes / (length * frequency_hz)
+        result["sigma_time"] = math.sqrt(sum((ratio - result["r_io"]) ** 2 for ratio in ratios) / len(ratios))
         if max(volumes) > 0:
-            shares = [one / max(volumes) for one in volumes]
+            shares = [value / max(volumes) for value in volumes]
             mean = sum(shares) / len(shares)
-            found["sigma_vol"] = math.sqrt(sum((share - mean) ** 2 for share in shares) / len(shares))
-    return found
+            result["sigma_vol"] = math.sqrt(sum((share - mean) ** 2 for share in shares) / len(shares))
+    return result

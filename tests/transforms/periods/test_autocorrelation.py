@@ -47,8 +47,8 @@ def square(period: int, burst: int, count: int) -> Reals:
 @given(signals)
 def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
     values = np.array([row])
-    np.testing.assert_allclose(correlate_linear(values)[0], naive.autocorrelation(row), atol=1e-9)
-    np.testing.assert_allclose(correlate_circular(values)[0], naive.autocorrelation(row, is_circular=True), atol=1e-9)
+    np.testing.assert_allclose(correlate_linear(values)[0], naive.correlate(row), atol=1e-9)
+    np.testing.assert_allclose(correlate_circular(values)[0], naive.correlate(row, is_circular=True), atol=1e-9)
 
 
 @BOUNDED
@@ -71,7 +71,7 @@ def test_masked_correlation_with_gaps_equals_the_naive_twin(is_circular: bool, d
         assert np.isnan(correlate_masked(gappy[None])).all()
         return
     result = correlate_masked(gappy[None], is_circular=is_circular, min_pair_ratio=0.0)[0]
-    expected = np.array(naive.autocorrelation(gappy.tolist(), is_circular=is_circular))
+    expected = np.array(naive.correlate(gappy.tolist(), is_circular=is_circular))
     is_known = np.isfinite(expected)
     scale = np.abs(expected[is_known]).max()
     np.testing.assert_allclose(result[is_known], expected[is_known], atol=1e-9 * scale)
@@ -146,7 +146,7 @@ def test_distances_without_outliers_equal_the_naive_twin(steps: list[tuple[int, 
     place = np.cumsum([width for width, _ in steps])
     height = np.array([height for _, height in steps])
     result = measure_distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, max_z).drop_outliers()
-    assert result.samples.tolist() == naive.kept_distances(place.tolist(), height.tolist(), max_z)
+    assert result.samples.tolist() == naive.select_distances(place.tolist(), height.tolist(), max_z)
 
 
 def test_two_distances_of_equal_weight_are_no_outliers() -> None:

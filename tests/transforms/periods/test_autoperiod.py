@@ -236,7 +236,7 @@ def test_periods_equal_the_naive_twin(missing: float) -> None:
     values = np.stack([draw_mixed_signals(random, 110) for _ in range(12)])
     values[random.random(values.shape) < missing] = NAN
     result = detect_even(make_even(values))
-    expected = [naive.periods(row.tolist()) for row in values]
+    expected = [naive.find_periods(row.tolist()) for row in values]
     assert sum(map(bool, expected)) > 6
     assert max(map(len, expected)) > 1
     for row, wanted in enumerate(expected):

@@ -37,7 +37,7 @@ def test_valleys_and_slopes_are_no_hills(values: list[float], rises: bool, falls
 def test_split_minimizes_the_total_squared_error() -> None:
     # the sum of the slopes' standard errors is smallest at another split
     values = [0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 9.0, 4.0, 0.0]
-    best = naive.bend(values)
+    best = naive.fit_two_lines(values)
     assert best is not None
     assert fit_one(values).cut[0] == best[1]
 
@@ -52,7 +52,7 @@ def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
     result = fit_two_lines(table, Windows(row, first, last))
     for place in range(count):
         piece = table[row[place], first[place] : last[place] + 1].tolist()
-        expected = naive.bend(piece) if len(piece) >= 5 else None
+        expected = naive.fit_two_lines(piece) if len(piece) >= 5 else None
         if expected is None:
             assert result.cut[place] == -1
             assert np.isnan([result.rising[place], result.falling[place], result.residual[place]]).all()

@@ -147,7 +147,7 @@ def test_results_equal_the_naive_twin(drawn: tuple[int, list[tuple[int, float]],
     samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
     samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
     result = detect(EvenSignals.from_samples(samples, 2.0))
-    expected = naive.dominant(naive_spectra.z_scores(naive_spectra.power(samples.tolist())))
+    expected = naive.find_dominant(naive_spectra.compute_z_scores(naive_spectra.compute_power(samples.tolist())))
     if expected is None:
         assert result.outcome[0] == "aperiodic"
     else:

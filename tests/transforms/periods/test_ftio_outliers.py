@@ -18,7 +18,7 @@ from iosig.transforms.periods.ftio_outliers import (
 )
 from tests.budget import examples
 from tests.naive.periods import ftio as naive
-from tests.naive.periods.ftio_spectra import z_scores
+from tests.naive.periods.ftio_spectra import compute_z_scores
 
 METHODS: tuple[Method, ...] = get_args(Method)
 #: enough trees for a clear peak
@@ -93,13 +93,13 @@ def test_the_forest_is_the_same_for_the_same_seed() -> None:
 @given(st.lists(POWERS, min_size=1, max_size=1), st.sampled_from([0.45, 0.8, 1.0]), st.sampled_from([2.0, 3.0]))
 def test_z_scores_equal_the_naive_twin(rows: list[list[float]], tolerance: float, threshold: float) -> None:
     (powers,) = rows
-    scores = z_scores(powers)
+    scores = compute_z_scores(powers)
     highest = max(scores)
     # the two may round differently next to a threshold
     assume(all(abs(z - bound) > 1e-9 or z == highest for z in scores for bound in (threshold, tolerance * highest)))
     assume(abs(highest - threshold) > 1e-9)
     result = find_outliers(np.array([powers]), params=OutlierParams(z_threshold=threshold, tolerance=tolerance))
-    assert candidates(result) == naive.candidates(scores, threshold, tolerance)
+    assert candidates(result) == naive.find_candidates(scores, threshold, tolerance)
     np.testing.assert_allclose(result.score, [scores[k - 1] for k in result.bin], rtol=1e-9)
     if highest > threshold:
         assert result.bin[result.is_outlier].tolist() == [k for k, z in enumerate(scores, 1) if z >= threshold]
@@ -146,7 +146,7 @@ def test_dbscan_noise_equals_the_naive_twin_and_scikit_learn(heights: list[float
 
     points = list(enumerate(heights))
     result = is_dbscan_noise(np.array([heights]))[0].tolist()
-    assert result == naive.noise(points, np.sqrt(2.0), 2)
+    assert result == naive.find_noise(points, np.sqrt(2.0), 2)
     labels = DBSCAN(eps=np.sqrt(2.0) * (1 + 1e-12), min_samples=2).fit(np.array(points)).labels_
     assert result == (labels == -1).tolist()
 

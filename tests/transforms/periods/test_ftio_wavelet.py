@@ -75,9 +75,9 @@ def test_equals_the_naive_twin() -> None:
         two[5:40] = 0.5
         level = int(generator.integers(1, 6))
         left = ftio_wavelet.approximate(two, level)
-        np.testing.assert_allclose(left, naive.approximation(two.tolist(), level), rtol=1e-12)
+        np.testing.assert_allclose(left, naive.approximate(two.tolist(), level), rtol=1e-12)
         correlation = ftio_wavelet.correlate_sliding(single, two, size)
-        np.testing.assert_allclose(correlation, naive.sliding_correlation(single, two, size), atol=1e-9)
+        np.testing.assert_allclose(correlation, naive.correlate_sliding(single, two, size), atol=1e-9)
         times, least_s = np.arange(len(correlation)) / 4, float(generator.uniform(0, 3))
         result = ftio_wavelet.find_ranges(times, correlation, least_s)
-        assert list(map(tuple, result.tolist())) == naive.stretches(times.tolist(), correlation.tolist(), least_s)
+        assert list(map(tuple, result.tolist())) == naive.find_ranges(times.tolist(), correlation.tolist(), least_s)

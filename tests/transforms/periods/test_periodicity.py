@@ -262,7 +262,7 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
         cuts = [float(started[number]), *edges, float(ended[number])]
         pieces = [(-1e9, edges[0], 0.0), *pieces, (edges[-1], 1e9, 0.0)] if edges else [(-1e9, 1e9, 0.0)]
         impulses = dict(zip(steps.impulses_s[struck].tolist(), steps.impulse_bytes[struck].tolist(), strict=True))
-        expected = naive.metrics(pieces, impulses, cuts[0], cuts[-1], hz)
+        expected = naive.compute_metrics(pieces, impulses, cuts[0], cuts[-1], hz)
         if not _near_the_threshold(pieces, expected["volume_bytes"] / expected["known_s"]):
             _assert_equals_naive_twin(result, number, expected)
 
@@ -280,7 +280,7 @@ def test_samples_equal_the_naive_twin(rows: list[list[float]], hz: float) -> Non
         if np.isnan(row).all():
             assert np.isnan(result.r_io[number])
             continue
-        expected = naive.metrics(pieces, {}, 0.0, 6.0, hz)
+        expected = naive.compute_metrics(pieces, {}, 0.0, 6.0, hz)
         if not _near_the_threshold(pieces, expected["volume_bytes"] / expected["known_s"]):
             _assert_equals_naive_twin(result, number, expected)
 

@@ -47,7 +47,7 @@ def test_equals_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
     hz = np.array([2.0**place for place in range(len(rows))])
     result = find_window_phases(EvenSignals(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
     for place, row in enumerate(table):
-        expected = naive.phases(row.tolist(), cycle)
+        expected = naive.find_phases(row.tolist(), cycle)
         part = slice(int(result.offsets[place]), int(result.offsets[place + 1]))
         assert (result.onset_s[part] * hz[place]).tolist() == [phase[0] for phase in expected]
         assert (result.ended_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]

@@ -6,15 +6,15 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from tests.naive.periods.null_model.gaps import runs
+from tests.naive.periods.null_model.gaps import find_runs
 
 
-def width_of_phases(rates: Sequence[float], period: float) -> float:
+def measure_phase_width(rates: Sequence[float], period: float) -> float:
     """Median length of phases above half of the burst height, with short gaps bridged; all samples are known."""
     height = math.fsum(rate**3 for rate in rates) / math.fsum(rate**2 for rate in rates)
-    result = runs(rates, max(math.fsum(rates) / len(rates), height / 2) * (1 + 1e-6))
+    result = find_runs(rates, max(math.fsum(rates) / len(rates), height / 2) * (1 + 1e-6))
     volume = [sum_ for _, _, sum_ in result]
-    typical = math.fsum(one**2 for one in volume) / math.fsum(volume)
+    typical = math.fsum(value**2 for value in volume) / math.fsum(volume)
     large = [(first, last) for first, last, sum_ in result if sum_ >= 0.1 * typical]
     joined = [list(large[0])]
     for first, last in large[1:]:
@@ -25,7 +25,7 @@ def width_of_phases(rates: Sequence[float], period: float) -> float:
     return statistics.median(last - first for first, last in joined)
 
 
-def width_of_profile(rates: Sequence[float], period: float) -> float:
+def measure_profile_width(rates: Sequence[float], period: float) -> float:
     """Time for which the mean cycle exceeds the middle between its lower quartile and its maximum."""
     bins = min(max(math.floor(period), 2), 64)
     parts: list[list[float]] = [[] for _ in range(bins)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 
-def runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float]]:
+def find_runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float]]:
     """First sample, the sample after the last, and the sum of each run of samples above a threshold."""
     result, start = [], None
     for place, rate in enumerate([*rates, 0.0]):
@@ -19,7 +19,7 @@ def runs(rates: Sequence[float], threshold: float) -> list[tuple[int, int, float
     return result
 
 
-def variation(gaps: Sequence[int], merged: int) -> float:
+def compute_squared_cv(gaps: Sequence[int], merged: int) -> float:
     """Variance of the gaps above the merged length over that of geometric gaps of the same mean."""
     left = [gap - merged for gap in gaps if gap > merged]
     mean = math.fsum(left) / len(left)
@@ -29,7 +29,7 @@ def variation(gaps: Sequence[int], merged: int) -> float:
     return (variance + 1 / 6) / (mean * (mean - 1))
 
 
-def ball(count: int, c: float) -> float:
+def compute_ball_share(count: int, c: float) -> float:
     """Share of the simplex of `count` gaps within a ball of squared radius c / count around its centre; at most 1."""
     dimensions = count - 1
     volume = math.pi ** (dimensions / 2) / math.gamma(dimensions / 2 + 1) * (c / count) ** (dimensions / 2)
@@ -37,12 +37,12 @@ def ball(count: int, c: float) -> float:
     return min(volume / simplex, 1.0)
 
 
-def merges(gaps: Sequence[int]) -> list[int]:
+def list_merges(gaps: Sequence[int]) -> list[int]:
     """All gap lengths, and 0, up to which gaps may be merged so that at least two are left."""
     return [merged for merged in [0, *sorted(set(gaps))] if sum(gap > merged for gap in gaps) >= 2]
 
 
-def distances(phases: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
+def measure_intervals(phases: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
     """Onset intervals of phases after merging gaps of at most `merged` samples."""
     starts = [phases[0][0]] + [right[0] for left, right in pairwise(phases) if right[0] - left[1] > merged]
     return [right - left for left, right in pairwise(starts)]

@@ -25,22 +25,24 @@ class Segment:
     false_alarm_probability: float
 
 
-def segments(values: np.ndarray, hz: float, started_s: float, params: NullModelParams, rounds: int) -> list[Segment]:
+def find_segments(
+    values: np.ndarray, hz: float, started_s: float, params: NullModelParams, rounds: int
+) -> list[Segment]:
     """All segments of one signal, one claim after the other, in chronological order."""
     result: list[Segment] = []
     todo = [(values, started_s, params.false_alarm_probability, float("nan"), 0)]
     while todo:
-        piece, begun_s, level, outer_hz, depth = todo.pop(0)
+        piece, part_start_s, level, outer_hz, depth = todo.pop(0)
         levels = 0 if outer_hz == outer_hz else params.window_levels
         own_params = replace(params, false_alarm_probability=level, window_levels=levels)
-        claim = detection.detect(EvenSignals.from_samples(piece, hz, begun_s), own_params)
-        if not claim.is_periodic[0] or (depth and not _is_own(claim, piece, values, hz, outer_hz)):
+        claim = detection.detect(EvenSignals.from_samples(piece, hz, part_start_s), own_params)
+        if not claim.is_periodic[0] or (depth and not _is_valid(claim, piece, values, hz, outer_hz)):
             continue
-        first = round(float(claim.window_start_s[0] - begun_s) * hz)
-        last = round(float(claim.window_end_s[0] - begun_s) * hz)
+        first = round(float(claim.window_start_s[0] - part_start_s) * hz)
+        last = round(float(claim.window_end_s[0] - part_start_s) * hz)
         window, frequency = piece[first:last], float(claim.frequency_hz[0])
-        own = find_bursts(EvenSignals.from_samples(window, hz), np.array([frequency / hz]))
-        width_s = float(own.width_samples[0]) / hz
+        selected = find_bursts(EvenSignals.from_samples(window, hz), np.array([frequency / hz]))
+        width_s = float(selected.width_samples[0]) / hz
         result.append(
             Segment(
                 float(claim.window_start_s[0]),
@@ -53,11 +55,11 @@ def segments(values: np.ndarray, hz: float, started_s: float, params: NullModelP
         )
         if depth == rounds:
             continue
-        within = np.where(own.is_burst[0] | (width_s * frequency > 1 / 3), np.nan, window)
+        within = np.where(selected.is_burst[0] | (width_s * frequency > 1 / 3), np.nan, window)
         parts = [
-            (piece[:first], begun_s, outer_hz),
-            (piece[last:], begun_s + last / hz, outer_hz),
-            (within, begun_s + first / hz, frequency),
+            (piece[:first], part_start_s, outer_hz),
+            (piece[last:], part_start_s + last / hz, outer_hz),
+            (within, part_start_s + first / hz, frequency),
         ]
         enough = [
             part
@@ -65,20 +67,20 @@ def segments(values: np.ndarray, hz: float, started_s: float, params: NullModelP
             if np.isfinite(part[0]).sum() >= 32 and np.nansum(part[0]) >= 1e-3 * np.nansum(values)
         ]
         todo += [(part, start, level / len(enough), outer, depth + 1) for part, start, outer in enough]
-    return sorted(result, key=lambda each: each.started_s)
+    return sorted(result, key=lambda item: item.started_s)
 
 
-def _is_own(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float, outer_hz: float) -> bool:
+def _is_valid(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float, outer_hz: float) -> bool:
     """Whether a claim has two cycles and 0.1 % of the bytes, and is no remainder of the outer rhythm."""
     frequency = float(claim.frequency_hz[0])
     share = float(claim.details_or_nan.window_bytes_ratio[0]) * np.nansum(piece) / np.nansum(values)
     cycles = float(claim.window_end_s[0] - claim.window_start_s[0]) * frequency
     if cycles < 2 - 1e-9 or share < 1e-3:
         return False
-    return all(abs(times - 1) > 0.1 for times in _likenesses(frequency / outer_hz)) if outer_hz == outer_hz else True
+    return all(abs(times - 1) > 0.1 for times in _list_ratios(frequency / outer_hz)) if outer_hz == outer_hz else True
 
 
-def _likenesses(times: float) -> list[float]:
+def _list_ratios(times: float) -> list[float]:
     """Ratio of one frequency to one, two or three times the other."""
     higher = max(times, 1 / times)
     return [higher / whole for whole in (1, 2, 3)]

@@ -91,7 +91,7 @@ def test_equals_the_naive_twin() -> None:
         rates = square(count, period, period * float(generator.uniform(0.1, 0.5)))
         rates += 1e9 * float(generator.uniform(0, 1.5)) * generator.random(count)
         result = find_bursts(signals(rates), np.array([1 / period])).width_samples[0]
-        by_phases, by_profile = naive.width_of_phases(rates, period), naive.width_of_profile(rates, period)
+        by_phases, by_profile = naive.measure_phase_width(rates, period), naive.measure_profile_width(rates, period)
         assert min(abs(result - by_phases), abs(result - by_profile)) < 1e-6
         plain, folded = plain + (abs(result - by_phases) < 1e-6), folded + (abs(result - by_profile) < 1e-6)
     assert plain

@@ -36,7 +36,7 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("count", "c"), [(2, 0.01), (3, 0.2), (5, 0.2), (9, 0.1), (20, 0.04)])
 def test_p_value_is_exact_while_the_ball_is_inside_the_simplex(count: int, c: float) -> None:
-    assert np.exp(compute_gap_log_p(count, c)) == pytest.approx(naive.ball(count, c), rel=1e-9)
+    assert np.exp(compute_gap_log_p(count, c)) == pytest.approx(naive.compute_ball_share(count, c), rel=1e-9)
 
 
 @pytest.mark.parametrize(("count", "c"), [(3, 0.3), (6, 0.25), (12, 0.4), (19, 0.35), (40, 0.5), (90, 0.6)])
@@ -109,13 +109,13 @@ def test_best_merge_equals_the_naive_twin(gaps: list[int]) -> None:
     result = assess(rates)
     trials = max(float(count_merge_trials(len(gaps))) / (1 - GAP_TEST.unmerged_weight), 1.0)
     scores = {}
-    for merged in naive.merges(gaps):
+    for merged in naive.list_merges(gaps):
         left = sum(gap > merged for gap in gaps)
-        c = naive.variation(gaps, merged)
+        c = naive.compute_squared_cv(gaps, merged)
         score = float(compute_gap_log_p(left, c)) if c < 1 else 0.0
         scores[merged] = score + np.log(trials if merged else 1 / GAP_TEST.unmerged_weight)
     merged = int(result.max_merged_gap[0])
-    distances = naive.distances(naive.runs(rates[0].tolist(), float(rates.mean())), merged)
+    distances = naive.measure_intervals(naive.find_runs(rates[0].tolist(), float(rates.mean())), merged)
     assert result.period[0] == pytest.approx(np.mean(distances))
     spread = np.std(distances) / np.mean(distances)
     if spread <= GAP_TEST.max_cv and len(distances) >= 2:

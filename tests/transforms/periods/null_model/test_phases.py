@@ -33,7 +33,7 @@ def test_phases_equal_the_naive_twin(rows: list[list[int]], threshold: int) -> N
                 strict=True,
             )
         )
-        assert rows_of_signal == naive.runs(values, threshold)
+        assert rows_of_signal == naive.find_runs(values, threshold)
 
 
 def test_unmeasured_samples_inside_a_phase_belong_to_it() -> None:

@@ -158,7 +158,7 @@ def test_equals_the_naive_twin() -> None:
     _, result = find_segments_of(*signals, hz=0.5, started_s=3.0, params=params)
     assert result.counts.max() > 2
     for place, values in enumerate(signals):
-        expected = naive.segments(values, 0.5, 3.0, params, 4)
+        expected = naive.find_segments(values, 0.5, 3.0, params, 4)
         single = result.select_signal(place)
         assert len(single.is_main) == len(expected)
         for name in ("started_s", "frequency_hz", "volume_bytes", "burst_width_s"):
