@@ -136,11 +136,11 @@ def _keeps_phase(rates: Reals, is_known: Bools, cycles_per_sample: Reals, length
     keeps_phase = np.zeros(len(rates), dtype=np.bool_)
     for block_width in np.unique(block_widths).tolist():
         rows = np.flatnonzero(block_widths == block_width)
-        keeps_phase[rows] = _agrees(centred[rows], block_width, cycles_per_sample[rows], lengths[rows])
+        keeps_phase[rows] = _phases_agree(centred[rows], block_width, cycles_per_sample[rows], lengths[rows])
     return keeps_phase
 
 
-def _agrees(centred: Reals, block_width: int, cycles_per_sample: Reals, lengths: Ints) -> Bools:
+def _phases_agree(centred: Reals, block_width: int, cycles_per_sample: Reals, lengths: Ints) -> Bools:
     """Whether the phases of all parts agree (n), from sums over blocks of samples."""
     blocks = -(-int(lengths.max()) // block_width)
     blocked = np.zeros((len(centred), blocks * block_width))

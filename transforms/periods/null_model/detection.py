@@ -401,7 +401,7 @@ def _test_gaps(signals: ScaledSignals, intervals: Intervals, width: int, max_log
     active = find_activity(rates, rates.sum(axis=1) / np.maximum(packed_intervals.lengths, 1))
     is_crowded = gaps.has_too_many_phases(active, packed_intervals.lengths)
     phases = _find_phases(packed, packed_intervals, active.select(~is_crowded))
-    # rounded, since limits are tabulated; and results that the comb test is compared with are kept
+    # rounded, since limits are cached by value; the comb test is compared with results up to `max_gap_p`
     limit = float(max(np.ceil(max_log_p.max()), np.log(SEARCH.max_gap_p / SEARCH.test_count)))
     regularity = gaps.assess_regularity(phases, limit, run_lengths=packed.run_lengths(intervals))
     # converts packed to original samples

@@ -103,7 +103,7 @@ def find_max_sum_runs(scores: Reals) -> tuple[Ints, Ints]:
     np.cumsum(scores, axis=1, out=sums[:, 1:])
     lowest = np.minimum.accumulate(sums, axis=1)
     last = (sums - lowest).argmax(axis=1)
-    # the last place up to there at which the sum is the lowest
+    # the last minimum of the cumulative sum before the end of the run
     is_lowest = (sums == lowest[np.arange(len(sums)), last][:, None]) & (np.arange(sums.shape[1]) <= last[:, None])
     first = sums.shape[1] - 1 - is_lowest[:, ::-1].argmax(axis=1)
     return first, last
@@ -171,7 +171,7 @@ def locate_by_phases(
 def _find_dominant_interval(interval: Reals, owner: Ints, period: Reals) -> tuple[Reals, Bools]:
     """Find the dominant onset interval of each signal, and whether it exists (n).
 
-    There is if most intervals equal the median, and nearly all others differ from it strongly: those come from split
+    It exists if most intervals equal the median, and nearly all others differ from it strongly: those come from split
     and missed phases, which would bias the mean.
     """
     counts = np.bincount(owner, minlength=len(period))

@@ -101,7 +101,7 @@ def _move_to_peak(fine: Floats, frequency: Reals, harmonic_count: Ints, min_freq
     peak = frequency.copy()
     for harmonics in np.unique(harmonic_count):
         rows = np.flatnonzero(harmonic_count == harmonics)
-        # one bin of the highest line to either side
+        # the highest line moves by one bin at most
         offsets = np.arange(-2 * _OVERSAMPLING, 2 * _OVERSAMPLING + 1) / (2.0 * harmonics)
         candidates = frequency[rows, None] + offsets
         sums = np.zeros(candidates.shape)
