@@ -1,7 +1,7 @@
 """HOW: pure functions on arrays and frames. No files, no clock, no log, no engine.
 
 - `advice` (`Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
-- `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
+- `arrays` (`Ragged`, `cut`, `Reals`): Ragged arrays: many pieces of different lengths in one flat array.
 - `attribution/`: Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `counters` (`CounterParams`, `Rises`, `rises`, `edge_gaps`, `timed_scrapes`): What entries moved between scrapes.

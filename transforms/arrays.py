@@ -1,4 +1,4 @@
-"""Arrays of many pieces at once: what every room of transforms writes them with, and samples cut out of series."""
+"""Ragged arrays: many pieces of different lengths in one flat array with an offsets array, as in Arrow lists."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ AnyReals = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: the standard deviation of normal numbers over the median of their distances from the middle
+#: standard deviation of a normal distribution divided by its median absolute deviation (MAD)
 SIGMAS_PER_MAD = 1.4826
 
 
 def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
-    """Return where each of many pieces of these lengths begins, and where the last one ends: shape (n + 1,)."""
-    found = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, dtype=np.int64, out=found[1:])
-    return found
+    """Cumulative piece lengths with a leading 0, shape (n + 1,): piece i spans offsets[i] to offsets[i + 1]."""
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, dtype=np.int64, out=offsets[1:])
+    return offsets
 
 
 def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None = None) -> list[slice]:
@@ -44,71 +44,71 @@ def chunks_of(sizes: Ints | Sequence[int], max_size: int, max_count: int | None 
 
 
 def owners(offsets: Ints) -> Ints:
-    """Return the number of the piece to which each value belongs: shape (`offsets[-1]`,)."""
-    # `numpy.diff` takes several times as long for few
+    """Index of the piece that each value belongs to, shape (`offsets[-1]`,)."""
+    # faster than `numpy.diff` on short arrays, and this runs very often
     return np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
 
 
 def places_within(counts: Ints) -> Ints:
-    """Return each value's place within its own piece, from 0, for pieces of these lengths: shape (sum of counts,)."""
+    """Index of each value within its own piece, from 0, for pieces of the given lengths: shape (sum of counts,)."""
     total = counts.cumsum()
     return np.arange(int(total[-1]) if len(total) else 0) - (total - counts).repeat(counts)
 
 
 def places_of(first: Ints, counts: Ints) -> Ints:
-    """Return first[i], first[i] + 1 and so on for so many places of each piece i: shape (sum of counts,)."""
+    """Concatenated index ranges first[i], ..., first[i] + counts[i] - 1: shape (sum of counts,)."""
     offsets = offsets_of(counts)
     return np.arange(int(offsets[-1])) + (first - offsets[:-1]).repeat(counts)
 
 
-def clipped(values: Reals, low: Any, high: Any) -> Reals:
-    """Return numbers as `numpy.clip` does, which takes several times as long for few."""
-    found: Reals = np.minimum(np.maximum(values, low), high)
-    return found
+def clip(values: Reals, low: Any, high: Any) -> Reals:
+    """Limit values to a range; several times faster than `numpy.clip` on short arrays."""
+    limited: Reals = np.minimum(np.maximum(values, low), high)
+    return limited
 
 
 class InPieces:
-    """What all tables have whose rows belong to pieces: those of piece i are from offsets[i] to offsets[i + 1]."""
+    """Mixin of column tables whose rows are grouped in pieces: piece i is rows offsets[i] to offsets[i + 1]."""
 
     __slots__ = ()
     offsets: Ints
 
     @property
     def counts(self) -> Ints:
-        """How many rows each piece has: shape (pieces,)."""
+        """Number of rows of each piece: shape (pieces,)."""
         return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def owner(self) -> Ints:
-        """The number of the piece to which each row belongs: shape (`offsets[-1]`,)."""
+        """Index of the piece that each row belongs to: shape (`offsets[-1]`,)."""
         return owners(self.offsets)
 
     def places_in(self, pieces: Ints | Bools) -> Ints:
-        """Return the places of the rows of some pieces, piece after piece."""
+        """Row indices of the selected pieces, piece by piece."""
         return places_of(self.offsets[:-1][pieces], self.counts[pieces])
 
 
 def rows_of(table: Table, at: Ints | Bools | slice) -> Table:
-    """Return some rows of a dataclass whose fields are arrays of one length."""
+    """Select rows of a dataclass whose fields are arrays of equal length."""
     return type(table)(*(getattr(table, name)[at] for name in _names(table)))
 
 
-def joined(tables: Sequence[Table]) -> Table:
-    """Return the rows of such tables, at least one, as one."""
+def concatenate_rows(tables: Sequence[Table]) -> Table:
+    """Concatenate one or more dataclasses of equal-length arrays, field by field."""
     columns = [[getattr(table, name) for table in tables] for name in _names(tables[0])]
     return type(tables[0])(*map(np.concatenate, columns))
 
 
 def pieces_of(table: Pieces, at: Ints | Bools) -> Pieces:
-    """Return some pieces of a dataclass whose fields, but for the offsets, have a value for each row of a piece."""
+    """Select pieces of an `InPieces` dataclass; all fields except `offsets` have one value per row."""
     rows = table.places_in(at)
     columns = {name: getattr(table, name)[rows] for name in _names(table) if name != "offsets"}
     columns["offsets"] = offsets_of(table.counts[at])
     return type(table)(**columns)
 
 
-def beside(tables: Sequence[Pieces]) -> Pieces:
-    """Return the pieces of such tables, at least one, as one: dataclasses whose rows belong to pieces."""
+def concatenate_pieces(tables: Sequence[Pieces]) -> Pieces:
+    """Concatenate one or more `InPieces` dataclasses, and shift their offsets accordingly."""
     columns = {name: [getattr(table, name) for table in tables] for name in _names(tables[0])}
     columns["offsets"] = [offsets_of(np.concatenate([table.counts for table in tables]))]
     return type(tables[0])(**{name: np.concatenate(parts) for name, parts in columns.items()})
@@ -120,32 +120,36 @@ def _names(table: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Ragged(InPieces):
-    """Many arrays in one: piece i is `values[offsets[i]:offsets[i + 1]]`; NaN means not measured."""
+    """Ragged array of floats: piece i is `values[offsets[i]:offsets[i + 1]]`; NaN marks missing measurements."""
 
     values: Reals
     offsets: Ints
 
 
 def cut(series: Reals, first: Ints, last: Ints) -> Ragged:
-    """Cut pieces out of a series.
+    """Slice a series at inclusive bounds into a ragged array.
 
     Parameters
     ----------
-    series : shape (n,), any unit
-    first, last : shape (m,), indices into the series, both inclusive; a last before its first is an empty piece
+    series : Reals, shape (n,)
+        Values in any unit.
+    first, last : Ints, shape (m,)
+        Inclusive bounds of each piece; a last before its first gives an empty piece. Pieces may overlap.
 
     Returns
     -------
-    Ragged : m pieces, in order; pieces may overlap
+    Ragged
+        m pieces, in order; a copy of the data.
 
     Raises
     ------
-    IndexError : a piece reaches beyond the series
+    IndexError
+        If a piece extends beyond the series.
 
     """
     lengths = np.maximum(last - first + 1, 0)
     occupied = lengths > 0
     if occupied.any() and (first[occupied].min() < 0 or last[occupied].max() >= len(series)):
-        raise IndexError("a piece reaches beyond the series")
+        raise IndexError("a piece extends beyond the series")
     offsets = offsets_of(lengths)
     return Ragged(series[places_of(first, lengths)], offsets)

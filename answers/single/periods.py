@@ -25,7 +25,7 @@ from iosig.estimates.periods import judged_of, params_of, rows_from, segments_fr
 from iosig.estimates.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
-from iosig.transforms.arrays import Ints, Ragged, Reals, beside, cut, pieces_of
+from iosig.transforms.arrays import Ints, Ragged, Reals, concatenate_pieces, cut, pieces_of
 from iosig.transforms.periods import windows
 from iosig.transforms.periods.interface.detections import Detections, Segments, gather
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
@@ -408,7 +408,7 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     groups = list(group_by_length(found.samples, found.sampling_hz, found.started_s))
     parts = [(place, ftio_wavelet.detect_in_samples(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
-    segments = pieces_of(beside([own for _, (_, own) in parts]), order)
+    segments = pieces_of(concatenate_pieces([own for _, (_, own) in parts]), order)
     return gather([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.arrays`: one piece after the other."""
+"""Naive implementation of `iosig.transforms.arrays`: a Python loop over pieces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def cut(series: Sequence[float], first: Sequence[int], last: Sequence[int]) -> list[list[float]]:
-    """Return the pieces, each from its first to its last index, both included."""
+    """Slices of a series at inclusive bounds."""
     pieces = []
     for begin, end in zip(first, last, strict=True):
         piece = []
@@ -19,13 +19,13 @@ def cut(series: Sequence[float], first: Sequence[int], last: Sequence[int]) -> l
 
 
 def offsets(counts: Sequence[int]) -> list[int]:
-    """Return where each piece begins, and where the last one ends."""
-    found = [0]
+    """Cumulative counts with a leading 0."""
+    result = [0]
     for count in counts:
-        found.append(found[-1] + count)
-    return found
+        result.append(result[-1] + count)
+    return result
 
 
 def rows(counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the piece of each row, and its place in it."""
+    """Piece index of each row, and the index of the row within the piece."""
     return [(owner, place) for owner, count in enumerate(counts) for place in range(count)]

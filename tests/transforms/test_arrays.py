@@ -1,4 +1,4 @@
-"""Arrays of many pieces: every piece is its slice, every row its own, all at once."""
+"""Ragged arrays against naive implementations that loop over pieces."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from iosig.transforms.arrays import (
     Ints,
     Ragged,
     Reals,
-    beside,
     chunks_of,
+    concatenate_pieces,
+    concatenate_rows,
     cut,
-    joined,
     offsets_of,
     owners,
     places_of,
@@ -45,7 +45,7 @@ COUNTS = st.lists(st.integers(0, 5), max_size=12)
 
 @settings(max_examples=examples(50), deadline=None)
 @given(COUNTS)
-def test_owners_and_places_are_those_of_the_naive_twin(counts: list[int]) -> None:
+def test_owners_and_places_match_naive_implementation(counts: list[int]) -> None:
     offsets = offsets_of(counts)
     assert offsets.tolist() == naive.offsets(counts)
     assert offsets.dtype == np.int64
@@ -53,29 +53,29 @@ def test_owners_and_places_are_those_of_the_naive_twin(counts: list[int]) -> Non
     assert places_within(ints(counts)).tolist() == [place for _, place in naive.rows(counts)]
 
 
-def test_what_is_counted_may_be_truth() -> None:
+def test_offsets_of_booleans_and_of_empty_input() -> None:
     assert offsets_of(np.array([True, False, True])).tolist() == [0, 1, 1, 2]
     assert offsets_of([]).tolist() == [0]
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=12))
-def test_places_go_on_from_the_first_of_each_piece(told: list[tuple[int, int]]) -> None:
-    found = places_of(ints([first for first, _ in told]), ints([count for _, count in told]))
-    assert found.tolist() == [first + step for first, count in told for step in range(count)]
+def test_places_are_consecutive_from_first_of_each_piece(ranges: list[tuple[int, int]]) -> None:
+    result = places_of(ints([first for first, _ in ranges]), ints([count for _, count in ranges]))
+    assert result.tolist() == [first + step for first, count in ranges for step in range(count)]
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(COUNTS.filter(bool), st.data())
-def test_the_rows_of_some_pieces_are_those_of_the_naive_twin(counts: list[int], data: st.DataObject) -> None:
-    wanted = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
+def test_places_in_matches_naive_implementation(counts: list[int], data: st.DataObject) -> None:
+    selected = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
     offsets = offsets_of(counts)
     ragged = Ragged(np.arange(float(offsets[-1])), offsets)
     assert ragged.counts.tolist() == counts
     assert ragged.owner.tolist() == owners(offsets).tolist()
     rows = naive.rows(counts)
-    expected = [place for piece in wanted for place, (owner, _) in enumerate(rows) if owner == piece]
-    assert ragged.places_in(ints(wanted)).tolist() == expected
+    expected = [place for piece in selected for place, (owner, _) in enumerate(rows) if owner == piece]
+    assert ragged.places_in(ints(selected)).tolist() == expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +86,34 @@ class Pair:
     value: Reals
 
 
-def test_rows_of_a_table_are_those_of_each_column() -> None:
+def test_rows_of_selects_from_every_field() -> None:
     pair = Pair(ints([1, 2, 3]), np.array([0.5, NAN, 2.5]))
     for at in (ints([2, 0]), np.array([True, False, True]), slice(1, None), ints([])):
-        found = rows_of(pair, at)
-        np.testing.assert_array_equal(found.number, pair.number[at])
-        np.testing.assert_array_equal(found.value, pair.value[at])
+        result = rows_of(pair, at)
+        np.testing.assert_array_equal(result.number, pair.number[at])
+        np.testing.assert_array_equal(result.value, pair.value[at])
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5))
-def test_joined_tables_follow_one_another(parts: list[list[int]]) -> None:
-    found = joined([Pair(ints(part), np.array(part, dtype=float)) for part in parts])
-    assert found.number.tolist() == found.value.tolist() == [value for part in parts for value in part]
+def test_concatenate_rows_keeps_order(parts: list[list[int]]) -> None:
+    result = concatenate_rows([Pair(ints(part), np.array(part, dtype=float)) for part in parts])
+    assert result.number.tolist() == result.value.tolist() == [value for part in parts for value in part]
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=4), min_size=1, max_size=4))
-def test_pieces_of_tables_follow_one_another(parts: list[list[list[int]]]) -> None:
+def test_concatenate_pieces_keeps_order(parts: list[list[list[int]]]) -> None:
     tables = [
         Ragged(
-            np.array([value for own in part for value in own], dtype=np.float64), offsets_of([len(own) for own in part])
+            np.array([value for piece in part for value in piece], dtype=np.float64),
+            offsets_of([len(piece) for piece in part]),
         )
         for part in parts
     ]
-    assert [own.tolist() for own in pieces(beside(tables))] == [own for part in parts for own in part]
+    assert [piece.tolist() for piece in pieces(concatenate_pieces(tables))] == [
+        piece for part in parts for piece in part
+    ]
 
 
 # ---- pieces of a series
@@ -126,57 +129,57 @@ def cuts(draw: st.DrawFn) -> tuple[list[float], list[int], list[int]]:
 
 @settings(max_examples=examples(50), deadline=None)
 @given(cuts())
-def test_pieces_are_those_of_the_naive_twin(case: tuple[list[float], list[int], list[int]]) -> None:
+def test_cut_matches_naive_implementation(case: tuple[list[float], list[int], list[int]]) -> None:
     series, first, last = case
-    found = cut(np.array(series, dtype=float), ints(first), ints(last))
+    result = cut(np.array(series, dtype=float), ints(first), ints(last))
     expected = naive.cut(series, first, last)
-    assert found.offsets.dtype == np.int64
-    assert len(found.offsets) == len(first) + 1
-    for piece, slice_ in zip(pieces(found), expected, strict=True):
+    assert result.offsets.dtype == np.int64
+    assert len(result.offsets) == len(first) + 1
+    for piece, slice_ in zip(pieces(result), expected, strict=True):
         np.testing.assert_array_equal(piece, np.array(slice_, dtype=float))
 
 
-def test_pieces_may_overlap_repeat_and_be_empty() -> None:
-    found = cut(np.array([10.0, 11.0, NAN, 13.0]), ints([0, 1, 1, 3, 2]), ints([1, 3, 3, 3, 1]))
-    np.testing.assert_array_equal(found.values, [10, 11, 11, NAN, 13, 11, NAN, 13, 13])
-    assert found.offsets.tolist() == [0, 2, 5, 8, 9, 9]
+def test_pieces_may_overlap_repeat_or_be_empty() -> None:
+    result = cut(np.array([10.0, 11.0, NAN, 13.0]), ints([0, 1, 1, 3, 2]), ints([1, 3, 3, 3, 1]))
+    np.testing.assert_array_equal(result.values, [10, 11, 11, NAN, 13, 11, NAN, 13, 13])
+    assert result.offsets.tolist() == [0, 2, 5, 8, 9, 9]
 
 
-def test_no_pieces_are_no_values() -> None:
-    found = cut(np.array([1.0]), ints([]), ints([]))
-    assert found.values.size == 0
-    assert found.offsets.tolist() == [0]
+def test_cut_without_pieces_is_empty() -> None:
+    result = cut(np.array([1.0]), ints([]), ints([]))
+    assert result.values.size == 0
+    assert result.offsets.tolist() == [0]
 
 
-def test_an_empty_series_has_empty_pieces_only() -> None:
-    found = cut(np.array([]), ints([5, -3]), ints([4, -4]))
-    assert found.offsets.tolist() == [0, 0, 0]
+def test_empty_series_allows_only_empty_pieces() -> None:
+    result = cut(np.array([]), ints([5, -3]), ints([4, -4]))
+    assert result.offsets.tolist() == [0, 0, 0]
     with pytest.raises(IndexError):
         cut(np.array([]), ints([0]), ints([0]))
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (2, 3), (3, 3), (-2, -1), (-9, 9)])
-def test_a_piece_that_reaches_beyond_the_series_is_an_error(first: int, last: int) -> None:
+def test_piece_beyond_the_series_raises_index_error(first: int, last: int) -> None:
     with pytest.raises(IndexError, match="beyond the series"):
         cut(np.array([1.0, 2.0, 3.0]), ints([0, first]), ints([1, last]))
 
 
-def test_the_series_is_not_changed_and_not_shared() -> None:
+def test_cut_copies_the_series() -> None:
     series = np.array([1.0, 2.0, 3.0])
-    found = cut(series, ints([0, 0]), ints([2, 2]))
-    found.values[0] = 9
+    result = cut(series, ints([0, 0]), ints([2, 2]))
+    result.values[0] = 9
     assert series.tolist() == [1, 2, 3]
-    assert found.values.tolist() == [9, 2, 3, 1, 2, 3]
+    assert result.values.tolist() == [9, 2, 3, 1, 2, 3]
 
 
-def test_a_day_of_jobs_is_cut_in_no_time() -> None:
+def test_cut_of_2000_jobs_takes_less_than_two_seconds() -> None:
     random = np.random.default_rng(1)
     first = random.integers(0, 40_000, 2_000)
-    began = time.process_time()
-    found = cut(np.arange(43_200.0), first, first + 3_000)
-    assert time.process_time() - began < 2
-    assert found.values.size == 2_000 * 3_001
-    assert (found.values[found.offsets[:-1]] == first).all()
+    start_s = time.process_time()
+    result = cut(np.arange(43_200.0), first, first + 3_000)
+    assert time.process_time() - start_s < 2
+    assert result.values.size == 2_000 * 3_001
+    assert (result.values[result.offsets[:-1]] == first).all()
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, beside, offsets_of, places_of
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, concatenate_pieces, offsets_of, places_of
 from iosig.transforms.attribution.placing import Moved, Placed, PlacingParams, disjoint_turns, moved, place
 from iosig.transforms.attribution.runs import InRooms, Runs
 
@@ -106,8 +106,8 @@ def _lay(layings: Sequence[_Laying], orders: Sequence[Ints], interval_s: float, 
     turns = [disjoint_turns(laying.first, laying.after, order) for laying, order in zip(layings, orders, strict=True)]
     for turn in zip_longest(*turns, fillvalue=np.zeros(0, np.int64)):
         some = list(zip(layings, turn, strict=True))
-        meant = beside([laying.meant(runs) for laying, runs in some])
-        rooms = beside([laying.rooms(runs) for laying, runs in some])
+        meant = concatenate_pieces([laying.meant(runs) for laying, runs in some])
+        rooms = concatenate_pieces([laying.rooms(runs) for laying, runs in some])
         placed = place(meant, rooms, interval_s, placing)
         done = moved(meant, placed, rooms, placing)
         edges = offsets_of([len(runs) for runs in turn])

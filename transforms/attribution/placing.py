@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, clipped, offsets_of, places_within
+from iosig.transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, clip, offsets_of, places_within
 from iosig.transforms.attribution.runs import InRooms
 
 #: a burst counts as full here: its last bytes may be long in coming
@@ -272,7 +272,7 @@ class _Ways(InPieces):
         spread = np.maximum.reduceat(late, begins) - np.minimum.reduceat(late, begins) if len(begins) else late
         span_s = (0.05 * runs.lasted[own] + 0.6 * spread) * interval_s
         half, width = np.zeros((2, len(run)), np.int64)
-        sought = clipped(span_s, params.least_lateness_s, params.most_lateness_s) / interval_s
+        sought = clip(span_s, params.least_lateness_s, params.most_lateness_s) / interval_s
         half[has] = np.maximum(sought.astype(np.int64), 1)
         reach = np.ceil(params.most_stretch * runs.lasting[burst] + params.spare_s / interval_s).astype(np.int64)
         width[has] = 2 * half[has] + 1 + (np.maximum.reduceat(reach, begins) if len(begins) else 0)
@@ -365,7 +365,7 @@ def _costs(runs: InRooms, ways: _Ways, there: Reals, ends: Ints, params: Placing
     taken = np.take_along_axis(filled, ends, axis=1) - before
     took = _full_after(filled, before + _NEARLY * volume[:, None], volume, ways.offsets)
     longer = np.minimum(took, ways.reach[:, None]) / np.maximum(runs.lasting[burst, None], 1.0)
-    empty = clipped(1.0 - taken / volume[:, None], 0.0, 1.0)
+    empty = clip(1.0 - taken / volume[:, None], 0.0, 1.0)
     of_all = np.array([volume[first:last].sum() for first, last in pairwise(ways.offsets.tolist())])
     share = counts.repeat(counts) * volume / of_all.repeat(counts)
     costs: Reals = (np.log(np.maximum(longer, 1.0)) + params.empty_cost * empty) * share[:, None]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals, joined, offsets_of, places_of, rows_of
+from iosig.transforms.arrays import Bools, Ints, Reals, concatenate_rows, offsets_of, places_of, rows_of
 from iosig.transforms.attribution.explaining import room_of
 from iosig.transforms.joint.contention import RunSteps, estimate_contention_cost, relative_speed, sum_pieces
 from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
@@ -88,7 +88,7 @@ class RunClocks:
 
     def append(self, more: RunClocks) -> RunClocks:
         """Return these clocks followed by others."""
-        return joined([self, more])
+        return concatenate_rows([self, more])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,17 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
+from iosig.transforms.arrays import (
+    InPieces,
+    Ints,
+    Ragged,
+    Reals,
+    concatenate_rows,
+    offsets_of,
+    owners,
+    places_of,
+    places_within,
+)
 from iosig.transforms.periods.windows import ROUNDING, clip_steps
 from iosig.transforms.throughput.requests import Steps
 
@@ -140,7 +150,7 @@ def characterize_samples(samples: Ragged, sampling_hz: Reals, frequency_hz: Real
         _compute_metrics(_to_steps(samples, sampling_hz, rows), frequency_hz[rows])
         for rows in _iter_chunks(samples.counts)
     ]
-    return joined(parts)
+    return concatenate_rows(parts)
 
 
 def _iter_chunks(counts: Ints) -> Iterator[slice]:

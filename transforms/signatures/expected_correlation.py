@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clip
 from iosig.transforms.signatures.averages import median_1d, quantile_1d, quantile_of_sorted, replace_nan, row_medians
 from iosig.transforms.signatures.bursts import burst_heights, find_true_intervals
 from iosig.transforms.signatures.robust_alignment import cumulative_sums, interpolate_sums
@@ -222,7 +222,7 @@ class RunSummary:
         at = np.arange(STEPS + 1, dtype=np.float64)[None] * (len(seconds) / STEPS)
         rates = np.diff(interpolate_sums(total, at)[0]) * (STEPS / len(seconds))
         # squares of rates far beyond all measured ones stay in range
-        return clipped(rates, 0.0, 1e100)
+        return clip(rates, 0.0, 1e100)
 
 
 # ---- summaries of runs
@@ -346,7 +346,7 @@ def predict_correlations(summaries: Sequence[RunSummary], signatures: Sequence[S
         return predicted
     features = compute_features([summaries[i] for i in usable], [signatures[i] for i in usable], method, _USED_FEATURES)
     terms = (_COEFFICIENTS[name] * values for name, values in zip(_USED_FEATURES, features.T, strict=True))
-    predicted[usable] = clipped(_COEFFICIENTS["intercept"] + sum(terms), 0.0, 1.0)
+    predicted[usable] = clip(_COEFFICIENTS["intercept"] + sum(terms), 0.0, 1.0)
     return predicted
 
 
@@ -384,7 +384,7 @@ def compute_features(
     width = (curves > 0.25 * heights[:, None]).mean(axis=1) / [max(1, len(one.bursts)) for one in signatures]
     moved = np.maximum([quantile_1d(summary.rates.sum(axis=1), 0.2) for summary in summaries], 1e-300)
     ratio = [len(one.bytes_per_s) / summary.duration_s for summary, one in zip(summaries, signatures, strict=True)]
-    excess = clipped(np.array(ratio) - 1.0, -0.1, 0.1)
+    excess = clip(np.array(ratio) - 1.0, -0.1, 0.1)
     agreement, is_robust = pearson_correlation(curves, common), float(method == "robust")
     set_features = {
         name: np.array([summary.set_features[name] for summary in summaries]) for name in summaries[0].set_features
@@ -402,7 +402,7 @@ def compute_features(
             summary.mean_run_correlation(*row) for summary, *row in zip(summaries, curves, heights, strict=True)
         ],
         "missing_ratio": lambda: missing / np.maximum(recurring.sum(axis=1), 1e-300),
-        "log_volume_ratio": lambda: clipped(np.log(total / moved + 0.01), -5.0, 5.0),
+        "log_volume_ratio": lambda: clip(np.log(total / moved + 0.01), -5.0, 5.0),
         "duration_excess": lambda: excess,
         "duration_uncertainty": lambda: np.minimum(uncertainty / np.maximum(width, 1e-3), 3.0),
         "log_burst_width": lambda: np.log(width + 1e-4),

@@ -22,7 +22,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import Ints, Reals, joined, offsets_of, owners, places_of, places_within, rows_of
+from iosig.transforms.arrays import Ints, Reals, concatenate_rows, offsets_of, owners, places_of, places_within, rows_of
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.iosi_clique import BurstPlanes, Clusters, find_common_bursts
 from iosig.transforms.signatures.iosi_crests import RowBursts, segment_bursts
@@ -208,7 +208,7 @@ class _BurstTable:
     @classmethod
     def concatenate(cls, sets: Sequence[_SegmentedSet]) -> _BurstTable:
         """Combine the bursts of sets."""
-        bursts, value = joined([one.bursts for one in sets]), np.concatenate([one.value for one in sets])
+        bursts, value = concatenate_rows([one.bursts for one in sets]), np.concatenate([one.value for one in sets])
         offsets, length = offsets_of([len(one.bursts) for one in sets]), bursts.last - bursts.first + 1
         return cls(bursts, value, offsets, owners(offsets), offsets_of(length)[:-1], length)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, clipped, owners, places_within
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, clip, owners, places_within
 from iosig.transforms.signatures.averages import median_1d, quantile_1d, replace_nan, row_medians
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.preprocessing import MAX_MISSING_RATIO, fill_gaps
@@ -367,7 +367,7 @@ def _interference_ratio(rates: Reals, is_interference: Bools, runs: _Runs) -> fl
 def _common_curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
     """Weighted quantiles across the aligned runs (levels, steps); 0 where no run is known."""
     weights = runs.weights[:, None] * aligned.is_known
-    return replace_nan(weighted_quantiles(aligned.rates, weights, clipped(np.array(levels), 0.0, 1.0)))
+    return replace_nan(weighted_quantiles(aligned.rates, weights, clip(np.array(levels), 0.0, 1.0)))
 
 
 def _envelope_level(aligned: _Aligned) -> float:
@@ -563,7 +563,7 @@ def _resample_to_seconds(curves: Reals, step_s: float) -> Reals:
     seconds = np.arange(max(1, int(np.ceil(curves.shape[1] * step_s - 1e-9))) + 1)
     at = np.broadcast_to(seconds / step_s, (len(curves), len(seconds)))
     # rates are below 1 in their unit: rounding must not move the highest one out of range
-    return clipped(np.diff(interpolate_sums(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
+    return clip(np.diff(interpolate_sums(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
 
 
 def _compute_support(aligned: _Aligned, template: Template) -> Reals:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import Bools, Ints, Reals, clip
 from iosig.transforms.signatures.preprocessing import nan_median_or_zero
 from iosig.transforms.signatures.robust_template import Template
 
@@ -87,7 +87,7 @@ def find_burst_starts(
     path += _shift_to_rise(rises, path, template, step_s)
     begun = template.first + offsets[0] + path.astype(np.float64)
     sums = cumulative_sums(rates) if sums is None else sums
-    begun += _refine_within_step(sums, begun, template.height, clipped(reach, 3.0 / step_s, 6.0 / step_s))
+    begun += _refine_within_step(sums, begun, template.height, clip(reach, 3.0 / step_s, 6.0 / step_s))
     return np.maximum.accumulate(begun, axis=1)
 
 
@@ -205,7 +205,7 @@ def _refine_within_step(sums: Reals, at: Reals, height: Reals, reach: Reals) -> 
     rise = (end - high) / (reach - half) - before
     area = high - low - before * 2 * half
     is_clear = rise > 0.3 * height
-    shift = clipped(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
+    shift = clip(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
     common = nan_median_or_zero(np.where(is_clear, shift, np.nan))
     return np.where(is_clear & (np.abs(shift - common) < 2.5), shift, common)
 

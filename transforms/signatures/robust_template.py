@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import Bools, Ints, Reals, clip
 from iosig.transforms.signatures.averages import median_1d
 from iosig.transforms.signatures.bursts import find_true_intervals, merge_intervals
 
@@ -86,7 +86,7 @@ class Template:
         The height is that of `interval_heights`.
         """
         volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
-        length = clipped(np.rint(volume / height), 1, last - first).astype(np.int64)
+        length = clip(np.rint(volume / height), 1, last - first).astype(np.int64)
         return cls(first, last, height, length)
 
 

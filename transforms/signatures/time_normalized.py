@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clipped
+from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals, clip
 from iosig.transforms.signatures.averages import nan_quantile, nan_quantiles, replace_nan, row_medians
 from iosig.transforms.signatures.burst_evidence import find_supported_bursts
 from iosig.transforms.signatures.bursts import (
@@ -239,7 +239,7 @@ def resample(sample_set: SampleSet, step_count: int, exponent: int) -> Reals:
         # the common case: all steps lie within their sample, so that nothing is missing
         if (at[:, 0] >= 0).all() and (at[:, -1] <= counts).all():
             return np.divide(moved, length, out=moved)
-        known = np.diff(clipped(at, 0.0, counts[:, None]), axis=1)
+        known = np.diff(clip(at, 0.0, counts[:, None]), axis=1)
     else:
         moved = _sum_steps(np.ldexp(np.where(is_known, values, 0.0), -exponent), sample_set.samples.offsets, at)
         known = _sum_steps(is_known, sample_set.samples.offsets, at)
@@ -391,7 +391,7 @@ def met_interference(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
         if runs.interference is not None:
             known = runs.interference[:, is_burst]
             rates = np.where(np.isfinite(known), known, rates)
-        ratio[:, is_burst] = clipped(replace_nan(rates) / height, 0.0, PARAMS.max_met_ratio)
+        ratio[:, is_burst] = clip(replace_nan(rates) / height, 0.0, PARAMS.max_met_ratio)
     return ratio
 
 

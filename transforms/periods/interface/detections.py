@@ -8,7 +8,16 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, beside, joined, pieces_of, rows_of
+from iosig.transforms.arrays import (
+    Bools,
+    InPieces,
+    Ints,
+    Reals,
+    concatenate_pieces,
+    concatenate_rows,
+    pieces_of,
+    rows_of,
+)
 
 Texts = npt.NDArray[np.str_]
 
@@ -191,8 +200,8 @@ def gather(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
         return Detections(np.zeros(0, np.str_), empty, empty, empty, empty, empty, Candidates.empty(0))
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _columns()}
     has_details = any(part.details is not None for part in parts)
-    details = joined([part.details_or_nan for part in parts]) if has_details else None
-    candidates = beside([part.candidates for part in parts])
+    details = concatenate_rows([part.details_or_nan for part in parts]) if has_details else None
+    candidates = concatenate_pieces([part.candidates for part in parts])
     concatenated = Detections(**columns, candidates=candidates, details=details)
     return concatenated.select(np.argsort(np.concatenate(list(places)), kind="stable"))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, beside, cut, offsets_of, pieces_of, rows_of
+from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, concatenate_pieces, cut, offsets_of, pieces_of, rows_of
 from iosig.transforms.periods.interface.detections import Detections, PeriodDetails, Segments, gather
 from iosig.transforms.periods.interface.even_signals import group_by_length
 from iosig.transforms.periods.null_model import detection
@@ -167,7 +167,7 @@ def _split(claims: _Claims, values: Ragged, total: Reals) -> tuple[_Parts, Ragge
     start, end = values.offsets[:-1], values.offsets[1:]
     before, after = cut(values.values, start, start + first - 1), cut(values.values, start + last, end - 1)
     pieces = (before, after, _subtract_bursts(claims))
-    candidates = beside(pieces)
+    candidates = concatenate_pieces(pieces)
     start_offset_s = np.concatenate([np.zeros_like(first), last, first]) / np.tile(parts.sampling_hz, 3)
     known = np.bincount(candidates.owner[np.isfinite(candidates.values)], minlength=3 * count)
     owner = np.tile(np.arange(count), 3)
