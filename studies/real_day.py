@@ -13,7 +13,7 @@ from iosig.estimates.columns import epoch_s, floats
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, reading_of
 from iosig.transforms.arrays import Bools, Ints, Reals
-from iosig.transforms.unnamed_patterns.leftover import on_steps
+from iosig.transforms.unattributed_patterns.residual import resample_polls
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
@@ -50,7 +50,7 @@ class Day:
         step_s = float(np.median(interval_s))
         began_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
         volumes = {name: floats(ticks[f"{name}_bytes_per_s"]) for name in ("read", "write")}
-        moved = {name: on_steps(edges, interval_s, each, began_s, step_s) for name, each in volumes.items()}
+        moved = {name: resample_polls(edges, interval_s, each, began_s, step_s) for name, each in volumes.items()}
         jobs = _jobs(log)
         return cls(
             moved,

@@ -17,7 +17,7 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.synthetic.site import Site, SiteParams, simulate
 from iosig.transforms.synthetic.workload import DIRECTIONS, Direction
-from iosig.transforms.unnamed_patterns.leftover import on_steps
+from iosig.transforms.unattributed_patterns.residual import resample_polls
 
 #: other users' activity, in multiples of the usual
 LEVELS = {"calm": 0.3, "busy": 1.0, "stormy": 3.0}
@@ -96,7 +96,7 @@ class Seen:
     def in_steps(self, step_s: float) -> tuple[Reals, Ints]:
         """Return the traffic in steps of a length, and the minute of each."""
         edges: Reals = np.arange(1.0, len(self.traffic_bytes) + 1.0) * self.interval_s
-        traffic = on_steps(edges, np.full(len(edges), self.interval_s), self.traffic_bytes, 0.0, step_s)
+        traffic = resample_polls(edges, np.full(len(edges), self.interval_s), self.traffic_bytes, 0.0, step_s)
         minute = (np.arange(len(traffic)) * step_s / MINUTE_S).astype(np.int64)
         return traffic, np.minimum(minute, self.minute_count - 1)
 

@@ -22,5 +22,5 @@
 - `throughput/`: Throughput: bytes per second over time, from requests, intervals and stripes.
 - `traces/`: Traces: every rank's calls, compressed, and what they add up to without being expanded.
 - `time_shifts` (`find_time_shift`, `TimeShift`, `TimeShiftParams`): Detection of clocks that differ by whole hours.
-- `unnamed_patterns/`: What moves a file system's bytes again and again, and is in no job log.
+- `unattributed_patterns/`: Recurring bursts in residual traffic, and whether logged runs explain them.
 """

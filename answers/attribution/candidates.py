@@ -65,14 +65,18 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
 def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Likely, float, float]:
     """Return what nobody explains in steps, what is explained of runs, when the first begins, and how long they are."""
     from iosig.transforms.attribution.likely import STEP_S, spread
-    from iosig.transforms.unnamed_patterns.leftover import left_in_proportion, on_steps, step_for
+    from iosig.transforms.unattributed_patterns.residual import (
+        choose_step_s,
+        compute_proportional_residual,
+        resample_polls,
+    )
 
     ticks = beside.ticks
     edge_s, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
-    step_s = step_for(max(STEP_S, float(np.quantile(interval_s, 0.5, method="lower"))))
+    step_s = choose_step_s(max(STEP_S, float(np.quantile(interval_s, 0.5, method="lower"))))
     stretch_s = max(_MINUTE_S, step_s)
     began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
-    traffic = on_steps(edge_s, interval_s, floats(ticks[_VOLUMES[direction]]), began_s, step_s)
+    traffic = resample_polls(edge_s, interval_s, floats(ticks[_VOLUMES[direction]]), began_s, step_s)
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
     own = beside.parts.filter(pl.col("direction") == direction)
@@ -83,4 +87,4 @@ def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Li
         runs.select(_RUN).with_row_index("run"), on=_RUN, how="inner", maintain_order="left"
     )
     moved = spread(ints(told["run"]), ints(told["place"]), floats(told["explained_bytes"]), stretch)
-    return left_in_proportion(traffic, explained, stretch, step_s), moved, began_s, step_s
+    return compute_proportional_residual(traffic, explained, stretch, step_s), moved, began_s, step_s

@@ -25,9 +25,9 @@ from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
-    from iosig.transforms.unnamed_patterns.beside import Beside, Runs
-    from iosig.transforms.unnamed_patterns.patterns import Pattern
-    from iosig.transforms.unnamed_patterns.recognized import Known
+    from iosig.transforms.unattributed_patterns.cooccurrence import Cooccurrence, Runs
+    from iosig.transforms.unattributed_patterns.matching import PatternSummary
+    from iosig.transforms.unattributed_patterns.patterns import Pattern
 
 #: patterns are looked for in the last so many days of polls: it bounds the memory
 WINDOW_DAYS = 14
@@ -95,13 +95,13 @@ def _explained(context: StepContext, filesystem: str, direction: str) -> pl.Data
 
 def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
     """Return what is left of polls in steps on end, which begin with a minute."""
-    from iosig.transforms.unnamed_patterns.leftover import left_over, on_steps, step_for
+    from iosig.transforms.unattributed_patterns.residual import choose_step_s, compute_residual, resample_polls
 
     edge_s, interval_s = epoch_s(polled["polled_at"]), floats(polled["interval_s"])
-    step_s = step_for(float(np.median(interval_s)))
+    step_s = choose_step_s(float(np.median(interval_s)))
     stretch_s = max(_MINUTE_S, step_s)
     began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
-    traffic = on_steps(edge_s, interval_s, floats(polled[column]), began_s, step_s)
+    traffic = resample_polls(edge_s, interval_s, floats(polled[column]), began_s, step_s)
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
     place = np.ceil((epoch_s(explained["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
@@ -109,7 +109,7 @@ def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
     known: Reals = np.bincount(place[is_there], floats(explained["explained_bytes"])[is_there], count).astype(
         np.float64
     )
-    return Left(left_over(traffic, known, stretch, step_s), began_s, step_s)
+    return Left(compute_residual(traffic, known, stretch, step_s), began_s, step_s)
 
 
 # ---- who was there
@@ -132,7 +132,7 @@ def _jobs(context: StepContext, filesystem: str) -> pl.DataFrame:
 
 def _runs(jobs: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
     """Return the runs that were there while polls were, on their steps, and the applications' ids."""
-    from iosig.transforms.unnamed_patterns.beside import Runs
+    from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 
     count = len(left.volume_bytes)
     started = (epoch_s(jobs["started_at"]) - left.began_s) / left.step_s
@@ -150,13 +150,13 @@ def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, s
     """Return the patterns of one file system and direction, or the row that says why there is none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
-    from iosig.transforms.unnamed_patterns.finding import find
+    from iosig.transforms.unattributed_patterns import finding
 
     runs, names = _runs(jobs, left)
-    found = find(left.volume_bytes, left.step_s, runs)
+    found = finding.find_patterns(left.volume_bytes, left.step_s, runs)
     if not found:
         return pl.DataFrame({"outcome": ["nothing_recurs"]})
-    told = [_told(one.pattern, left) | _told_of(one.whose, names) for one in found]
+    told = [_told(one.pattern, left) | _told_of(one.cooccurrence, names) for one in found]
     schema = {name: dtype for name, dtype in frames.schema(UNNAMED_PATTERNS).items() if name not in _SAID}
     return _identified(pl.DataFrame(told, schema=schema), before, key)
 
@@ -173,7 +173,7 @@ def _told(one: Pattern, left: Left) -> dict[str, object]:
         "appearance_s": float(np.median(lasted_s)),
         "appearance_burst_count": one.burst_count,
         "period_s": one.period * left.step_s if one.is_train else None,
-        "false_alarm_probability": one.period_chance if one.is_train else None,
+        "false_alarm_probability": one.period_p_value if one.is_train else None,
         "appeared_s": (begun_s - begun_s[0]).tolist(),
         "lasted_s": lasted_s.tolist(),
         "appeared_bytes": one.volume_bytes.tolist(),
@@ -182,17 +182,17 @@ def _told(one: Pattern, left: Left) -> dict[str, object]:
     }
 
 
-def _told_of(whose: Beside, names: Sequence[str]) -> dict[str, object]:
+def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, object]:
     """Return whose a pattern may be; its outcome alone where no application was there."""
-    if whose.application < 0:
-        return {"outcome": whose.outcome}
+    if cooccurrence.application < 0:
+        return {"outcome": cooccurrence.outcome}
     return {
-        "outcome": whose.outcome,
-        "application_id": names[whose.application],
-        "covered_appearance_count": whose.seen_count,
-        "application_run_count": whose.run_count,
-        "covering_run_count": whose.seen_run_count,
-        "chance_probability": whose.chance,
+        "outcome": cooccurrence.outcome,
+        "application_id": names[cooccurrence.application],
+        "covered_appearance_count": cooccurrence.covered_count,
+        "application_run_count": cooccurrence.run_count,
+        "covering_run_count": cooccurrence.covering_run_count,
+        "chance_probability": cooccurrence.p_value,
     }
 
 
@@ -208,9 +208,9 @@ def _known_rows(context: StepContext) -> pl.DataFrame:
 
 def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
     """Return patterns with the ids of those of before that they are, or with new ones."""
-    from iosig.transforms.unnamed_patterns.recognized import recognized
+    from iosig.transforms.unattributed_patterns.matching import match_patterns
 
-    was = recognized(list(_known(rows)), list(_known(before)))
+    was = match_patterns(list(_known(rows)), list(_known(before)))
     # an id of before goes with the pattern that it was given to, though another one now begins where that one did
     taken = set(before["pattern_id"])
     ids, since = [], []
@@ -236,14 +236,14 @@ def _new_id(told: Sequence[str], taken: set[str]) -> str:
         again += 1
 
 
-def _known(rows: pl.DataFrame) -> Iterator[Known]:
+def _known(rows: pl.DataFrame) -> Iterator[PatternSummary]:
     """Yield what tells patterns from each other."""
-    from iosig.transforms.unnamed_patterns.recognized import Known
+    from iosig.transforms.unattributed_patterns.matching import PatternSummary
 
     for first_at, appeared_s, volume, lasting_s in rows.select(
         "first_appeared_at", "appeared_s", "appearance_bytes", "appearance_s"
     ).iter_rows():
-        yield Known(first_at.timestamp() + np.array(appeared_s), volume, max(lasting_s, 1.0))
+        yield PatternSummary(first_at.timestamp() + np.array(appeared_s), volume, max(lasting_s, 1.0))
 
 
 # ---- what is read

@@ -11,7 +11,7 @@ from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, planned
 from iosig.transforms.arrays import Bools, Reals, offsets_of
 from iosig.transforms.attribution.explaining import explain
 from iosig.transforms.attribution.likely import STEP_S, likely, spread
-from iosig.transforms.unnamed_patterns.leftover import left_in_proportion
+from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
 #: from which certainty on a run is taken as sure
 SURE = 0.3
@@ -49,7 +49,7 @@ def ranked(seen: Seen, known: Known) -> Reals:
 def likely_bytes(seen: Seen, given: Reals) -> Reals:
     """Return what jobs are likely to have moved of what is left, by job and minute, as `iosig who` reckons it."""
     traffic, minute = seen.in_steps(STEP_S)
-    left = left_in_proportion(traffic, given.sum(axis=0), minute, STEP_S)
+    left = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
     logged, (job, place) = seen.logged, np.nonzero(given)
     explained = spread(job, place, given[job, place], minute)
     found = likely(left, logged.started_s / STEP_S, logged.ended_s / STEP_S, logged.application, explained=explained)

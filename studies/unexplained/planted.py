@@ -15,10 +15,10 @@ from iosig.studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, appli
 from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
 from iosig.transforms.synthetic.site import Site, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, DAY_S, GB, Application, Burst, Direction, bursts, stream
-from iosig.transforms.unnamed_patterns.beside import Runs
-from iosig.transforms.unnamed_patterns.finding import find
-from iosig.transforms.unnamed_patterns.leftover import left_over, step_for
-from iosig.transforms.unnamed_patterns.patterns import Found
+from iosig.transforms.unattributed_patterns.cooccurrence import Runs
+from iosig.transforms.unattributed_patterns.finding import find_patterns
+from iosig.transforms.unattributed_patterns.patterns import DetectedPattern
+from iosig.transforms.unattributed_patterns.residual import choose_step_s, compute_residual
 
 #: who is in no log
 NOBODY = "nobody"
@@ -85,9 +85,9 @@ def left_of(one: Seen, given: Reals) -> tuple[Reals, float]:
 
     given: what is explained, by job and minute.
     """
-    step_s = step_for(one.interval_s)
+    step_s = choose_step_s(one.interval_s)
     traffic, minute = one.in_steps(step_s)
-    return left_over(traffic, given.sum(axis=0), minute, step_s), step_s
+    return compute_residual(traffic, given.sum(axis=0), minute, step_s), step_s
 
 
 def left_if_known(one: Seen, moved: Transfers, is_known: Bools) -> tuple[Reals, float]:
@@ -95,17 +95,17 @@ def left_if_known(one: Seen, moved: Transfers, is_known: Bools) -> tuple[Reals, 
 
     moved: what all jobs (n) moved in that direction; is_known (n): of which of them that is known.
     """
-    step_s = step_for(one.interval_s)
+    step_s = choose_step_s(one.interval_s)
     traffic, minute = one.in_steps(step_s)
     own = rows_of(moved, is_known[moved.job])
     together = replace(own, job=np.zeros_like(own.job))
     known = together.on_steps(np.zeros(1, np.int64), np.array([len(traffic)]), step_s)
-    return left_over(np.maximum(traffic - known, 0.0), np.zeros(one.minute_count), minute, step_s), step_s
+    return compute_residual(np.maximum(traffic - known, 0.0), np.zeros(one.minute_count), minute, step_s), step_s
 
 
-def found_in(left: Reals, step_s: float, logged: Logged) -> list[Found]:
+def found_in(left: Reals, step_s: float, logged: Logged) -> list[DetectedPattern]:
     """Return the patterns of what is left, and whose they may be."""
-    return find(left, step_s, Runs(logged.application, logged.started_s / step_s, logged.ended_s / step_s))
+    return find_patterns(left, step_s, Runs(logged.application, logged.started_s / step_s, logged.ended_s / step_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class _Truth:
         return [self.owner[each] if has else _NO_ONE for each, has in zip(most, is_any, strict=True)]
 
 
-def held(site: Site, direction: Direction, found: list[Found], step_s: float) -> Iterator[dict[str, object]]:
+def held(site: Site, direction: Direction, found: list[DetectedPattern], step_s: float) -> Iterator[dict[str, object]]:
     """Yield what is found, held against whose bursts they were.
 
     A row each planted application, and each pattern that is none of them. what: `planted` or `other`; name: the planted
@@ -175,19 +175,21 @@ def held(site: Site, direction: Direction, found: list[Found], step_s: float) ->
     """
     truth = _Truth.of(site, direction)
     best: dict[str, tuple[int, str]] = {}
-    for pattern, whose in ((one.pattern, one.whose) for one in found):
+    for pattern, cooccurrence in ((detected.pattern, detected.cooccurrence) for detected in found):
         owner, count, applications = truth.owner_of(pattern.started * step_s, pattern.ended * step_s, _INEXACT * step_s)
         is_own = count >= _MOST * len(pattern.started)
         if is_own and owner in truth.appearances:
-            best[owner] = max(best.get(owner, (0, "missed")), (count, whose.outcome))
+            best[owner] = max(best.get(owner, (0, "missed")), (count, cooccurrence.outcome))
             continue
-        is_right = float((applications == whose.application).mean()) > 0.5 if whose.application >= 0 else None
+        is_right = (
+            float((applications == cooccurrence.application).mean()) > 0.5 if cooccurrence.application >= 0 else None
+        )
         yield {
             "what": "other",
             "name": owner if is_own else "several",
             "appearance_count": len(pattern.started),
             "found_count": count,
-            "outcome": whose.outcome,
+            "outcome": cooccurrence.outcome,
             "is_right": is_right,
         }
     for owner, appearances in truth.appearances.items():

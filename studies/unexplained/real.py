@@ -15,7 +15,7 @@ from iosig.studies.real_day import MINUTE_S, Day
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.attribution.explaining import room_of
 from iosig.transforms.attribution.likely import STEP_S, likely
-from iosig.transforms.unnamed_patterns.leftover import on_steps
+from iosig.transforms.unattributed_patterns.residual import resample_polls
 
 #: what is among the true runs, in all (the sixteen of other file systems among them)
 DECOYS = 200
@@ -31,7 +31,7 @@ def likely_bytes(day: Day, started_s: Reals, ended_s: Reals, application: Ints) 
     edges = np.linspace(day.step_s, len(day.minute) * day.step_s, len(day.minute))
     found = np.zeros(len(started_s) * count)
     for moved in day.moved.values():
-        traffic = on_steps(edges, np.full(len(edges), day.step_s), moved, 0.0, STEP_S)
+        traffic = resample_polls(edges, np.full(len(edges), day.step_s), moved, 0.0, STEP_S)
         left = np.where(np.isfinite(traffic), room_of(traffic, STEP_S), np.nan)
         one = likely(left, started_s / STEP_S, (ended_s + day.step_s) / STEP_S, application)
         at = one.run * count + np.minimum((one.step * STEP_S / MINUTE_S).astype(np.int64), count - 1)
