@@ -12,10 +12,17 @@ import polars as pl
 from iosig.estimates.columns import epoch_s, floats, ints, ragged
 from iosig.estimates.signatures.published import SUBJECT
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
-from iosig.transforms.attribution.counted import Counted, lay
-from iosig.transforms.attribution.explaining import Explained, explain_each, ranges
-from iosig.transforms.attribution.runs import Runs
-from iosig.transforms.attribution.slowdowns import Moves, Slowing, crowded, slowdowns, slowing, stood
+from iosig.transforms.attribution.explanation import Explanation, explain_traffics, range_factors
+from iosig.transforms.attribution.runs import RunBytes, Runs
+from iosig.transforms.attribution.server_counts import distribute_counts
+from iosig.transforms.attribution.slowdowns import (
+    ContentionSlope,
+    RunTraffic,
+    compute_contention,
+    estimate_slope,
+    estimate_slowdowns,
+    find_interference,
+)
 from iosig.warehouse.contracts.attribution import PLACED_IO, SLOWDOWNS
 
 RUN = ("cluster", "job_id", "started_at", "filesystem")
@@ -96,9 +103,9 @@ class Laid:
     there: There
     traffic: Traffic
     direction: str
-    exact: Counted
+    exact: RunBytes
     runs: Runs
-    explained: Explained
+    explained: Explanation
 
     @classmethod
     def each(cls, theres: Sequence[tuple[There, Traffic, str]]) -> list[Laid]:
@@ -111,13 +118,13 @@ class Laid:
             meant.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
         if not meant:
             return []
-        explained = explain_each(meant, known[0][1].interval_s)
+        explained = explain_traffics(meant, known[0][1].interval_s)
         return [cls(*own, found) for own, found in zip(known, explained, strict=True)]
 
     def rows(self) -> pl.DataFrame:
         """Return the rows of a day's own runs."""
         exact, found = self.exact, self.explained
-        low, high = ranges(found.certainty)
+        low, high = range_factors(found.certainty)
         signed = self.there.signed.with_columns(
             certainty=pl.Series(found.certainty),
             low=pl.Series(low),
@@ -133,18 +140,20 @@ class Laid:
         )
 
 
-def _counted(there: pl.DataFrame, traffic: Traffic) -> Counted:
+def _counted(there: pl.DataFrame, traffic: Traffic) -> RunBytes:
     """Return what servers counted for runs, on the grid of the traffic."""
     rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
     volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
-    return lay(volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes)
+    return distribute_counts(
+        volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes
+    )
 
 
 def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
     """Return runs with their bursts, on the grid; one without an end goes on."""
     begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
     started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
-    return Runs.of_signatures(
+    return Runs.from_signatures(
         (
             started,
             np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
@@ -201,15 +210,15 @@ def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
     moves = _moves(laid, who)
     bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
     hurt = bursts.filter(pl.col("outcome") == "hurt")
-    beside = stood(ints(hurt["who"]), floats(hurt["began_s"]), floats(hurt["ended_s"]), moves)
+    interference = find_interference(ints(hurt["who"]), floats(hurt["began_s"]), floats(hurt["ended_s"]), moves)
     named = who.select(first="who", **{f"first_{name}": name for name in ("job_id", "started_at", "application_id")})
     stood_there = (
-        hurt.select(*_BURST_KEY, nobodys_bytes=pl.col("there_bytes") - pl.Series(beside.others_bytes))
+        hurt.select(*_BURST_KEY, nobodys_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
         .with_columns(
             pl.col("nobodys_bytes").clip(0),
-            others_bytes=pl.Series(beside.others_bytes),
-            first_bytes=pl.Series(np.where(beside.first < 0, np.nan, beside.first_bytes)).fill_nan(None),
-            first=pl.Series(np.maximum(beside.first, 0)).cast(pl.UInt32),
+            others_bytes=pl.Series(interference.interfering_bytes),
+            first_bytes=pl.Series(np.where(interference.top_run < 0, np.nan, interference.top_bytes)).fill_nan(None),
+            first=pl.Series(np.maximum(interference.top_run, 0)).cast(pl.UInt32),
         )
         .with_columns(first=pl.when(pl.col("first_bytes").is_not_null()).then("first"))
         .join(named, on="first", how="left")
@@ -220,47 +229,51 @@ def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
 
 def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
     """Return the bursts of runs that were looked for, with their times in seconds since 1970."""
-    placed, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
-    at = runs.offsets[placed.run] + placed.burst
-    expected_s = traffic.began_s + (runs.started[placed.run] + runs.begun[at]) * traffic.interval_s
-    began_s, ended_s = (traffic.began_s + steps * traffic.interval_s for steps in (placed.began, placed.ended))
+    placements, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
+    at = runs.offsets[placements.run] + placements.burst
+    expected_s = traffic.began_s + (runs.started[placements.run] + runs.burst_start[at]) * traffic.interval_s
+    began_s, ended_s = (
+        traffic.began_s + steps * traffic.interval_s for steps in (placements.started, placements.ended)
+    )
     there = laid.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
     return (
-        there[placed.run]
+        there[placements.run]
         .with_columns(
             direction=pl.lit(laid.direction),
-            burst=pl.Series(placed.burst),
-            is_found=pl.Series(placed.filled >= _LEAST_FILLED),
-            certainty=pl.Series(laid.explained.certainty[placed.run]),
+            burst=pl.Series(placements.burst),
+            is_found=pl.Series(placements.filled_ratio >= _LEAST_FILLED),
+            certainty=pl.Series(laid.explained.certainty[placements.run]),
             expected_s=pl.Series(expected_s),
             began_s=pl.Series(began_s),
             ended_s=pl.Series(ended_s),
-            alone_s=pl.Series(runs.lasting[at] * traffic.interval_s),
+            alone_s=pl.Series(runs.burst_duration[at] * traffic.interval_s),
             meant_bytes=pl.Series(runs.volume_bytes[at]),
-            withheld_bytes=pl.Series(np.where(placed.is_given, 0.0, placed.filled) * runs.volume_bytes[at]),
+            withheld_bytes=pl.Series(
+                np.where(placements.is_attributed, 0.0, placements.filled_ratio) * runs.volume_bytes[at]
+            ),
             step_s=traffic.interval_s,
         )
         .join(who.select("who", *RUN), on=RUN, how="left", maintain_order="left")
     )
 
 
-def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.DataFrame:
+def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: RunTraffic) -> pl.DataFrame:
     """Return the bursts with how late they were, how much longer they took, and what of others was there."""
     began_s, ended_s = floats(bursts["began_s"]), floats(bursts["ended_s"])
     there: Reals = np.sum([one.traffic.between(began_s, ended_s) for one in laid], axis=0)
     # a doubtful burst has no bytes, and yet they are no others'
-    own = moves.between(ints(bursts["who"]), began_s, ended_s) + floats(bursts["withheld_bytes"])
+    own = moves.sum_between(ints(bursts["who"]), began_s, ended_s) + floats(bursts["withheld_bytes"])
     others = np.maximum(there - own, 0.0)
     alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
-    crowded_s = crowded(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
+    crowded_s = compute_contention(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
     known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
-    told = slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
-    outcome = np.where(bursts["is_found"], np.where(told.is_hurt, "hurt", "not_hurt"), "not_found")
+    slowdowns = estimate_slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
+    outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "hurt", "not_hurt"), "not_found")
     values = {
         "late_s": pl.Series(began_s) - known["expected_s"],
-        "longer_s": pl.Series(told.longer),
-        "low_longer_s": pl.Series(told.low),
-        "high_longer_s": pl.Series(told.high),
+        "longer_s": pl.Series(slowdowns.delay),
+        "low_longer_s": pl.Series(slowdowns.low),
+        "high_longer_s": pl.Series(slowdowns.high),
         "burst_began_at": _instants(began_s),
         "burst_ended_at": _instants(ended_s),
     }
@@ -271,7 +284,7 @@ def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: Moves) -> pl.Data
     )
 
 
-def _slowing(bursts: pl.DataFrame) -> Slowing:
+def _slowing(bursts: pl.DataFrame) -> ContentionSlope:
     """Return how much crowding slows runs, by those that have ended."""
     lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
     ended = bursts.filter(pl.col("ended_at").is_not_null())
@@ -283,7 +296,7 @@ def _slowing(bursts: pl.DataFrame) -> Slowing:
     # one after the other, as in `_minutes`
     crowded_s = np.bincount(ints(ended["who"]), floats(ended["crowded_s"])).astype(np.float64)[ints(runs["who"])]
     late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
-    return slowing(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
+    return estimate_slope(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
 
 
 def _instants(seconds: Reals) -> pl.Series:
@@ -292,7 +305,7 @@ def _instants(seconds: Reals) -> pl.Series:
     return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
-def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> Moves:
+def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> RunTraffic:
     """Return what all runs moved, in all directions together."""
     parts: list[tuple[Ints, Reals, Reals]] = []
     for one in laid:
@@ -303,7 +316,7 @@ def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> Moves:
     run = np.concatenate([run for run, _, _ in parts])
     at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
     order = np.lexsort((at_s, run))
-    return Moves(run[order], at_s[order], volume[order], who.height)
+    return RunTraffic(run[order], at_s[order], volume[order], who.height)
 
 
 def traffic_of(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:

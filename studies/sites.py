@@ -278,6 +278,6 @@ def planned(seen: Seen, known: Known) -> tuple[Ints, Runs]:
     times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
     application = logged.application[jobs]
     offsets = offsets_of([len(one.bursts.started_s) for one in own])
-    return jobs, Runs.of_signatures(
+    return jobs, Runs.from_signatures(
         times, (known.trust[application], application), offsets, (bursts[0], bursts[1], bursts[2])
     )

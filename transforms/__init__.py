@@ -2,14 +2,14 @@
 
 - `advice` (`Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
 - `arrays` (`Ragged`, `cut`, `Reals`): Ragged arrays: many pieces of different lengths in one flat array.
-- `attribution/`: Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
+- `attribution/`: Attribution: division of a file system's traffic among the runs that were active.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `counters` (`CounterParams`, `Rises`, `rises`, `edge_gaps`, `timed_scrapes`): What entries moved between scrapes.
-- `demands` (`Demand`, `Demands`): What runs ask of storage, and what they have moved when they have come so far.
+- `demands` (`Demand`, `Demands`, `draw_stratified`): I/O demands of runs, and bytes moved at a position in a signature.
 - `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
-- `forecast/`: Forecasts: the load that is to come, by what runs and waits, and by what always comes.
+- `forecast/`: Forecasts of load: running and waiting jobs, and traffic that is still unknown.
 - `inference` (`inferred_classes`, `inferred_periods`): Classes and periods of runs, inferred from signatures.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `joint/`: Joint extraction of signatures: from samples less the traffic that other applications' runs explain.

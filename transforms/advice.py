@@ -27,7 +27,7 @@ import numpy as np
 from scipy import fft
 
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.demands import Demand, Demands, standard_errors
+from iosig.transforms.demands import Demand, Demands, draw_standard_normal
 
 #: what choices are ranked by
 Method = Literal["correlation", "contention"]
@@ -273,7 +273,7 @@ class _Grid:
     @classmethod
     def of(cls, demand: Demand, params: AdviceParams) -> _Grid:
         """Return a grid on which even the slowest run ends."""
-        errors = standard_errors(params.sample_count, 1, params.seed)
+        errors = draw_standard_normal(params.sample_count, 1, params.seed)
         longest_s = demand.duration_s / float(_tempos(errors, params.drift_ratio).min())
         step = max(params.step_s, (longest_s + params.most_delay_s) / MOST_STEPS)
         own_count = max(1, math.ceil(longest_s / step - 1e-9))
@@ -290,9 +290,9 @@ class _Grid:
 
 def _own_demand(demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
     """Return what the application may ask for from its start on (samples, own_count)."""
-    tempos = _tempos(standard_errors(params.sample_count, 1, params.seed), params.drift_ratio)
+    tempos = _tempos(draw_standard_normal(params.sample_count, 1, params.seed), params.drift_ratio)
     positions = grid.edges_s(grid.own_count) * tempos
-    rates: Reals = Demands.of([demand]).rates(_FIRST, positions[None], grid.step_s)[0]
+    rates: Reals = Demands.from_list([demand]).rates(_FIRST, positions[None], grid.step_s)[0]
     return rates
 
 
@@ -321,7 +321,7 @@ def _all_rates(partition: Partition, positions_s: Reals, grid: _Grid) -> Reals:
     """Return each running application's rates (running, samples, count) by its positions."""
     if not len(positions_s):
         return np.zeros((1, positions_s.shape[1], grid.count))
-    demands = Demands.of([running.demand for running in partition.running])
+    demands = Demands.from_list([running.demand for running in partition.running])
     return demands.rates(np.arange(len(positions_s)), positions_s, grid.step_s)
 
 
@@ -329,7 +329,7 @@ def _positions(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals
     """Return how far each running application may be (running, samples, count + 1) if nobody is in its way."""
     edges = grid.edges_s(grid.count)
     # of a seed of their own: the application's drift says nothing of theirs
-    errors = standard_errors(params.sample_count, 2 * len(partition.running), params.seed + 1)
+    errors = draw_standard_normal(params.sample_count, 2 * len(partition.running), params.seed + 1)
     positions = np.empty((len(partition.running), params.sample_count, len(edges)))
     for number, running in enumerate(partition.running):
         at_error, tempo_error = errors[:, 2 * number, None], errors[:, 2 * number + 1, None]
@@ -346,7 +346,7 @@ def _background(partition: Partition, edges_s: Reals, step_s: float) -> Reals:
     values = np.atleast_1d(np.asarray(partition.background_bytes_per_s, dtype=float))
     known_s = len(values) * step_s
     after_s = np.diff(np.maximum(edges_s, known_s)) / np.diff(edges_s)
-    known = Demands.of([Demand(values, step_s)]).rates(_FIRST, edges_s[None], float(edges_s[1]))[0]
+    known = Demands.from_list([Demand(values, step_s)]).rates(_FIRST, edges_s[None], float(edges_s[1]))[0]
     load: Reals = known + after_s * values.mean()
     return load
 

@@ -14,7 +14,7 @@ from iosig.estimates.columns import epoch_s, floats, ints
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
-    from iosig.transforms.attribution.likely import Likely
+    from iosig.transforms.attribution.runs import RunBytes
 
 #: what flowed so long before and after tells who moves much
 BESIDE = timedelta(hours=12)
@@ -49,7 +49,7 @@ def likely_moved(beside: Beside, directions: Sequence[str], window: tuple[dateti
 
 def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[datetime, datetime]) -> Reals:
     """Return what each run is likely to have moved in a window, in one direction."""
-    from iosig.transforms.attribution.likely import likely
+    from iosig.transforms.attribution.likely_bytes import estimate_likely_bytes
 
     left, explained, began_s, step_s = _left(runs, beside, direction)
     started, ended = ((epoch_s(runs[name]) - began_s) / step_s for name in ("started_at", "ended_at"))
@@ -57,14 +57,16 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
     # a struct, not a joined text: names may hold any separator
     of_application = pl.struct("user", "application", "node_count").rank("dense")
     application = ints(runs.select(of_application).to_series()) - 1
-    found = likely(left, started, np.nan_to_num(ended, nan=float(len(left))), application, explained=explained)
+    found = estimate_likely_bytes(
+        left, started, np.nan_to_num(ended, nan=float(len(left))), application, explained=explained
+    )
     is_in = (found.step >= first - 1e-6) & (found.step < last - 1e-6)
     return np.bincount(found.run[is_in], found.volume_bytes[is_in], runs.height).astype(np.float64)
 
 
-def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Likely, float, float]:
+def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, RunBytes, float, float]:
     """Return what nobody explains in steps, what is explained of runs, when the first begins, and how long they are."""
-    from iosig.transforms.attribution.likely import STEP_S, spread
+    from iosig.transforms.attribution.likely_bytes import STEP_S, spread_evenly
     from iosig.transforms.unattributed_patterns.residual import (
         choose_step_s,
         compute_proportional_residual,
@@ -86,5 +88,5 @@ def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Li
     told = own.with_columns(place=pl.Series(place)).join(
         runs.select(_RUN).with_row_index("run"), on=_RUN, how="inner", maintain_order="left"
     )
-    moved = spread(ints(told["run"]), ints(told["place"]), floats(told["explained_bytes"]), stretch)
+    moved = spread_evenly(ints(told["run"]), ints(told["place"]), floats(told["explained_bytes"]), stretch)
     return compute_proportional_residual(traffic, explained, stretch, step_s), moved, began_s, step_s

@@ -23,7 +23,7 @@ from iosig.answers.advice.landed import (
 from iosig.estimates.staging import engine
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
-from iosig.transforms.forecast.coming import Coming
+from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
@@ -139,7 +139,7 @@ def _ahead_s(instant: datetime | None, at: datetime) -> float | None:
 
 def coming(
     store: Store, release: Release, jobs: Sequence[JobAhead], demand: Ints, alone_s: Reals, at: datetime
-) -> Coming:
+) -> UpcomingJobs:
     """Return jobs with signatures as they are to be drawn.
 
     demand (jobs): which of the demands each makes, of which one alone takes alone_s. They last as their application's
@@ -158,16 +158,16 @@ def coming(
         lasting.append(lasted.number((job.application_id, place), alone if durations is None else durations))
         waits = by_partition.get(job.partition or "", every_wait)
         waiting.append(waited.number(job.partition, waits if len(waits) else np.zeros(1)))
-    return Coming(
+    return UpcomingJobs(
         demand=demand,
         elapsed_s=np.array([np.nan if job.elapsed_s is None else job.elapsed_s for job in jobs]),
-        waited_s=_numbers(jobs, "waited_s"),
-        least_wait_s=_numbers(jobs, "least_wait_s"),
-        most_wait_s=_numbers(jobs, "most_wait_s"),
-        limit_s=_numbers(jobs, "limit_s"),
-        trust=np.array([_trust(job) for job in jobs], np.float64),
-        lasted=np.array(lasting, np.int64),
-        waited=np.array(waiting, np.int64),
+        waiting_s=_numbers(jobs, "waited_s"),
+        min_wait_s=_numbers(jobs, "least_wait_s"),
+        max_wait_s=_numbers(jobs, "most_wait_s"),
+        max_duration_s=_numbers(jobs, "limit_s"),
+        expected_correlation=np.array([_trust(job) for job in jobs], np.float64),
+        duration_piece=np.array(lasting, np.int64),
+        wait_piece=np.array(waiting, np.int64),
         durations_s=lasted.pieces(),
         waits_s=waited.pieces(),
     )

@@ -14,7 +14,7 @@ from iosig.answers.attribution.query import TABLES, Asked
 from iosig.estimates.columns import floats
 from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.forecast.unknown import Past
+from iosig.transforms.forecast.unknown_traffic import TrafficHistory
 from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
@@ -89,7 +89,7 @@ _EXPLAINED = """
 """
 
 
-def past_of(minutes: Minutes, at: datetime, step_s: float, horizon: int) -> Past:
+def past_of(minutes: Minutes, at: datetime, step_s: float, horizon: int) -> TrafficHistory:
     """Return the past in steps that end at an instant, as far as a forecast of so many steps needs it."""
     first = minutes.measured["minute_at"].min()
     assert isinstance(first, datetime)
@@ -115,4 +115,4 @@ def past_of(minutes: Minutes, at: datetime, step_s: float, horizon: int) -> Past
     with np.errstate(invalid="ignore", divide="ignore"):
         unexplained: Reals = np.where(covered_s > 0, np.maximum(moved - own, 0.0) / covered_s, np.nan)
         late: Reals = np.nan_to_num(submitted.reshape(count, horizon) / covered_s[:, None], posinf=0.0)
-    return Past(unexplained, late, step_s, began.hour + began.minute / 60)
+    return TrafficHistory(unexplained, late, step_s, began.hour + began.minute / 60)

@@ -27,7 +27,7 @@ from iosig.settings.model import Settings
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.demands import Demand, Demands
 from iosig.transforms.forecast.forecasting import Forecast, forecast
-from iosig.transforms.forecast.unknown import Past
+from iosig.transforms.forecast.unknown_traffic import TrafficHistory
 from iosig.warehouse.errors import NothingToDo, UsageError
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
@@ -112,7 +112,7 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
         )
     signatures = ReleaseSignatures(store, release)
     ahead = jobs_ahead(store, settings, signatures, asked.filesystem, names, at)
-    level = float(past.levels(3600.0)[-1])
+    level = float(past.mean_levels(3600.0)[-1])
     hour = at.hour + at.minute / 60
     capacity = capacity_of(store, release, settings.advice, asked.filesystem)
     known = tuple(job for job in ahead if job.status == "known")
@@ -131,7 +131,7 @@ class _Asking:
     store: Store
     release: Release
     at: datetime
-    past: Past
+    past: TrafficHistory
     now: tuple[float, float]
     capacity: float | None
 
@@ -150,7 +150,7 @@ def _demands(jobs: Sequence[JobAhead]) -> tuple[Demands, Ints]:
     rates = {id(job.signature): job.signature.rates for job in jobs if job.signature is not None}
     places = {key: place for place, key in enumerate(rates)}
     demand: Ints = np.array([places[id(job.signature)] for job in jobs], np.int64)
-    return Demands.of([demand_of(one) for one in rates.values()] or [_NO_DEMAND]), demand
+    return Demands.from_list([demand_of(one) for one in rates.values()] or [_NO_DEMAND]), demand
 
 
 def _name(job: JobAhead) -> str:
@@ -232,8 +232,8 @@ def _shares(of: Told, rates: Reals) -> dict[str, float]:
 def collisions(of: Told) -> list[Row]:
     """Return where bursts meet, those that move most first."""
     found = of.forecast.collisions
-    hours = [of.at + timedelta(hours=int(stretch)) for stretch in found.stretch]
-    rows = zip(hours, found.first, found.second, found.meeting_s, found.meeting_bytes, strict=True)
+    hours = [of.at + timedelta(hours=int(stretch)) for stretch in found.interval]
+    rows = zip(hours, found.first, found.second, found.overlap_s, found.overlap_bytes, strict=True)
     return [
         {
             "from": instant_text(hour),
@@ -275,7 +275,7 @@ _MOST_COLLISIONS = 4
 def view_of(told: Told) -> ForecastView:
     """Return what there is to see."""
     found = told.forecast
-    meetings = zip(found.collisions.stretch, collisions(told), strict=True)
+    meetings = zip(found.collisions.interval, collisions(told), strict=True)
     return ForecastView(
         filesystem=told.asked.filesystem,
         at=f"{told.at:%Y-%m-%d %H:%M} UTC",

@@ -10,9 +10,15 @@ import polars as pl
 
 from iosig.studies.sites import Known, Seen, planned, seconds, started
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.attribution.explaining import explain
+from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.attribution.runs import Runs
-from iosig.transforms.attribution.slowdowns import Moves, crowded, slowdowns, slowing, stood
+from iosig.transforms.attribution.slowdowns import (
+    RunTraffic,
+    compute_contention,
+    estimate_slope,
+    estimate_slowdowns,
+    find_interference,
+)
 from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import Direction, plans
 
@@ -47,23 +53,24 @@ def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direc
     )
     moves = _moves([moved for _, moved in found.values()], len(seen["write"].logged.started_s))
     there = np.sum([_between(one, began_s, ended_s) for one in seen.values()], axis=0)
-    others = np.maximum(there - moves.between(job, began_s, ended_s) - withheld, 0.0)
-    crowded_s = crowded(alone_s, meant, ended_s - began_s, others)
+    others = np.maximum(there - moves.sum_between(job, began_s, ended_s) - withheld, 0.0)
+    crowded_s = compute_contention(alone_s, meant, ended_s - began_s, others)
     runs, at = np.unique(job, return_index=True)
     sums: Reals = np.bincount(np.searchsorted(runs, job), crowded_s).astype(np.float64)
     application = seen["write"].logged.application[runs]
-    told = slowdowns(crowded_s, slowing(late_s[at], sums, duration_s[at], application), seen["write"].interval_s)
-    first = stood(job, began_s, ended_s, moves).first
+    slope = estimate_slope(late_s[at], sums, duration_s[at], application)
+    slowdowns = estimate_slowdowns(crowded_s, slope, seen["write"].interval_s)
+    first = find_interference(job, began_s, ended_s, moves).top_run
     rows = pl.DataFrame(
         {
             "job": job,
             "direction": np.repeat(list(found), [len(laid.job) for laid, _ in found.values()]),
             "began_s": began_s,
             "ended_s": ended_s,
-            "longer_s": told.longer,
-            "low_s": told.low,
-            "high_s": told.high,
-            "is_hurt": told.is_hurt,
+            "longer_s": slowdowns.delay,
+            "low_s": slowdowns.low,
+            "high_s": slowdowns.high,
+            "is_hurt": slowdowns.is_delayed,
             "first": first,
         }
     ).with_row_index("row")
@@ -73,18 +80,18 @@ def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direc
 def _laid(seen: Seen, known: Known) -> tuple[_Laid, tuple[Ints, Reals, Reals]]:
     """Return the bursts that were found, and what each job moved: the job, when, and how much."""
     jobs, runs = planned(seen, known)
-    found = explain(seen.traffic_bytes, runs, seen.interval_s)
-    placed, step_s = found.placements, seen.interval_s
-    is_found = placed.filled >= _LEAST_FILLED
-    at = (runs.offsets[placed.run] + placed.burst)[is_found]
-    run = placed.run[is_found]
+    found = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
+    placements, step_s = found.placements, seen.interval_s
+    is_found = placements.filled_ratio >= _LEAST_FILLED
+    at = (runs.offsets[placements.run] + placements.burst)[is_found]
+    run = placements.run[is_found]
     laid = _Laid(
         jobs[run],
-        placed.began[is_found] * step_s,
-        placed.ended[is_found] * step_s,
-        runs.lasting[at] * step_s,
+        placements.started[is_found] * step_s,
+        placements.ended[is_found] * step_s,
+        runs.burst_duration[at] * step_s,
         runs.volume_bytes[at],
-        np.where(placed.is_given, 0.0, placed.filled)[is_found] * runs.volume_bytes[at],
+        np.where(placements.is_attributed, 0.0, placements.filled_ratio)[is_found] * runs.volume_bytes[at],
         _late_s(runs, step_s)[run],
         runs.duration[run] * step_s,
     )
@@ -96,11 +103,11 @@ def _late_s(runs: Runs, step_s: float) -> Reals:
     return late
 
 
-def _moves(moved: list[tuple[Ints, Reals, Reals]], run_count: int) -> Moves:
+def _moves(moved: list[tuple[Ints, Reals, Reals]], run_count: int) -> RunTraffic:
     job = np.concatenate([job for job, _, _ in moved])
     at_s, volume = (np.concatenate([part[place] for part in moved]) for place in (1, 2))
     order = np.lexsort((at_s, job))
-    return Moves(job[order], at_s[order], volume[order], run_count)
+    return RunTraffic(job[order], at_s[order], volume[order], run_count)
 
 
 def _between(seen: Seen, began_s: Reals, ended_s: Reals) -> Reals:

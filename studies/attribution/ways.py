@@ -9,8 +9,8 @@ import numpy as np
 
 from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, planned
 from iosig.transforms.arrays import Bools, Reals, offsets_of
-from iosig.transforms.attribution.explaining import explain
-from iosig.transforms.attribution.likely import STEP_S, likely, spread
+from iosig.transforms.attribution.explanation import explain_traffic
+from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes, spread_evenly
 from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
 #: from which certainty on a run is taken as sure
@@ -28,7 +28,7 @@ def known_jobs(logged: Logged, known: Known) -> Bools:
 def attribution(seen: Seen, known: Known, least_certainty: float = 0.0) -> Reals:
     """Give traffic to runs whose signatures are placed on it, as the night does; to those alone that are so certain."""
     jobs, runs = planned(seen, known)
-    found = explain(seen.traffic_bytes, runs, seen.interval_s)
+    found = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
     is_told = found.certainty[found.run] >= least_certainty
     return seen.by_minute(found.step[is_told], found.volume_bytes[is_told], jobs[found.run[is_told]])
 
@@ -51,8 +51,9 @@ def likely_bytes(seen: Seen, given: Reals) -> Reals:
     traffic, minute = seen.in_steps(STEP_S)
     left = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
     logged, (job, place) = seen.logged, np.nonzero(given)
-    explained = spread(job, place, given[job, place], minute)
-    found = likely(left, logged.started_s / STEP_S, logged.ended_s / STEP_S, logged.application, explained=explained)
+    explained = spread_evenly(job, place, given[job, place], minute)
+    active = logged.started_s / STEP_S, logged.ended_s / STEP_S, logged.application
+    found = estimate_likely_bytes(left, *active, explained=explained)
     at = found.run * seen.minute_count + minute[found.step]
     moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
     return moved
@@ -62,9 +63,9 @@ def as_planned(seen: Seen, known: Known) -> Reals:
     """Give each run what its signature says, when it says so, whatever was measured."""
     jobs, runs = planned(seen, known)
     owner = np.repeat(np.arange(len(runs)), np.diff(runs.offsets))
-    begun = runs.started[owner] + runs.begun
+    begun = runs.started[owner] + runs.burst_start
     steps = np.floor(begun).astype(np.int64)
-    counts = np.ceil(runs.lasting).astype(np.int64)
+    counts = np.ceil(runs.burst_duration).astype(np.int64)
     of = np.repeat(np.arange(len(counts)), counts)
     step = np.arange(len(of)) - offsets_of(counts)[of] + steps[of]
     is_there = (step >= 0) & (step < len(seen.traffic_bytes)) & (step < runs.ended[owner[of]])

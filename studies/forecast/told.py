@@ -12,10 +12,10 @@ import polars as pl
 from iosig.answers.forecast.past import Minutes, past_of
 from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, made, planned, seconds, seen, signed, started
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
-from iosig.transforms.attribution.explaining import explain
+from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.demands import Demand, Demands
-from iosig.transforms.forecast.coming import Coming
-from iosig.transforms.forecast.unknown import Past
+from iosig.transforms.forecast.unknown_traffic import TrafficHistory
+from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import Direction
 
@@ -92,7 +92,7 @@ def _explained(
         jobs, runs = planned(one, _fitting(known[direction], one))
         first = int(from_s / one.interval_s)
         there = replace(runs, started=runs.started - first, ended=runs.ended - first)
-        found = explain(one.traffic_bytes[first:], there, one.interval_s)
+        found = explain_traffic(one.traffic_bytes[first:], there, one.interval_s)
         edge = np.ceil((found.step + first + 1.0) * one.interval_s / MINUTE_S) * MINUTE_S
         rows.append((jobs[found.run], edge, found.volume_bytes))
     job = np.concatenate([job for job, _, _ in rows])
@@ -118,17 +118,17 @@ class Now:
     whole_past: the past as if no job were known.
     """
 
-    past: Past
-    whole_past: Past
+    past: TrafficHistory
+    whole_past: TrafficHistory
     hour: float
     demands: Demands
-    coming: Coming
+    coming: UpcomingJobs
     application: Ints
 
     @property
     def level_bytes_per_s(self) -> float:
         """What was unexplained in the last hour."""
-        return float(self.past.levels(3600.0)[-1])
+        return float(self.past.mean_levels(3600.0)[-1])
 
 
 def now(of: History, at_s: float) -> Now:
@@ -168,7 +168,7 @@ def _instants(of: History, at_s: Reals) -> pl.Series:
     return pl.Series(start_us + np.round(at_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
 
 
-def _jobs(of: History, at_s: float) -> tuple[Demands, Coming, Ints]:
+def _jobs(of: History, at_s: float) -> tuple[Demands, UpcomingJobs, Ints]:
     """Return the jobs that run and wait, and have a signature in a direction, at least."""
     logged = of.seen["write"].logged
     known = [_fitting(one, of.seen["write"]) for one in of.known.values()]
@@ -185,20 +185,20 @@ def _jobs(of: History, at_s: float) -> tuple[Demands, Coming, Ints]:
     waits = (logged.started_s - of.submitted_s)[logged.started_s <= at_s]
     runs = logged.started_s[jobs] <= at_s
     count = len(jobs)
-    coming = Coming(
+    coming = UpcomingJobs(
         demand=demand.astype(np.int64),
         elapsed_s=np.where(runs, at_s - logged.started_s[jobs], np.nan),
-        waited_s=at_s - of.submitted_s[jobs],
-        least_wait_s=np.zeros(count),
-        most_wait_s=np.full(count, np.inf),
-        limit_s=np.full(count, np.inf),
-        trust=np.array([trust for _, trust in curves])[demand] if count else np.zeros(0),
-        lasted=demand.astype(np.int64),
-        waited=np.zeros(count, np.int64),
+        waiting_s=at_s - of.submitted_s[jobs],
+        min_wait_s=np.zeros(count),
+        max_wait_s=np.full(count, np.inf),
+        max_duration_s=np.full(count, np.inf),
+        expected_correlation=np.array([trust for _, trust in curves])[demand] if count else np.zeros(0),
+        duration_piece=demand.astype(np.int64),
+        wait_piece=np.zeros(count, np.int64),
         durations_s=Ragged(np.concatenate([np.zeros(0), *durations]), offsets_of([len(each) for each in durations])),
         waits_s=Ragged(waits, np.array([0, len(waits)])),
     )
-    return Demands.of([one for one, _ in curves]), coming, demand.astype(np.int64)
+    return Demands.from_list([one for one, _ in curves]), coming, demand.astype(np.int64)
 
 
 def _curve(known: list[Known], application: int) -> tuple[Demand, float]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from iosig.studies.forecast.told import Now
 from iosig.transforms.arrays import Reals
-from iosig.transforms.forecast.coming import Coming
 from iosig.transforms.forecast.forecasting import ForecastParams, forecast
-from iosig.transforms.forecast.unknown import Past, UnknownParams
+from iosig.transforms.forecast.unknown_traffic import AnalogueParams, TrafficHistory
+from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 
 Rates = tuple[Reals, Reals, Reals]
 _LOW, _HIGH = 0.1, 0.9
@@ -27,43 +27,43 @@ def ours(now: Now, params: ForecastParams | None = None) -> Rates:
 def without_jobs(now: Now, params: ForecastParams | None = None) -> Rates:
     """Forecast by what flowed after times alike, whoever did it."""
     nobody = _nobody(now.coming)
-    known = (float(now.whole_past.levels(3600.0)[-1]), now.hour)
+    known = (float(now.whole_past.mean_levels(3600.0)[-1]), now.hour)
     found = forecast(now.demands, nobody, now.application[:0], now.whole_past, known, params=params)
     return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
 
 
 def as_ever(now: Now) -> Rates:
     """Expect what the past was like at any time."""
-    flat = UnknownParams(level_error=1e6, hour_error=1e6)
-    return without_jobs(now, replace(ForecastParams(), unknown=flat))
+    flat = AnalogueParams(level_error=1e6, hour_error=1e6)
+    return without_jobs(now, replace(ForecastParams(), analogues=flat))
 
 
 def goes_on(now: Now) -> Rates:
     """Expect that the last hour goes on, and that it changes as it did in the past."""
     past = now.whole_past
-    levels = past.levels(3600.0)
+    levels = past.mean_levels(3600.0)
     changes = _after(past) - levels[: len(_after(past)), None]
     low, high = np.nanquantile(changes, (_LOW, _HIGH), axis=0)
     level = float(levels[-1])
     return np.full(past.horizon, level), np.maximum(level + low, 0.0), np.maximum(level + high, 0.0)
 
 
-def _after(past: Past) -> Reals:
-    return past.after()
+def _after(past: TrafficHistory) -> Reals:
+    return past.unknown_after()
 
 
-def _nobody(coming: Coming) -> Coming:
+def _nobody(coming: UpcomingJobs) -> UpcomingJobs:
     return replace(
         coming,
         demand=coming.demand[:0],
         elapsed_s=coming.elapsed_s[:0],
-        waited_s=coming.waited_s[:0],
-        least_wait_s=coming.least_wait_s[:0],
-        most_wait_s=coming.most_wait_s[:0],
-        limit_s=coming.limit_s[:0],
-        trust=coming.trust[:0],
-        lasted=coming.lasted[:0],
-        waited=coming.waited[:0],
+        waiting_s=coming.waiting_s[:0],
+        min_wait_s=coming.min_wait_s[:0],
+        max_wait_s=coming.max_wait_s[:0],
+        max_duration_s=coming.max_duration_s[:0],
+        expected_correlation=coming.expected_correlation[:0],
+        duration_piece=coming.duration_piece[:0],
+        wait_piece=coming.wait_piece[:0],
     )
 
 

@@ -13,8 +13,8 @@ import polars as pl
 
 from iosig.studies.real_day import MINUTE_S, Day
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.attribution.explaining import room_of
-from iosig.transforms.attribution.likely import STEP_S, likely
+from iosig.transforms.attribution.explanation import subtract_background
+from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes
 from iosig.transforms.unattributed_patterns.residual import resample_polls
 
 #: what is among the true runs, in all (the sixteen of other file systems among them)
@@ -32,8 +32,8 @@ def likely_bytes(day: Day, started_s: Reals, ended_s: Reals, application: Ints) 
     found = np.zeros(len(started_s) * count)
     for moved in day.moved.values():
         traffic = resample_polls(edges, np.full(len(edges), day.step_s), moved, 0.0, STEP_S)
-        left = np.where(np.isfinite(traffic), room_of(traffic, STEP_S), np.nan)
-        one = likely(left, started_s / STEP_S, (ended_s + day.step_s) / STEP_S, application)
+        left = np.where(np.isfinite(traffic), subtract_background(traffic, STEP_S), np.nan)
+        one = estimate_likely_bytes(left, started_s / STEP_S, (ended_s + day.step_s) / STEP_S, application)
         at = one.run * count + np.minimum((one.step * STEP_S / MINUTE_S).astype(np.int64), count - 1)
         found += np.bincount(at, one.volume_bytes, len(found))
     return found.reshape(-1, count)

@@ -19,7 +19,7 @@ from iosig.transforms.advice import (
     Running,
     advise,
 )
-from iosig.transforms.demands import Demand, standard_errors
+from iosig.transforms.demands import Demand, draw_standard_normal
 from tests.budget import examples
 from tests.naive import advice as naive
 
@@ -167,10 +167,10 @@ def test_drift_grows_with_what_has_gone_by() -> None:
 
 
 def test_errors_are_spread_evenly_and_independent_of_the_order_of_partitions() -> None:
-    errors = standard_errors(50, 3, 1)
+    errors = draw_standard_normal(50, 3, 1)
     np.testing.assert_allclose(errors.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(errors.std(axis=0), 1.0, atol=0.05)
-    assert standard_errors(1, 2, 0).tolist() == [[0.0, 0.0]]
+    assert draw_standard_normal(1, 2, 0).tolist() == [[0.0, 0.0]]
     few = [Partition(name, 3.0, 0.5, (Running(name, square(30, 9, 900), 7.0),)) for name in "abc"]
     demand, asked = square(40, 10, 400, 2.9), AdviceParams(step_s=1.0)
     assert advise(demand, few, asked).without_delay[0].partition == "a", "equal ones by name"
@@ -254,7 +254,7 @@ def test_no_byte_of_the_expected_load_is_lost(rates: list[float], partition: Par
 
 def lines(partition: Partition, params: AdviceParams, count: int) -> list[list[float]]:
     """What others ask for, step by step, a line for each sampled phase."""
-    errors = standard_errors(params.sample_count, 2 * len(partition.running), params.seed + 1)
+    errors = draw_standard_normal(params.sample_count, 2 * len(partition.running), params.seed + 1)
     found = []
     for row in errors:
         load = [float(np.asarray(partition.background_bytes_per_s))] * count
@@ -307,7 +307,7 @@ def test_late_loads_equal_those_of_the_naive_twin(partition: Partition) -> None:
 def test_near_the_naive_twin_over_all_pairs_of_phases(rates: list[float], partition: Partition) -> None:
     params = replace(UNSURE, level_count=64)
     advice = advise(Demand(np.array(rates), 1.0), [partition], params)
-    tempos = [max(0.5, 1 + params.drift_ratio * error) for error in standard_errors(4, 1, params.seed)[:, 0]]
+    tempos = [max(0.5, 1 + params.drift_ratio * error) for error in draw_standard_normal(4, 1, params.seed)[:, 0]]
     count = int(np.ceil(len(rates) / min(tempos) - 1e-9))
     own = [naive.line(rates, 1.0, 0.0, tempo, 1.0, count) for tempo in tempos]
     capacity = partition.capacity_bytes_per_s

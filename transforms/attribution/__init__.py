@@ -1,9 +1,11 @@
-"""Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
+"""Attribution: division of a file system's traffic among the runs that were active.
 
-- `counted` (`lay`, `Counted`): What servers counted for runs themselves, laid on the traffic's steps.
-- `explaining` (`explain`, `explain_each`, `Explained`): What each run moved of a file system's traffic.
-- `likely` (`likely`, `spread`, `Likely`): Who moved most of what nobody explains, by when they were there.
-- `placing` (`place`, `moved`, `disjoint_turns`): When a run did each of its bursts, by what the traffic has room for.
-- `runs` (`InRooms`, `Runs`): Runs whose bytes are looked for: when they were there, and what each means to do.
-- `slowdowns` (`slowdowns`, `stood`): How much longer bursts took than alone, and whose bytes stood there meanwhile.
+- `explanation` (`explain_traffic`, `explain_traffics`, `Explanation`): Bytes of each run, by the signature of its
+  application.
+- `likely_bytes` (`estimate_likely_bytes`, `spread_evenly`): Unexplained bytes of each run, by when it was active.
+- `placement` (`place_bursts`, `take_bytes`, `batch_disjoint`): Times of a run's bursts, where the traffic has room.
+- `runs` (`Runs`, `WindowedRuns`, `RunBytes`): Runs with the bursts of their signatures, and bytes by run and step.
+- `server_counts` (`distribute_counts`): Bytes that servers counted for a run, on the steps of the traffic.
+- `slowdowns` (`estimate_slowdowns`, `estimate_slope`, `find_interference`): Delay of bursts through contention, and the
+  runs that caused it.
 """

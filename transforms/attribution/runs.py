@@ -1,4 +1,4 @@
-"""Runs whose bytes are looked for in a file system's traffic: when they were there, and what each means to do."""
+"""Runs with the bursts that their signatures predict, and bytes by run and step."""
 
 from __future__ import annotations
 
@@ -8,95 +8,141 @@ import numpy as np
 
 from iosig.transforms.arrays import InPieces, Ints, Reals, offsets_of
 
-#: a burst's peak over its mean rate: measured peaks are noisier, and explain less (between 1.15 and 1.3 all are alike)
+#: peak of a burst divided by its mean rate. Measured peaks are noisier and explain less; results are equal between
+#: 1.15 and 1.3
 PEAK_RATIO = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class InRooms(InPieces):
-    """n runs with m bursts in all, each on the steps of a room of its own, which begins and ends with the run.
+class RunBytes:
+    """Bytes of runs as k sparse rows, sorted by run and step: run, step and bytes."""
 
-    started (n): where in the room's first step it started, 0 to 1. lasted (n): how long it was there; duration (n): how
-    long one alone takes, both in steps. offsets (n + 1): run i has the bursts offsets[i] to offsets[i + 1]. Per burst
-    (m), in order of time: begun, when it begins in a run alone, in steps since the run's start; lasting, how many steps
-    it takes alone; volume_bytes; peak_bytes, the most that it moves in a step.
+    run: Ints
+    step: Ints
+    volume_bytes: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedRuns(InPieces):
+    """n runs with m bursts in all; times are in steps of each run's own window, which covers the run.
+
+    Attributes
+    ----------
+    started : Reals, shape (n,)
+        Start of the run within the first step of its window, 0 to 1.
+    elapsed : Reals, shape (n,)
+        Actual length of the run.
+    duration : Reals, shape (n,)
+        Length of a run without contention.
+    offsets : Ints, shape (n + 1,)
+        Run i has the bursts offsets[i] to offsets[i + 1], in order of time.
+    burst_start : Reals, shape (m,)
+        Start after the start of a run without contention.
+    burst_duration : Reals, shape (m,)
+        Length without contention.
+    volume_bytes, peak_bytes : Reals, shape (m,)
+        Bytes of the burst, and maximum bytes in one step.
+
     """
 
     started: Reals
-    lasted: Reals
+    elapsed: Reals
     duration: Reals
     offsets: Ints
-    begun: Reals
-    lasting: Reals
+    burst_start: Reals
+    burst_duration: Reals
     volume_bytes: Reals
     peak_bytes: Reals
 
 
 @dataclass(frozen=True, slots=True)
 class Runs(InPieces):
-    """n runs with m bursts in all, on the steps of the traffic's grid: step k is from time k to k + 1.
+    """n runs with m bursts in all, on the steps of the traffic: step k extends from k to k + 1.
 
-    started, ended (n): when each run was there, in steps. duration (n): what a run alone takes, in steps. trust (n):
-    how far its signature is to be trusted, 0 to 1. application (n): whose signature it is, from 0. offsets (n + 1):
-    run i has the bursts offsets[i] to offsets[i + 1]. Per burst (m): as in `InRooms`.
+    Attributes
+    ----------
+    started, ended : Reals, shape (n,)
+        Start and end of each run, in steps.
+    duration : Reals, shape (n,)
+        Length of a run without contention, in steps.
+    expected_correlation : Reals, shape (n,)
+        Expected correlation of the signature with the truth, 0 to 1.
+    application : Ints, shape (n,)
+        Index of the signature.
+    offsets, burst_start, burst_duration, volume_bytes, peak_bytes
+        Bursts, as in `WindowedRuns`.
+
     """
 
     started: Reals
     ended: Reals
     duration: Reals
-    trust: Reals
+    expected_correlation: Reals
     application: Ints
     offsets: Ints
-    begun: Reals
-    lasting: Reals
+    burst_start: Reals
+    burst_duration: Reals
     volume_bytes: Reals
     peak_bytes: Reals
 
     @classmethod
-    def of_signatures(
+    def from_signatures(
         cls,
         times: tuple[Reals, Reals, Reals],
-        of: tuple[Reals, Ints],
+        signatures: tuple[Reals, Ints],
         offsets: Ints,
         bursts: tuple[Reals, Reals, Reals],
     ) -> Runs:
-        """Return runs by their signatures.
+        """Create runs from the bursts of their signatures.
 
-        times: started, ended, duration (n), and of bursts begin and end (m), in steps; then volumes (m), in bytes. of:
-        trust and application (n).
+        Parameters
+        ----------
+        times : (Reals, Reals, Reals), shape (n,) each
+            Start, end and duration of the runs, in steps.
+        signatures : (Reals, Ints), shape (n,) each
+            Expected correlation and index of each run's signature.
+        offsets : Ints, shape (n + 1,)
+            Bursts of each run.
+        bursts : (Reals, Reals, Reals), shape (m,) each
+            Start and end of each burst in steps, and its bytes. Bursts last at least one step.
+
+        Returns
+        -------
+        Runs
+
         """
-        begun, ceased, volume = bursts
-        lasting = np.maximum(ceased - begun, 1.0)
-        return cls(*times, *of, offsets, begun, lasting, volume, PEAK_RATIO * volume / lasting)
+        start, end, volume = bursts
+        duration = np.maximum(end - start, 1.0)
+        return cls(*times, *signatures, offsets, start, duration, volume, PEAK_RATIO * volume / duration)
 
     def __len__(self) -> int:
         """Return the number of runs."""
         return len(self.started)
 
     def windows(self, step_count: int) -> tuple[Ints, Ints]:
-        """Return the first step of each run, and the one after its last one, of those that there are."""
+        """Compute the first step of each run and the step after its last, limited to the traffic."""
         first = np.clip(np.floor(self.started), 0, step_count).astype(np.int64)
         after = np.clip(np.ceil(self.ended) + 1, first, step_count).astype(np.int64)
         return first, after
 
-    def in_rooms(self, runs: Ints, first: Ints) -> InRooms:
-        """Return some runs whose rooms begin with these steps."""
-        at = self.places_in(runs)
-        return InRooms(
+    def to_windows(self, runs: Ints, first: Ints) -> WindowedRuns:
+        """Select runs, with times relative to the first steps of their windows."""
+        bursts = self.places_in(runs)
+        return WindowedRuns(
             self.started[runs] - first,
             self.ended[runs] - self.started[runs],
             self.duration[runs],
             offsets_of(self.counts[runs]),
-            self.begun[at],
-            self.lasting[at],
-            self.volume_bytes[at],
-            self.peak_bytes[at],
+            self.burst_start[bursts],
+            self.burst_duration[bursts],
+            self.volume_bytes[bursts],
+            self.peak_bytes[bursts],
         )
 
-    def surest_first(self) -> Ints:
-        """Return the runs by how little their bursts can be taken for others': tall and well known ones first."""
-        tallest, has_bursts = np.zeros(len(self)), self.counts > 0
+    def rank_by_distinctness(self) -> Ints:
+        """Sort runs by descending highest peak times expected correlation: least likely to be confused first."""
+        highest, has_bursts = np.zeros(len(self)), self.counts > 0
         if has_bursts.any():
-            tallest[has_bursts] = np.maximum.reduceat(self.peak_bytes, self.offsets[:-1][has_bursts])
-        order: Ints = np.argsort(-tallest * self.trust, kind="stable")
+            highest[has_bursts] = np.maximum.reduceat(self.peak_bytes, self.offsets[:-1][has_bursts])
+        order: Ints = np.argsort(-highest * self.expected_correlation, kind="stable")
         return order

@@ -1,11 +1,11 @@
-"""Slowdowns: how much longer the bursts of runs took than alone, and whose bytes stood there meanwhile.
+"""Slowdowns: delay of bursts through contention, and the runs whose traffic caused it.
 
-Others make a burst late and slow and take no byte from it (IOSI: Liu et al., FAST'14, section 4). Traffic alone does
-not tell how slow: where two bursts meet, bytes of either could be the other's. But how late a run was in the end the
-job log tells to the second. A burst is crowded for as long as others' bytes would have taken at its own pace; by how
-many seconds runs are late for each second in which they were crowded is what the file system makes of it in that time:
-a robust regression (Huber, "Robust Estimation of a Location Parameter", 1964, doi:10.1214/aoms/1177703732) over its
-runs, each held against others of its application. That times how long a burst was crowded is how much longer it took.
+Contention delays and slows a burst but takes no bytes from it (IOSI: Liu et al., FAST'14, section 4). Traffic alone
+does not show the delay: where two bursts overlap, their bytes are indistinguishable. The job log, however, has the
+total delay of each run to the second. The contention time of a burst is the time that interfering bytes would take at
+the burst's own rate. The slope of the runs' delays over their contention times, by robust regression (Huber, "Robust
+Estimation of a Location Parameter", 1964, doi:10.1214/aoms/1177703732) within applications, is the file system's delay
+per second of contention. Slope times contention time is the delay of a burst.
 """
 
 from __future__ import annotations
@@ -16,201 +16,273 @@ import numpy as np
 
 from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals
 
-#: pairs of a burst and a run that are looked through at a time
-_MOST_PAIRS = 1 << 22
-#: rounds of a robust regression; and the least that runs are taken to differ by, in deviations
-_MOST_ROUNDS, _LEAST_SCALE = 20, 0.25
-#: a run draws all but so much of the line to itself, at most
-_LEAST_FREE = 0.1
+#: maximum number of pairs of a burst and a run compared at once; limits memory
+_MAX_PAIRS = 1 << 22
+#: iterations of the robust regression, and the minimum scale of its residuals, in expected deviations
+_REGRESSION_ROUNDS, _MIN_SCALE = 20, 0.25
+#: minimum of 1 - leverage of a run
+_MIN_FREEDOM = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class SlowdownParams:
-    """How slowdowns are told; all were chosen on simulated sites, other than those that they are shown on.
+    """Parameters of the regression and its ranges, chosen on simulated sites that are not in the study."""
 
-    most_crowded: others count as no more than so many times the burst itself. least_runs: an application with fewer
-    runs tells nothing of how late they are. short_ratio: a run that is shorter than one alone by more was stopped;
-    most_scatter_ratio: an application whose runs differ by more, from quarter to quarter, lasts as long as it likes.
-    drift_ratio: what runs differ by anyway, of what they take. huber: from so many deviations on a run counts less.
-    prior_error: how far from nothing the slowing may be expected to be. burst_error, step_error: what a burst's
-    slowdown may differ by from what crowding says: as a share of it, and in steps. range_errors: a range is so many
-    deviations wide to either side.
-    """
-
-    most_crowded: float = 3.0
-    least_runs: int = 4
+    #: maximum interfering bytes, in multiples of the burst's own
+    max_contention: float = 3.0
+    #: minimum number of runs of an application
+    min_runs: int = 4
+    #: a run that is shorter by more than this share of its duration was stopped, and is left out
     short_ratio: float = 0.08
-    most_scatter_ratio: float = 0.08
+    #: maximum interquartile range of an application's delays, as a share of its duration
+    max_scatter_ratio: float = 0.08
+    #: standard deviation of a run's length without contention, as a share of it
     drift_ratio: float = 0.02
-    huber: float = 1.5
+    #: threshold of Huber's weights, in standard deviations
+    huber_threshold: float = 1.5
+    #: standard deviation of the prior of the slope, whose mean is 0
     prior_error: float = 0.5
-    least_ratio: float = 0.1
-    sure_errors: float = 2.0
-    burst_error: float = 0.6
+    #: the slope is significant if it exceeds `min_slope` by `min_slope_errors` standard errors
+    min_slope: float = 0.1
+    min_slope_errors: float = 2.0
+    #: standard error of a burst's delay: as a share of it, and in steps
+    burst_error_ratio: float = 0.6
     step_error: float = 1.0
+    #: half width of a range in standard errors (80 % of a normal distribution)
     range_errors: float = 1.28
 
 
 @dataclass(frozen=True, slots=True)
-class Slowing:
-    """By how many seconds runs are late for each in which they were crowded, and the error of that."""
+class ContentionSlope:
+    """Delay per unit of contention time, and its standard error."""
 
-    ratio: float
+    slope: float
     error: float
 
-    def is_sure(self, params: SlowdownParams) -> bool:
-        """Return whether crowding slows for sure, by more than what does not matter."""
-        return self.ratio - params.sure_errors * self.error > params.least_ratio
+    def is_significant(self, params: SlowdownParams) -> bool:
+        """Whether contention causes a relevant delay."""
+        return self.slope - params.min_slope_errors * self.error > params.min_slope
 
 
-def crowded(
-    alone: Reals, volume_bytes: Reals, took: Reals, others_bytes: Reals, params: SlowdownParams | None = None
+def compute_contention(
+    duration: Reals, volume_bytes: Reals, elapsed: Reals, interfering_bytes: Reals, params: SlowdownParams | None = None
 ) -> Reals:
-    """Return for how long bursts (m) were crowded, in the unit of what they take alone.
+    """Compute the contention time of bursts.
 
-    alone, volume_bytes (m): what a burst takes alone, and moves; took (m): how long it was there; others_bytes (m):
-    what others moved meanwhile, in all directions.
+    Parameters
+    ----------
+    duration : Reals, shape (m,)
+        Length of each burst without contention.
+    volume_bytes : Reals, shape (m,)
+        Its bytes.
+    elapsed : Reals, shape (m,)
+        Its actual length.
+    interfering_bytes : Reals, shape (m,)
+        Bytes of others in that time, in all directions.
+    params : SlowdownParams, optional
+        Parameters; only `max_contention` is used.
+
+    Returns
+    -------
+    Reals, shape (m,)
+        Contention time in the unit of `duration`.
+
     """
-    most = (params or SlowdownParams()).most_crowded
-    paces = others_bytes / np.maximum(took, 1e-9) / np.maximum(volume_bytes / alone, 1e-9)
-    found: Reals = alone * np.clip(paces, 0.0, most)
-    return found
+    limit = (params or SlowdownParams()).max_contention
+    relative_rate = interfering_bytes / np.maximum(elapsed, 1e-9) / np.maximum(volume_bytes / duration, 1e-9)
+    contention: Reals = duration * np.clip(relative_rate, 0.0, limit)
+    return contention
 
 
-def slowing(
-    late: Reals, crowded: Reals, duration: Reals, application: Ints, params: SlowdownParams | None = None
-) -> Slowing:
-    """Return how much crowding slows runs (n) of a file system.
+def estimate_slope(
+    delay: Reals, contention: Reals, duration: Reals, application: Ints, params: SlowdownParams | None = None
+) -> ContentionSlope:
+    """Estimate how much contention delays the runs of a file system.
 
-    late: how much longer each lasted than one alone; crowded: for how long it was; duration: of one alone; all in one
-    unit. application: whose each is.
+    Parameters
+    ----------
+    delay : Reals, shape (n,)
+        Actual length of each run minus its duration.
+    contention : Reals, shape (n,)
+        Contention time of its bursts, in the same unit.
+    duration : Reals, shape (n,)
+        Length of a run without contention, in the same unit.
+    application : Ints, shape (n,)
+        Index of the application; each has an intercept of its own.
+    params : SlowdownParams, optional
+        Parameters.
+
+    Returns
+    -------
+    ContentionSlope
+        Shrunk toward 0 if the runs carry little information.
+
     """
     params = params or SlowdownParams()
-    is_usable = late > -params.short_ratio * duration
-    for own in np.unique(application[is_usable]).tolist():
-        runs = np.flatnonzero(is_usable & (application == own))
-        scatter = np.subtract(*np.quantile(late[runs], (0.75, 0.25)))
-        if len(runs) < params.least_runs or scatter > params.most_scatter_ratio * duration[runs].mean():
+    is_usable = delay > -params.short_ratio * duration
+    for number in np.unique(application[is_usable]).tolist():
+        runs = np.flatnonzero(is_usable & (application == number))
+        scatter = np.subtract(*np.quantile(delay[runs], (0.75, 0.25)))
+        if len(runs) < params.min_runs or scatter > params.max_scatter_ratio * duration[runs].mean():
             is_usable[runs] = False
     deviation = params.drift_ratio * duration[is_usable]
     group = np.unique(application[is_usable], return_inverse=True)[1]
-    return _regressed(late[is_usable] / deviation, crowded[is_usable] / deviation, group, params)
+    return _fit_slope(delay[is_usable] / deviation, contention[is_usable] / deviation, group, params)
 
 
-def _regressed(late: Reals, crowded: Reals, group: Ints, params: SlowdownParams) -> Slowing:
-    """Return the robust slope of one line over another, both in deviations; each group is late by something anyway.
-
-    Where they tell little, it is towards none.
-    """
-    prior, ratio, weight = params.prior_error**-2.0, 0.0, np.ones_like(late)
-    for _ in range(_MOST_ROUNDS):
-        apart, more = _apart(late, weight, group), _apart(crowded, weight, group)
-        left = apart - ratio * more
-        scale = max(SIGMAS_PER_MAD * float(np.median(np.abs(left))), _LEAST_SCALE) if len(left) else 1.0
-        weight = params.huber * scale / np.maximum(np.abs(left), params.huber * scale)
-        known = float((weight * more**2).sum()) / scale**2 + prior
-        ratio = float((weight * more * apart).sum()) / scale**2 / known
-    # what runs do differ by counts, where it is more than what they are taken to. A run that is crowded much draws the
-    # line to itself: each is held against the line of the others (MacKinnon and White, "Some Heteroskedasticity-
-    # Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985, doi:10.1016/0304-4076(85)90158-7)
-    drawn = weight * more**2 / scale**2 / known + weight / np.bincount(group, weight)[group]
-    held = (apart - ratio * more) / np.maximum(1.0 - drawn, _LEAST_FREE)
-    moved = float(((weight * more * held) ** 2).sum()) / scale**4 / known**2
-    return Slowing(max(ratio, 0.0), max(1.0 / known, moved) ** 0.5)
+def _fit_slope(delay: Reals, contention: Reals, group: Ints, params: SlowdownParams) -> ContentionSlope:
+    """Robust slope with a prior and one intercept per group; both variables are in standard deviations."""
+    prior, slope, weight = params.prior_error**-2.0, 0.0, np.ones_like(delay)
+    for _ in range(_REGRESSION_ROUNDS):
+        y, x = _center(delay, weight, group), _center(contention, weight, group)
+        residual = y - slope * x
+        scale = max(SIGMAS_PER_MAD * float(np.median(np.abs(residual))), _MIN_SCALE) if len(residual) else 1.0
+        weight = params.huber_threshold * scale / np.maximum(np.abs(residual), params.huber_threshold * scale)
+        information = float((weight * x**2).sum()) / scale**2 + prior
+        slope = float((weight * x * y).sum()) / scale**2 / information
+    # Where residuals exceed the assumed deviations, they determine the error. A run with high contention pulls the
+    # line toward itself: its residual is scaled to that of a fit without it (MacKinnon and White, "Some
+    # Heteroskedasticity-Consistent Covariance Matrix Estimators", J. Econometrics 29, 1985,
+    # doi:10.1016/0304-4076(85)90158-7)
+    leverage = weight * x**2 / scale**2 / information + weight / np.bincount(group, weight)[group]
+    held_out_residual = (y - slope * x) / np.maximum(1.0 - leverage, _MIN_FREEDOM)
+    sandwich = float(((weight * x * held_out_residual) ** 2).sum()) / scale**4 / information**2
+    return ContentionSlope(max(slope, 0.0), max(1.0 / information, sandwich) ** 0.5)
 
 
-def _apart(values: Reals, weight: Reals, group: Ints) -> Reals:
-    """Return how far values are from the weighted mean of their group."""
+def _center(values: Reals, weight: Reals, group: Ints) -> Reals:
+    """Subtract the weighted mean of each group."""
     means = np.bincount(group, weight * values) / np.bincount(group, weight)
-    found: Reals = values - means[group]
-    return found
+    centered: Reals = values - means[group]
+    return centered
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdowns:
-    """How much longer bursts (m) took than alone; low and high: the range that holds that four times of five."""
+    """Delay of m bursts, with the lower and upper bound of its 80 % interval."""
 
-    longer: Reals
+    delay: Reals
     low: Reals
     high: Reals
 
     @property
-    def is_hurt(self) -> Bools:
-        """Which bursts took longer for sure (m)."""
-        hurt: Bools = self.low > 0
-        return hurt
+    def is_delayed(self) -> Bools:
+        """Whether each burst was delayed significantly (m)."""
+        is_delayed: Bools = self.low > 0
+        return is_delayed
 
 
-def slowdowns(crowded: Reals, of: Slowing, step: float, params: SlowdownParams | None = None) -> Slowdowns:
-    """Return how much longer bursts took that were crowded for so long (m); step: that of the traffic.
+def estimate_slowdowns(
+    contention: Reals, slope: ContentionSlope, step: float, params: SlowdownParams | None = None
+) -> Slowdowns:
+    """Estimate the delay of bursts from their contention time.
 
-    Where it is not sure that crowding slows at all, each range holds nothing.
+    Parameters
+    ----------
+    contention : Reals, shape (m,)
+        Contention time of each burst.
+    slope : ContentionSlope
+        Delay per unit of it.
+    step : float
+        Length of a step of the traffic, in the same unit.
+    params : SlowdownParams, optional
+        Parameters.
+
+    Returns
+    -------
+    Slowdowns
+        If the slope is not significant, every interval includes 0.
+
     """
     params = params or SlowdownParams()
-    longer = of.ratio * crowded
-    errors = (of.error * crowded, params.burst_error * longer, np.full_like(longer, params.step_error * step))
-    wide: Reals = params.range_errors * np.sqrt(sum(error**2 for error in errors))
-    low = longer - wide
-    return Slowdowns(longer, low if of.is_sure(params) else np.minimum(low, 0.0), longer + wide)
+    delay = slope.slope * contention
+    errors = (
+        slope.error * contention,
+        params.burst_error_ratio * delay,
+        np.full_like(delay, params.step_error * step),
+    )
+    half_width: Reals = params.range_errors * np.sqrt(sum(error**2 for error in errors))
+    low = delay - half_width
+    return Slowdowns(delay, low if slope.is_significant(params) else np.minimum(low, 0.0), delay + half_width)
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
-    """Whose bytes stood where bursts were done (m): others_bytes, of all others that are known.
+class Interference:
+    """Attributed bytes of other runs during m bursts.
 
-    first (m): the run with most of them, -1 where there is none; first_bytes (m): what it moved.
+    Attributes
+    ----------
+    interfering_bytes : Reals, shape (m,)
+        Bytes of all other runs.
+    top_run : Ints, shape (m,)
+        The run with most of them; -1 if there is none.
+    top_bytes : Reals, shape (m,)
+        Bytes of that run.
+
     """
 
-    others_bytes: Reals
-    first: Ints
-    first_bytes: Reals
+    interfering_bytes: Reals
+    top_run: Ints
+    top_bytes: Reals
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """What n runs moved (k), by run and time: the run, when [s], and how many bytes."""
+class RunTraffic:
+    """Bytes of n runs as k rows, sorted by run and time: run, time [s] and bytes."""
 
     run: Ints
     at_s: Reals
     volume_bytes: Reals
     run_count: int
 
-    def ends_s(self) -> tuple[Reals, Reals]:
-        """Return when each run (n) moved its first and its last byte; infinitely late and early where none."""
+    def limits_s(self) -> tuple[Reals, Reals]:
+        """First and last time of each run [s], shape (n,); infinity and minus infinity without rows."""
         offsets = np.searchsorted(self.run, np.arange(self.run_count + 1))
         first, last = np.full((2, self.run_count), np.inf) * [[1.0], [-1.0]]
-        there = np.flatnonzero(np.diff(offsets))
-        first[there], last[there] = self.at_s[offsets[there]], self.at_s[offsets[there + 1] - 1]
+        has_rows = np.flatnonzero(np.diff(offsets))
+        first[has_rows], last[has_rows] = self.at_s[offsets[has_rows]], self.at_s[offsets[has_rows + 1] - 1]
         return first, last
 
-    def between(self, run: Ints, began_s: Reals, ended_s: Reals) -> Reals:
-        """Return what some runs (p) moved after one time and by another one (p)."""
-        by_then = np.concatenate([[0.0], np.cumsum(self.volume_bytes)])
-        begin = min(self.at_s.min(initial=0.0), began_s.min(initial=0.0))
-        span = max(self.at_s.max(initial=0.0), ended_s.max(initial=0.0)) - begin + 1.0
-        key = self.run * span + (self.at_s - begin)
-        low, high = (np.searchsorted(key, run * span + (edge - begin), side="right") for edge in (began_s, ended_s))
-        found: Reals = by_then[high] - by_then[low]
-        return found
+    def sum_between(self, run: Ints, started_s: Reals, ended_s: Reals) -> Reals:
+        """Sum the bytes of each given run after its start and up to its end; all arguments have shape (p,)."""
+        cumulative = np.concatenate([[0.0], np.cumsum(self.volume_bytes)])
+        origin = min(self.at_s.min(initial=0.0), started_s.min(initial=0.0))
+        span = max(self.at_s.max(initial=0.0), ended_s.max(initial=0.0)) - origin + 1.0
+        key = self.run * span + (self.at_s - origin)
+        low, high = (np.searchsorted(key, run * span + (edge - origin), side="right") for edge in (started_s, ended_s))
+        sums: Reals = cumulative[high] - cumulative[low]
+        return sums
 
 
-def stood(own: Ints, began_s: Reals, ended_s: Reals, moves: Moves) -> Stood:
-    """Return whose bytes stood where bursts were done; a run does not stand in its own way.
+def find_interference(run: Ints, started_s: Reals, ended_s: Reals, traffic: RunTraffic) -> Interference:
+    """Find the runs that moved bytes during bursts of other runs.
 
-    own, began_s, ended_s (m): the run of each burst, and its time.
+    Parameters
+    ----------
+    run : Ints, shape (m,)
+        Run of each burst, which does not interfere with itself.
+    started_s, ended_s : Reals, shape (m,)
+        Start and end of each burst [s].
+    traffic : RunTraffic
+        Attributed bytes of all runs.
+
+    Returns
+    -------
+    Interference
+
     """
-    first_s, last_s = moves.ends_s()
-    others, first, most = np.zeros(len(own)), np.full(len(own), -1), np.zeros(len(own))
-    each = max(1, _MOST_PAIRS // max(moves.run_count, 1))
-    for start in range(0, len(own), each):
-        part = slice(start, start + each)
-        is_near = (first_s <= ended_s[part, None]) & (last_s >= began_s[part, None])
-        burst, other = np.nonzero(is_near & (np.arange(moves.run_count) != own[part, None]))
-        sums = moves.between(other, began_s[part][burst], ended_s[part][burst])
-        others[part] = np.bincount(burst, sums, len(own[part]))
+    first_s, last_s = traffic.limits_s()
+    total, top_run, top_bytes = np.zeros(len(run)), np.full(len(run), -1), np.zeros(len(run))
+    batch_size = max(1, _MAX_PAIRS // max(traffic.run_count, 1))
+    for start in range(0, len(run), batch_size):
+        batch = slice(start, start + batch_size)
+        is_active = (first_s <= ended_s[batch, None]) & (last_s >= started_s[batch, None])
+        burst, other = np.nonzero(is_active & (np.arange(traffic.run_count) != run[batch, None]))
+        sums = traffic.sum_between(other, started_s[batch][burst], ended_s[batch][burst])
+        total[batch] = np.bincount(burst, sums, len(run[batch]))
         order = np.lexsort((sums, burst))
-        # the last of each burst has most
+        # the last row of each burst has the largest sum
         last = order[np.flatnonzero(np.diff(burst[order], append=-1))]
         last = last[sums[last] > 0]
-        first[start + burst[last]], most[start + burst[last]] = other[last], sums[last]
-    return Stood(others, first, most)
+        top_run[start + burst[last]], top_bytes[start + burst[last]] = other[last], sums[last]
+    return Interference(total, top_run, top_bytes)

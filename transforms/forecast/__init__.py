@@ -1,7 +1,7 @@
-"""Forecasts: the load that is to come, by what runs and waits, and by what always comes without being told.
+"""Forecasts of a file system's load: running and waiting jobs, and traffic that is still unknown.
 
-- `coming` (`Coming`, `drawn`, `Drawn`): When jobs that run or wait may start and end, and how they go.
-- `collisions` (`collisions`, `Collisions`): Which applications' bursts are to be expected at one time, hour by hour.
-- `forecasting` (`forecast`, `Forecast`, `ForecastParams`): The rate that is to be expected, with a range.
-- `unknown` (`Past`, `drawn_unknown`): What will flow of which nobody knows yet, by what did in times alike.
+- `collisions` (`find_collisions`, `Collisions`): Expected overlap of the bursts of two applications.
+- `forecasting` (`forecast`, `Forecast`, `ForecastParams`): Expected rate and its range, by Monte Carlo.
+- `unknown_traffic` (`TrafficHistory`, `draw_unknown_traffic`): Traffic of jobs that are not submitted, by analogues.
+- `upcoming_jobs` (`UpcomingJobs`, `draw_jobs`, `JobDraws`): Start, end and progress of running and waiting jobs.
 """

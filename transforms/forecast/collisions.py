@@ -1,6 +1,6 @@
-"""Collisions: which applications' bursts are to be expected at one time.
+"""Collisions: expected overlap of the bursts of two applications.
 
-Jobs go their own ways, so two of them are both at a burst as likely as each of them is, multiplied.
+Jobs are independent: the probability that two are in a burst is the product of both probabilities.
 """
 
 from __future__ import annotations
@@ -14,54 +14,86 @@ from iosig.transforms.arrays import Ints, Reals
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """Pairs of applications (k): in which stretch of time their bursts meet, and how much.
+    """k pairs of applications whose bursts overlap.
 
-    stretch (k): its number. first, second (k): the applications, the first not above the second; the same where two
-    jobs of one meet. meeting_s (k): seconds in which one of the first's bursts and one of the second's go on, summed
-    over pairs of jobs; meeting_bytes (k): what both move in them if they are not in each other's way.
+    Attributes
+    ----------
+    interval : Ints, shape (k,)
+        Number of the time interval.
+    first, second : Ints, shape (k,)
+        The applications, first <= second; equal for two jobs of one application.
+    overlap_s : Reals, shape (k,)
+        Expected overlap of their bursts [s], summed over pairs of jobs.
+    overlap_bytes : Reals, shape (k,)
+        Bytes that both move in that time without contention.
+
     """
 
-    stretch: Ints
+    interval: Ints
     first: Ints
     second: Ints
-    meeting_s: Reals
-    meeting_bytes: Reals
+    overlap_s: Reals
+    overlap_bytes: Reals
 
 
-def collisions(
-    active: Reals, bytes_per_s: Reals, application: Ints, step_s: float, stretch_steps: int, least_s: float
+def find_collisions(
+    active: Reals, bytes_per_s: Reals, application: Ints, step_s: float, interval_steps: int, min_overlap_s: float
 ) -> Collisions:
-    """Return where bursts meet for some time at least, those that move most first.
+    """Find pairs of applications with a minimum expected overlap.
 
-    active (jobs, steps): how likely each job is at a burst; bytes_per_s (jobs, steps): what it moves in the mean.
-    application (jobs): whose it is. stretch_steps: how many steps a stretch of time has.
+    Parameters
+    ----------
+    active : Reals, shape (jobs, steps)
+        Probability that the job is in a burst.
+    bytes_per_s : Reals, shape (jobs, steps)
+        Mean rate of the job.
+    application : Ints, shape (jobs,)
+        Index of the job's application.
+    step_s : float
+        Length of a step [s].
+    interval_steps : int
+        Steps per interval.
+    min_overlap_s : float
+        Minimum overlap [s].
+
+    Returns
+    -------
+    Collisions
+        In descending order of bytes.
+
     """
     count = int(application.max(initial=-1)) + 1
     steps = active.shape[1]
-    firsts = np.arange(0, steps, stretch_steps)
-    likely, rates, own_likely, own_rates = (
-        _summed(values, application, count) for values in (active, bytes_per_s, active * active, active * bytes_per_s)
+    starts = np.arange(0, steps, interval_steps)
+    total_active, total_rate, squared_active, own_product = (
+        _sum_by_application(values, application, count)
+        for values in (active, bytes_per_s, active * active, active * bytes_per_s)
     )
-    seconds, volumes = np.zeros((2, len(firsts), count, count))
-    for place, first in enumerate(firsts.tolist()):
-        here = slice(first, first + stretch_steps)
-        seconds[place] = likely[:, here] @ likely[:, here].T
-        volumes[place] = rates[:, here] @ likely[:, here].T
-        volumes[place] += volumes[place].T
-        # a job does not meet itself, and each pair of an application's jobs counts once
-        each = np.arange(count)
-        seconds[place, each, each] = (seconds[place, each, each] - own_likely[:, here].sum(axis=1)) / 2
-        volumes[place, each, each] = volumes[place, each, each] / 2 - own_rates[:, here].sum(axis=1)
+    seconds, volumes = np.zeros((2, len(starts), count, count))
+    for number, start in enumerate(starts.tolist()):
+        selected = slice(start, start + interval_steps)
+        seconds[number] = total_active[:, selected] @ total_active[:, selected].T
+        volumes[number] = total_rate[:, selected] @ total_active[:, selected].T
+        volumes[number] += volumes[number].T
+        # a job does not overlap with itself, and each pair of an application's jobs counts once
+        diagonal = np.arange(count)
+        seconds[number, diagonal, diagonal] = (
+            seconds[number, diagonal, diagonal] - squared_active[:, selected].sum(axis=1)
+        ) / 2
+        volumes[number, diagonal, diagonal] = volumes[number, diagonal, diagonal] / 2 - own_product[:, selected].sum(
+            axis=1
+        )
     seconds, volumes = seconds * step_s, volumes * step_s
-    stretch, one, other = np.nonzero((seconds >= least_s) & np.triu(np.ones((count, count), np.bool_)))
-    found = volumes[stretch, one, other]
-    order = np.argsort(-found, kind="stable")
-    stretch, one, other = stretch[order], one[order], other[order]
-    return Collisions(stretch, one, other, seconds[stretch, one, other], np.maximum(found[order], 0.0))
+    interval, first, second = np.nonzero((seconds >= min_overlap_s) & np.triu(np.ones((count, count), np.bool_)))
+    selected_volumes = volumes[interval, first, second]
+    order = np.argsort(-selected_volumes, kind="stable")
+    interval, first, second = interval[order], first[order], second[order]
+    overlap_bytes = np.maximum(selected_volumes[order], 0.0)
+    return Collisions(interval, first, second, seconds[interval, first, second], overlap_bytes)
 
 
-def _summed(values: Reals, application: Ints, count: int) -> Reals:
-    """Return the sums (applications, steps) of jobs' values."""
-    found: Reals = np.zeros((count, values.shape[1]))
-    np.add.at(found, application, values)
-    return found
+def _sum_by_application(values: Reals, application: Ints, count: int) -> Reals:
+    """Sum the rows of jobs by application, shape (applications, steps)."""
+    sums: Reals = np.zeros((count, values.shape[1]))
+    np.add.at(sums, application, values)
+    return sums

@@ -1,8 +1,7 @@
-"""The rate that is to be expected of a file system in the hours to come, with a range, by Monte Carlo.
+"""Forecast of a file system's rate for the coming hours, with a range, by Monte Carlo simulation.
 
-Each draw lets every job that runs or waits start, go on and end as jobs like it did (`coming`), and adds what flowed
-after one of the instants of the past that are like now, of what nobody knew then (`unknown`). What there is no room for
-comes later.
+Each draw lets every running or waiting job start, progress and end as similar jobs did (`upcoming_jobs`), and adds the
+traffic after a similar past instant that was unknown then (`unknown_traffic`). Traffic above the capacity is postponed.
 """
 
 from __future__ import annotations
@@ -14,45 +13,56 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.demands import Demands
-from iosig.transforms.forecast.collisions import Collisions, collisions
-from iosig.transforms.forecast.coming import Coming, ComingParams, Drawn, drawn
-from iosig.transforms.forecast.unknown import Past, UnknownParams, drawn_unknown
+from iosig.transforms.forecast.collisions import Collisions, find_collisions
+from iosig.transforms.forecast.unknown_traffic import AnalogueParams, TrafficHistory, draw_unknown_traffic
+from iosig.transforms.forecast.upcoming_jobs import JobDrawParams, JobDraws, UpcomingJobs, draw_jobs
 
-#: jobs times draws times instants that are worked on at a time: what bounds the memory
-_MOST_TOGETHER = 1 << 21
+#: maximum product of jobs, draws and edges processed at once; limits memory
+_MAX_BATCH_SIZE = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastParams:
-    """How a forecast is made; the values are ours.
+    """Parameters of a forecast."""
 
-    draw_count: how often everything is drawn. low_ratio, high_ratio: the quantiles that the range goes between.
-    widening: how much wider the range is made on either side of the median, since draws do not know all that may come:
-    as was measured on sites other than those of `iosig study forecast`. burst_ratio: a job is at a burst where it moves
-    more than this share of its signature's peak. meeting_step_s: in such steps it is looked whether bursts meet;
-    stretch_s, least_meeting_s: bursts meet that do so for some seconds at least, of such a stretch of time. seed: what
-    all is drawn from.
-    """
-
-    coming: ComingParams = field(default_factory=ComingParams)
-    unknown: UnknownParams = field(default_factory=UnknownParams)
+    jobs: JobDrawParams = field(default_factory=JobDrawParams)
+    analogues: AnalogueParams = field(default_factory=AnalogueParams)
+    #: number of Monte Carlo draws
     draw_count: int = 256
+    #: quantiles at the limits of the range
     low_ratio: float = 0.1
     high_ratio: float = 0.9
+    #: factor by which the range is widened around the median, since draws underestimate the variance; calibrated on
+    #: simulated sites that are not in `iosig study forecast`
     widening: float = 1.05
+    #: minimum rate of a burst, as a share of its signature's peak
     burst_ratio: float = 0.1
-    meeting_step_s: float = 30.0
-    stretch_s: float = 3600.0
-    least_meeting_s: float = 30.0
+    #: length of the steps in which overlap is computed [s]
+    overlap_step_s: float = 30.0
+    #: length of the intervals in which collisions are reported, and minimum overlap within one [s]
+    collision_interval_s: float = 3600.0
+    min_overlap_s: float = 30.0
+    #: random seed
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is to be expected, in steps of step_s from an instant on (k).
+    """Forecast for k steps from the present.
 
-    expected_bytes_per_s, low_bytes_per_s, high_bytes_per_s (k): of all. unknown_bytes_per_s (k): of what nobody knows
-    yet. applications_bytes_per_s (applications, k): of what is known. collisions: in stretches of the time to come.
+    Attributes
+    ----------
+    step_s : float
+        Length of a step [s].
+    expected_bytes_per_s, low_bytes_per_s, high_bytes_per_s : Reals, shape (k,)
+        Mean and range of the total rate.
+    unknown_bytes_per_s : Reals, shape (k,)
+        Mean rate of unknown traffic.
+    applications_bytes_per_s : Reals, shape (applications, k)
+        Mean rate of each application's known jobs.
+    collisions : Collisions
+        Expected overlap of bursts.
+
     """
 
     step_s: float
@@ -66,83 +76,128 @@ class Forecast:
 
 def forecast(
     demands: Demands,
-    coming: Coming,
+    jobs: UpcomingJobs,
     application: Ints,
-    past: Past,
+    history: TrafficHistory,
     now: tuple[float, float],
     capacity_bytes_per_s: float = np.inf,
     params: ForecastParams | None = None,
 ) -> Forecast:
-    """Forecast a file system's rate in the steps of its past, as many as that tells of.
+    """Forecast the rate of a file system over the horizon of its history.
 
-    application (jobs): whose each job is, 0 to a - 1. now: what was unexplained in the last hour [B/s], NaN where that
-    is not known, and the hour of the day. Raises ValueError where the past is shorter than the time to come.
+    Parameters
+    ----------
+    demands : Demands
+        Signatures of the jobs.
+    jobs : UpcomingJobs
+        Running and waiting jobs.
+    application : Ints, shape (jobs,)
+        Index of each job's application.
+    history : TrafficHistory
+        Past traffic, which also sets step length and horizon.
+    now : (float, float)
+        Unexplained rate of the last hour [B/s] (NaN if unknown), and the hour of the day.
+    capacity_bytes_per_s : float
+        Maximum rate of the file system [B/s].
+    params : ForecastParams, optional
+        Parameters.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    ValueError
+        If the history is shorter than the horizon.
+
     """
     params = params or ForecastParams()
-    unknown = drawn_unknown(past, *now, params.draw_count, params.seed + 2, params.unknown)
-    edges: Reals = np.arange(past.horizon + 1, dtype=np.float64) * past.step_s
+    unknown = draw_unknown_traffic(history, *now, params.draw_count, params.seed + 2, params.analogues)
+    edges: Reals = np.arange(history.horizon + 1, dtype=np.float64) * history.step_s
     count = int(application.max(initial=-1)) + 1
-    known, by_application = np.zeros_like(unknown), np.zeros((count, past.horizon))
-    ways = None
-    if len(coming):
-        ways = drawn(coming, demands.duration_s[coming.demand], params.draw_count, params.seed, params.coming)
-        for jobs, rates in _rates(demands, coming, ways, edges):
+    known, by_application = np.zeros_like(unknown), np.zeros((count, history.horizon))
+    draws = None
+    if len(jobs):
+        draws = draw_jobs(jobs, demands.duration_s[jobs.demand], params.draw_count, params.seed, params.jobs)
+        for batch, rates in _batch_rates(demands, jobs, draws, edges):
             known += rates.sum(axis=0)
-            np.add.at(by_application, application[jobs], rates.mean(axis=1))
-    total = carried(known + unknown, capacity_bytes_per_s)
+            np.add.at(by_application, application[batch], rates.mean(axis=1))
+    total = limit_to_capacity(known + unknown, capacity_bytes_per_s)
     low, high = _range(total, capacity_bytes_per_s, params)
     return Forecast(
-        past.step_s,
+        history.step_s,
         total.mean(axis=0),
         low,
         high,
         unknown.mean(axis=0),
         by_application,
-        _meetings(demands, coming, ways, application, edges[-1], params),
+        _forecast_collisions(demands, jobs, draws, application, edges[-1], params),
     )
 
 
-def carried(rates: Reals, capacity: float) -> Reals:
-    """Return rates (draws, steps) of which no step has more than the capacity; what has no room comes later."""
+def limit_to_capacity(rates: Reals, capacity: float) -> Reals:
+    """Limit rates to a capacity, and postpone the excess to the next steps with room (a fluid queue).
+
+    Parameters
+    ----------
+    rates : Reals, shape (draws, steps)
+        Offered rates.
+    capacity : float
+        Maximum rate, in the same unit.
+
+    Returns
+    -------
+    Reals, shape (draws, steps)
+        Carried rates; the input itself if the capacity is never exceeded.
+
+    """
     if not np.isfinite(capacity) or not (rates > capacity).any():
         return rates
-    # what has been moved by a step is the least that any step before lets pass
-    asked = np.cumsum(rates, axis=1) - capacity * np.arange(1, rates.shape[1] + 1)
-    waiting = asked - np.minimum(np.minimum.accumulate(asked, axis=1), 0.0)
-    found: Reals = rates - np.diff(waiting, axis=1, prepend=0.0)
-    return found
+    # the backlog is the cumulative excess above its running minimum (reflection at 0)
+    excess = np.cumsum(rates, axis=1) - capacity * np.arange(1, rates.shape[1] + 1)
+    backlog = excess - np.minimum(np.minimum.accumulate(excess, axis=1), 0.0)
+    carried: Reals = rates - np.diff(backlog, axis=1, prepend=0.0)
+    return carried
 
 
 def _range(total: Reals, capacity: float, params: ForecastParams) -> tuple[Reals, Reals]:
-    """Return the range of draws, made wider as far as there is room."""
-    low, middle, high = np.quantile(total, (params.low_ratio, 0.5, params.high_ratio), axis=0)
-    wide = params.widening
-    return np.maximum(middle - wide * (middle - low), 0.0), np.minimum(middle + wide * (high - middle), capacity)
+    """Quantiles of the draws, widened around the median within 0 and the capacity."""
+    low, median, high = np.quantile(total, (params.low_ratio, 0.5, params.high_ratio), axis=0)
+    factor = params.widening
+    return np.maximum(median - factor * (median - low), 0.0), np.minimum(median + factor * (high - median), capacity)
 
 
-def _rates(demands: Demands, coming: Coming, ways: Drawn, edges_s: Reals) -> Iterator[tuple[slice, Reals]]:
-    """Yield what jobs move (jobs, draws, steps) between instants, some jobs at a time."""
-    each = ways.started_s.shape[1] * len(edges_s)
-    at_once = max(1, _MOST_TOGETHER // each)
+def _batch_rates(
+    demands: Demands, jobs: UpcomingJobs, draws: JobDraws, edges_s: Reals
+) -> Iterator[tuple[slice, Reals]]:
+    """Yield batches of jobs with their rates between edges, shape (jobs, draws, steps)."""
+    job_size = draws.started_s.shape[1] * len(edges_s)
+    batch_size = max(1, _MAX_BATCH_SIZE // job_size)
     step_s = float(edges_s[1] - edges_s[0])
-    for first in range(0, len(coming), at_once):
-        jobs = slice(first, first + at_once)
-        rates = demands.rates(coming.demand[jobs], ways.positions_s(jobs, edges_s), step_s)
-        yield jobs, rates * ways.volume_ratio[jobs][..., None]
+    for first in range(0, len(jobs), batch_size):
+        batch = slice(first, first + batch_size)
+        rates = demands.rates(jobs.demand[batch], draws.positions_s(batch, edges_s), step_s)
+        yield batch, rates * draws.volume_ratio[batch][..., None]
 
 
-def _meetings(
-    demands: Demands, coming: Coming, ways: Drawn | None, application: Ints, until_s: float, params: ForecastParams
+def _forecast_collisions(
+    demands: Demands,
+    jobs: UpcomingJobs,
+    draws: JobDraws | None,
+    application: Ints,
+    until_s: float,
+    params: ForecastParams,
 ) -> Collisions:
-    """Return where bursts of jobs meet until some time."""
-    step_s = params.meeting_step_s
+    """Collisions of known jobs until a time."""
+    step_s = params.overlap_step_s
     edges: Reals = np.arange(max(round(until_s / step_s), 1) + 1, dtype=np.float64) * step_s
-    active = np.zeros((len(coming), len(edges) - 1))
-    moved = np.zeros_like(active)
-    least = params.burst_ratio * demands.peak_bytes_per_s[coming.demand]
-    if ways is not None:
-        for jobs, rates in _rates(demands, coming, ways, edges):
-            active[jobs] = (rates > least[jobs, None, None]).mean(axis=1)
-            moved[jobs] = rates.mean(axis=1)
-    stretch = max(1, round(params.stretch_s / step_s))
-    return collisions(active, moved, application, step_s, stretch, params.least_meeting_s)
+    active = np.zeros((len(jobs), len(edges) - 1))
+    mean_rates = np.zeros_like(active)
+    threshold = params.burst_ratio * demands.peak_bytes_per_s[jobs.demand]
+    if draws is not None:
+        for batch, rates in _batch_rates(demands, jobs, draws, edges):
+            active[batch] = (rates > threshold[batch, None, None]).mean(axis=1)
+            mean_rates[batch] = rates.mean(axis=1)
+    interval_steps = max(1, round(params.collision_interval_s / step_s))
+    return find_collisions(active, mean_rates, application, step_s, interval_steps, params.min_overlap_s)

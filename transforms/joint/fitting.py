@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals, concatenate_rows, offsets_of, places_of, rows_of
-from iosig.transforms.attribution.explaining import room_of
+from iosig.transforms.attribution.explanation import subtract_background
 from iosig.transforms.joint.contention import RunSteps, estimate_contention_cost, relative_speed, sum_pieces
 from iosig.transforms.joint.shared_traffic import KnownSignatures, SharedTraffic
 from iosig.transforms.signatures import outliers
@@ -382,7 +382,7 @@ def _prepare_site(shared: SharedTraffic, known: KnownSignatures) -> _Site:
     factor = max(1, -(-int(np.ceil(shared.ended - shared.started)[is_fitted].sum()) // _MAX_STEPS))
     is_known = np.isfinite(shared.volume_bytes)
     first = np.arange(0, len(is_known), factor)
-    room = np.where(is_known, room_of(shared.volume_bytes, shared.interval_s), 0.0)
+    room = np.where(is_known, subtract_background(shared.volume_bytes, shared.interval_s), 0.0)
     known_count = np.add.reduceat(is_known.astype(np.float64), first) if len(first) else np.zeros(0)
     moved = np.add.reduceat(room, first) if len(first) else np.zeros(0)
     # the unmeasured part of a step counts as the rest of it

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.attribution.explaining import ExplainParams, room_of
+from iosig.transforms.attribution.explanation import ExplainParams, subtract_background
 
 #: step lengths that divide a minute [s]
 _STEP_LENGTHS_S = (5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0)
@@ -43,10 +43,10 @@ def compute_residual(
         which of their steps the explained bytes lie.
 
     """
-    room = room_of(traffic_bytes, interval_s, params)
-    room_per_block = np.bincount(block, room, len(explained_bytes))
-    is_residual = explained_bytes <= _MAX_EXPLAINED_RATIO * room_per_block
-    return np.where(np.isfinite(traffic_bytes) & is_residual[block], room, np.nan)
+    foreground = subtract_background(traffic_bytes, interval_s, params)
+    block_bytes = np.bincount(block, foreground, len(explained_bytes))
+    is_residual = explained_bytes <= _MAX_EXPLAINED_RATIO * block_bytes
+    return np.where(np.isfinite(traffic_bytes) & is_residual[block], foreground, np.nan)
 
 
 def compute_proportional_residual(
@@ -56,12 +56,10 @@ def compute_proportional_residual(
 
     Parameters and shape are those of `compute_residual`; no block is masked.
     """
-    room = room_of(traffic_bytes, interval_s, params)
-    room_per_block = np.bincount(block, room, len(explained_bytes))
-    explained_ratio = np.divide(
-        explained_bytes, room_per_block, out=np.ones_like(room_per_block), where=room_per_block > 0
-    )
-    return np.where(np.isfinite(traffic_bytes), room * np.maximum(1.0 - explained_ratio, 0.0)[block], np.nan)
+    foreground = subtract_background(traffic_bytes, interval_s, params)
+    block_bytes = np.bincount(block, foreground, len(explained_bytes))
+    explained_ratio = np.divide(explained_bytes, block_bytes, out=np.ones_like(block_bytes), where=block_bytes > 0)
+    return np.where(np.isfinite(traffic_bytes), foreground * np.maximum(1.0 - explained_ratio, 0.0)[block], np.nan)
 
 
 def choose_step_s(interval_s: float) -> float:
